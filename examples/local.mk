@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Example programs. They are built with the library, so that what they show is always true, and not installed.
+
+EXAMPLES_COMMON = examples/common.c examples/common.h
+
+noinst_PROGRAMS += examples/fib examples/knary examples/nqueens examples/stencil examples/wordcount
+
+examples_fib_SOURCES = examples/fib.c $(EXAMPLES_COMMON)
+examples_fib_LDADD = libkdds.la
+
+examples_knary_SOURCES = examples/knary.c $(EXAMPLES_COMMON)
+examples_knary_LDADD = libkdds.la
+
+examples_nqueens_SOURCES = examples/nqueens.c $(EXAMPLES_COMMON)
+examples_nqueens_LDADD = libkdds.la
+
+examples_stencil_SOURCES = examples/stencil.c $(EXAMPLES_COMMON)
+examples_stencil_LDADD = libkdds.la
+
+examples_wordcount_SOURCES = examples/wordcount.c $(EXAMPLES_COMMON)
+examples_wordcount_LDADD = libkdds.la
+
+if HAVE_LAPACKE
+noinst_PROGRAMS += examples/cholesky
+endif
+examples_cholesky_SOURCES = examples/cholesky.c $(EXAMPLES_COMMON)
+examples_cholesky_CPPFLAGS = $(AM_CPPFLAGS) $(LAPACKE_CFLAGS)
+examples_cholesky_LDADD = libkdds.la $(LAPACKE_LIBS) -lm

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Heat spreading over a square plate whose rim is kept at fixed temperatures: Jacobi steps, every point becomes the
+ * mean of its four neighbours. Two grids take turns; a task reads a tile of the one with its four neighbour tiles, and
+ * overwrites the tile of the other.
+ *
+ * Main spawns all tiles of all steps at once and waits at the end only. A tile's task may run as soon as the tiles
+ * around it are one step behind, so tiles of many steps are under way together, and no barrier waits for the slowest.
+ *
+ *   +-+------+------+---+-+    Tiles are views of the grid, which is row-major. The rim makes tiles of its own, one row
+ *   +-+------+------+---+-+    or column wide, so that every tile inside has four neighbours: in both directions tiles
+ *   | |      |      |   | |    are numbered from 0, the rim, to nt + 1, the rim. Tile nt is what is left of N. Nobody
+ *   | |      |      |   | |    reads the corners.
+ *   +-+------+------+---+-+
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <kdds.h>
+
+#include "common.h"
+
+const struct program program = {
+	"stencil", "[--no-check] N STEPS TILE",
+	"Computes steps of heat diffusion on a square grid, a task per tile and step.\n"
+	"\n"
+	"  N           rows and columns of the grid, 1 to 30000\n"
+	"  STEPS       0 to 1000000\n"
+	"  TILE        rows and columns of a tile, 1 to 30000\n"
+	"\n"
+	"  --no-check  do not compare every bit of the result with that of a sequential loop\n"
+	"\n"
+	"Try 1000 200 100.\n"
+};
+
+typedef kdds_data(double) tile;
+
+static long n, ld; /* points in a row; in a row of memory, the rim's two among them */
+static long nb, nt; /* points in a row of a tile; tiles in a row, the last of n - (nt - 1) * nb points */
+
+/* One row: x from itself and the rows above and below. What is left and right of it is not its neighbour in memory. */
+static inline void step_row(double *restrict to, const double *x, const double *above, const double *below, double left,
+			    double right, size_t cols)
+{
+	size_t last = cols - 1;
+
+	if (last == 0) {
+		to[0] = 0.25 * ((left + right) + (above[0] + below[0]));
+		return;
+	}
+	to[0] = 0.25 * ((left + x[1]) + (above[0] + below[0]));
+	for (size_t c = 1; c < last; c++)
+		to[c] = 0.25 * ((x[c - 1] + x[c + 1]) + (above[c] + below[c]));
+	to[last] = 0.25 * ((x[last - 1] + right) + (above[last] + below[last]));
+}
+
+KDDS_TASK(step, READ_ARRAY(double, x), READ_ARRAY(double, up), READ_ARRAY(double, down), READ_ARRAY(double, left),
+	  READ_ARRAY(double, right), WRITE_ARRAY(double, to))
+{
+	const struct kdds_shape *s = kdds_shape_of(x), *us = kdds_shape_of(up);
+	const struct kdds_shape *ls = kdds_shape_of(left), *rs = kdds_shape_of(right), *ts = kdds_shape_of(to);
+
+	for (size_t r = 0; r < s->rows; r++) {
+		const double *row = *x + r * s->ld;
+		const double *above = r ? row - s->ld : *up + (us->rows - 1) * us->ld;
+		const double *below = r < s->rows - 1 ? row + s->ld : *down;
+
+		double west = (*left)[r * ls->ld + ls->cols - 1], east = (*right)[r * rs->ld];
+
+		step_row(*to + r * ts->ld, row, above, below, west, east, s->cols);
+	}
+}
+
+/* The first point or row of tile i, as the grid counts them, and how many there are. */
+static long tile_first(long i)
+{
+	return i == 0 ? 0 : i > nt ? n + 1 : 1 + (i - 1) * nb;
+}
+
+static long tile_size(long i)
+{
+	return tile_first(i + 1) - tile_first(i);
+}
+
+static tile *bind_tiles(double *grid)
+{
+	tile *t = allocate((size_t)((nt + 2) * (nt + 2)), sizeof(*t));
+
+	for (long i = 0; i < nt + 2; i++)
+		for (long j = 0; j < nt + 2; j++)
+			kdds_bind_tile(t[i * (nt + 2) + j], grid + tile_first(i) * ld + tile_first(j), tile_size(i),
+				       tile_size(j), ld);
+	return t;
+}
+
+static void spawn_step(tile *from, tile *to)
+{
+	long row = nt + 2;
+
+	for (long i = 1; i <= nt; i++)
+		for (long j = 1; j <= nt; j++) {
+			tile *x = from + i * row + j;
+
+			kdds_spawn(step, &x->at, &x[-row].at, &x[row].at, &x[-1].at, &x[1].at, &to[i * row + j].at);
+		}
+}
+
+/* A warm rim at the top, a cold one elsewhere, and any temperatures on the plate. */
+static double *new_grid(void)
+{
+	double *grid = allocate((size_t)ld, (size_t)ld * sizeof(*grid));
+
+	for (long c = 0; c < ld; c++)
+		grid[c] = 100;
+	for (long r = 1; r <= n; r++)
+		for (long c = 1; c <= n; c++)
+			grid[r * ld + c] = 50 * uniform((uint64_t)(r * ld + c));
+	return grid;
+}
+
+static double *sequential(long steps)
+{
+	double *x = new_grid(), *to = new_grid();
+
+	for (; steps > 0; steps--) {
+		double *swap = x;
+
+		for (long r = 1; r <= n; r++) {
+			const double *row = x + r * ld + 1;
+
+			step_row(to + r * ld + 1, row, row - ld, row + ld, row[-1], row[n], (size_t)n);
+		}
+		x = to;
+		to = swap;
+	}
+	free(to);
+	return x;
+}
+
+static void check(const double *grid, long steps)
+{
+	double *expected = sequential(steps);
+
+	for (long i = 0; i < ld * ld; i++)
+		if (memcmp(&grid[i], &expected[i], sizeof(*grid)))
+			fail("wrong value in row %ld, column %ld: %.17g, sequentially it is %.17g", i / ld, i % ld,
+			     grid[i], expected[i]);
+	free(expected);
+}
+
+static double mean(const double *grid)
+{
+	double sum = 0;
+
+	for (long r = 1; r <= n; r++)
+		for (long c = 1; c <= n; c++)
+			sum += grid[r * ld + c];
+	return sum / ((double)n * (double)n);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {HELP_OPTION, {"no-check", no_argument, NULL, OPT_OWN}, {0}};
+	bool checked = true;
+	double *grid[2], t;
+	tile *tiles[2];
+	long steps;
+
+	for (int opt; (opt = next_option(argc, argv, options)) != -1;)
+		checked &= opt != OPT_OWN;
+	argv = arguments(argc, argv, 3, 3, &argc);
+	n = integer("N", argv[0], 1, 30000);
+	steps = integer("STEPS", argv[1], 0, 1000000);
+	nb = integer("TILE", argv[2], 1, 30000);
+	nt = (n + nb - 1) / nb;
+	ld = n + 2;
+
+	start();
+	for (int g = 0; g < 2; g++)
+		tiles[g] = bind_tiles(grid[g] = new_grid());
+	t = now();
+	for (long s = 0; s < steps; s++)
+		spawn_step(tiles[s % 2], tiles[(s + 1) % 2]);
+	kdds_sync();
+	t = now() - t;
+
+	if (checked)
+		check(grid[steps % 2], steps);
+	printf("stencil(%ld, %ld, %ld) = %.9f\n", n, steps, nb, mean(grid[steps % 2]));
+	if (checked)
+		printf("the same bits as sequentially\n");
+	for (int g = 0; g < 2; g++) {
+		free(tiles[g]);
+		free(grid[g]);
+	}
+	return finish(t, true);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * The part of libkdds that is compiled into users' programs: the layouts of closures, access records and frames, and the
+ * straight-line code that pushes a closure. Everything here is owner-private or published by one release store; whatever
+ * may block, grow or fail is one call into the library.
+ *
+ *   stack     | frame | closure | closure | closure ...| frame | closure ...
+ *               |        |                             ^tail
+ *               |        +- access records: data, last writer, last accessor
+ *               +- next frame's place, fixed once the parent's body has returned
+ *
+ * A frame holds the closures one task has committed, in reference order, contiguously. A closure's sequence number is its
+ * offset in the frame in units of 16 bytes (plus a bias that moves on each time the frame is emptied and reused), so a
+ * thief turns a link into an address without any table and the owner pays no counter.
+ */
+#ifndef KDDS_INLINE_H
+#define KDDS_INLINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** How a task uses one shared parameter (Athapascan's access specifications; dds.txt, section 2). */
+enum kdds_mode {
+	KDDS_MODE_ANY = 0, /**< not a parameter: the data's own creator, every use allowed */
+	KDDS_R = 1,        /**< read */
+	KDDS_W = 2,        /**< overwrite: the old value is not read */
+	KDDS_RW = 3,       /**< exclusive update */
+	KDDS_CW = 4        /**< cumulative write: a contribution to a reduction */
+};
+
+#define KDDS_MAX_ACCESSES 16 /**< shared parameters a task may have */
+#define KDDS_MAX_PARAMS 16   /**< parameters a KDDS_TASK may have, values included */
+
+struct kdds_closure;
+struct kdds_frame;
+
+/** A reduction: an associative operator and its neutral element, over arrays of @c size-byte elements. */
+struct kdds_op {
+	const char *name;
+	size_t size;                                            /**< bytes of one element */
+	void (*neutral)(void *x, size_t n);                     /**< x[0..n) = neutral element */
+	void (*merge)(void *x, const void *contribution, size_t n); /**< x[i] = x[i] op contribution[i], left to right */
+	int exact; /**< op gives the same bits however it is grouped: the owner may accumulate in place */
+};
+
+/** Turns a data into bytes and back for its travel to another process; the local machine never calls it. */
+struct kdds_pack {
+	size_t (*bytes)(const void *data);
+	void (*pack)(const void *data, void *buffer);
+	void (*unpack)(void *data, const void *buffer);
+};
+
+/** The extent of a data: rows x cols elements of elem bytes, consecutive rows ld elements apart. */
+struct kdds_shape {
+	size_t elem;                 /**< bytes of one element */
+	size_t rows, cols;           /**< a vector is one row */
+	size_t ld;                   /**< elements from one row to the next, >= cols */
+	const struct kdds_pack *pack; /**< NULL: the bytes travel as they are */
+};
+
+/** One shared parameter of a task type. */
+struct kdds_param {
+	uint32_t offset;          /**< of its access record in the closure */
+	uint16_t mode;            /**< enum kdds_mode */
+	uint16_t array;           /**< the record is a struct kdds_access_array */
+	size_t size;              /**< bytes of the data, or of one element of an array */
+	const struct kdds_op *op; /**< KDDS_CW only */
+};
+
+/** A task type: one per KDDS_TASK, or made by kdds_type_create. */
+struct kdds_type {
+	void (*run)(struct kdds_closure *c, struct kdds_frame *f);
+	uint32_t size;   /**< bytes of a closure, a multiple of 16 */
+	uint32_t naccess;
+	const struct kdds_param *access;
+	const char *name;
+};
+
+/** The head of a closure; access records and values follow at the offsets its type gives. */
+struct kdds_closure {
+	const struct kdds_type *type;
+	uint16_t bytes; /**< its size: here, not behind type, since the way to the next closure is the owner's longest chain
+			     of dependent loads */
+	uint16_t attr;  /**< spawn attributes, KDDS_LOCAL ... */
+	uint32_t state; /**< src/closure.h draws the states; born 0, or KD_SPECIAL when it reduces */
+};
+
+/** A closure's use of one data, and the two links that order it, to closures of the same frame (see kd_link_of); 0: none. */
+struct kdds_access {
+	void *data;
+	uint32_t w; /**< the last closure before me that writes */
+	uint32_t p; /**< the last closure before me that uses the data at all */
+};
+
+/** The access of an _ARRAY parameter: the data has a shape. */
+struct kdds_access_array {
+	struct kdds_access a;
+	const struct kdds_shape *shape;
+};
+
+/**
+ * A data as one task's body sees it: where it lies and who used it last among the closures this body committed. It lives in
+ * the body (compilers keep it in registers) and dies with it; the children carry copies of the links.
+ */
+struct kdds_anchor {
+	void *data;
+	uint32_t w, p;
+	const struct kdds_shape *shape;
+	uint32_t mode; /**< what the body itself may do with it */
+} __attribute__((may_alias));
+
+#define KD_FRAME_DATA 64 /**< bytes of frame data that cost nothing */
+
+/**
+ * One task's closures. The owner writes all of it; a thief reads it under the stack's lock (src/steal.c). Scalar stores only:
+ * a 4-byte load from a 16-byte vector store waits 10 cycles on Zen 4, from an 8-byte store 1.
+ */
+struct kdds_frame {
+	char *tail;   /**< end of the closures; the owner publishes each closure by moving it */
+	char *head;   /**< closure being run; everything before it is complete. NULL: none yet */
+	char *limit;  /**< pushing past it calls the library: the window is full, or (NULL) a thief asks for attention */
+	char *resume; /**< closure of the parent to run when this frame is done; NULL: the closure at the parent's head reduces
+			   and has yet to be finished */
+	struct kdds_frame *parent;
+	uint64_t gen; /**< names this life of the frame: what thieves noted under another gen is void */
+	uint32_t bias; /**< see kd_link_of; not initialised: any value will do as long as the frame lives */
+	uint32_t pad[3];
+	char data[KD_FRAME_DATA]; /**< the first KDDS_DATA of the body */
+	/* closures follow */
+};
+
+typedef uint64_t kd_word __attribute__((may_alias));
+
+/** State a reducing closure is born with. */
+#define KD_SPECIAL 4u
+
+#define KD_ROUND16(n) (((n) + 15u) & ~(size_t)15u)
+#define KD_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/** @cond internal */
+struct kdds_frame *kdds_frame_current(void);
+char *kdds_push_slow(struct kdds_frame *f, size_t size);
+void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align);
+void kdds_mode_error(const char *task, const char *param, uint32_t have, uint32_t want) __attribute__((noreturn, cold));
+
+/* Outside a task's body (main, a helper function) the frame is the calling thread's running one. */
+static struct kdds_frame *const kd_self __attribute__((unused)) = NULL;
+static uint32_t kd_used __attribute__((unused));
+
+static inline struct kdds_frame *kd_frame_of(struct kdds_frame *f)
+{
+	return f ? f : kdds_frame_current();
+}
+
+static inline char *kd_frame_first(struct kdds_frame *f)
+{
+	return (char *)(f + 1);
+}
+
+/* The place for a closure of size bytes, and the limit it was checked against. */
+static inline char *kd_push(struct kdds_frame *f, size_t size)
+{
+	char *c = f->tail;
+
+	if (KD_UNLIKELY(c + size > __atomic_load_n(&f->limit, __ATOMIC_RELAXED)))
+		c = kdds_push_slow(f, size);
+	return c;
+}
+
+/*
+ * The name by which later closures link to the closure at c: its address in units of 8 bytes plus the frame's bias, which
+ * moves on each time the frame is emptied and its memory used again, so that old links name no closure. Closures are aligned
+ * to 16 bytes; the low bit is set so that no name is 0.
+ */
+static inline uint32_t kd_link_of(struct kdds_frame *f, const char *c)
+{
+	return ((uint32_t)((uintptr_t)c >> 3) + __atomic_load_n(&f->bias, __ATOMIC_RELAXED)) | 1u;
+}
+
+/*
+ * Publishes v in *p after everything stored before: a thief that sees the tail sees the closure. On x86-64 every store is a
+ * release, so only the compiler must be held back; a plain assignment behind the fence lets it keep the tail in a register
+ * from one push to the next, where an atomic store makes it reload (2.3 ns per dataflow fib call).
+ */
+#if defined(__SANITIZE_THREAD__)
+#define KD_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define KD_TSAN 1
+#endif
+#endif
+#if defined(__x86_64__) && !defined(KD_TSAN)
+#define KD_PUBLISH(p, v) do { __atomic_signal_fence(__ATOMIC_RELEASE); *(p) = (v); } while (0)
+#else
+#define KD_PUBLISH(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+#endif
+
+/* Two scalar stores, not one vector copy, for the sake of the loads that follow (see struct kdds_frame). */
+static inline void kd_closure_init(struct kdds_closure *c, const struct kdds_type *type, uint32_t bytes, uint32_t attr,
+				   uint32_t state)
+{
+	c->type = type;
+	__atomic_store_n((kd_word *)&c->bytes, bytes | (uint64_t)attr << 16 | (uint64_t)state << 32, __ATOMIC_RELAXED);
+}
+
+static inline void kd_commit(struct kdds_frame *f, char *c, size_t size)
+{
+	KD_PUBLISH(&f->tail, c + size);
+}
+
+/* Frame data. used is the body's own count, a constant to the compiler, so a few small data cost no instruction at all. */
+static inline void *kd_frame_data(struct kdds_frame *self, uint32_t *used, size_t size, size_t align)
+{
+	uint32_t at = *used;
+
+	if (!self || align > 16 || size > KD_FRAME_DATA - at)
+		return kdds_frame_alloc(kd_frame_of(self), size, align);
+	*used = at + (uint32_t)KD_ROUND16(size);
+	return self->data + at;
+}
+
+static inline void kd_link(struct kdds_access *to, struct kdds_anchor *from, uint32_t link, uint32_t mode, const char *task,
+			   const char *param)
+{
+	uint32_t p = from->p;
+
+#ifdef __GNUC__ /* two scalar stores: gcc's vector shuffle of the pair costs 1.3 ns per dataflow fib call */
+	if (!__builtin_constant_p(p))
+		__asm__("" : "+r"(p));
+#endif
+	if (KD_UNLIKELY((from->mode == KDDS_R || from->mode == KDDS_CW) && from->mode != mode))
+		kdds_mode_error(task, param, from->mode, mode);
+	to->data = from->data;
+	to->w = from->w;
+	to->p = p;
+	from->p = link;
+	if (mode != KDDS_R)
+		from->w = link;
+}
+static inline void kd_link_array(struct kdds_access_array *to, struct kdds_anchor *from, uint32_t link, uint32_t mode,
+				 const char *task, const char *param)
+{
+	to->shape = from->shape;
+	kd_link(&to->a, from, link, mode, task, param);
+}
+/** @endcond */
+
+#ifdef __cplusplus
+}
+#endif
+#endif

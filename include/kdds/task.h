@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/** @file
+ * Typed task declarations. KDDS_TASK(fib, VALUE(int, n), WRITE(long, r)) makes, from one list of parameters: the closure's
+ * struct, the task type with its access table, the function that pushes such a closure, and the body's own signature.
+ *
+ * How: a parameter READ(long, a) is pasted behind KD_TUPLE_ and becomes the tuple (READ, long, a, NULL); each use then
+ * pastes the kind behind its own prefix: KD_FIELD_READ makes the closure's field, KD_ARG_READ the argument of the push...
+ */
+#ifndef KDDS_TASK_H
+#define KDDS_TASK_H
+
+/* The macros below use GNU C (empty variadic lists, transparent unions); users may compile with -pedantic. */
+#pragma GCC system_header
+
+#include "kdds/inline.h"
+
+/** @cond internal */
+#define KD_CAT(a, b) KD_CAT_(a, b)
+#define KD_CAT_(a, b) a##b
+#define KD_COUNT(...) KD_COUNT_(_, ##__VA_ARGS__, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, \
+				16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define KD_COUNT_(_, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, \
+		  a23, a24, n, ...) n
+
+#define KD_MAP(m, t, ...) KD_CAT(KD_MAP_, KD_COUNT(__VA_ARGS__))(m, t, ##__VA_ARGS__)
+#define KD_MAP_0(m, t)
+#define KD_MAP_1(m, t, x) m(t, x)
+#define KD_MAP_2(m, t, x, ...) m(t, x) KD_MAP_1(m, t, __VA_ARGS__)
+#define KD_MAP_3(m, t, x, ...) m(t, x) KD_MAP_2(m, t, __VA_ARGS__)
+#define KD_MAP_4(m, t, x, ...) m(t, x) KD_MAP_3(m, t, __VA_ARGS__)
+#define KD_MAP_5(m, t, x, ...) m(t, x) KD_MAP_4(m, t, __VA_ARGS__)
+#define KD_MAP_6(m, t, x, ...) m(t, x) KD_MAP_5(m, t, __VA_ARGS__)
+#define KD_MAP_7(m, t, x, ...) m(t, x) KD_MAP_6(m, t, __VA_ARGS__)
+#define KD_MAP_8(m, t, x, ...) m(t, x) KD_MAP_7(m, t, __VA_ARGS__)
+#define KD_MAP_9(m, t, x, ...) m(t, x) KD_MAP_8(m, t, __VA_ARGS__)
+#define KD_MAP_10(m, t, x, ...) m(t, x) KD_MAP_9(m, t, __VA_ARGS__)
+#define KD_MAP_11(m, t, x, ...) m(t, x) KD_MAP_10(m, t, __VA_ARGS__)
+#define KD_MAP_12(m, t, x, ...) m(t, x) KD_MAP_11(m, t, __VA_ARGS__)
+#define KD_MAP_13(m, t, x, ...) m(t, x) KD_MAP_12(m, t, __VA_ARGS__)
+#define KD_MAP_14(m, t, x, ...) m(t, x) KD_MAP_13(m, t, __VA_ARGS__)
+#define KD_MAP_15(m, t, x, ...) m(t, x) KD_MAP_14(m, t, __VA_ARGS__)
+#define KD_MAP_16(m, t, x, ...) m(t, x) KD_MAP_15(m, t, __VA_ARGS__)
+#define KD_MAP_MORE(m, t, ...) a_kdds_task_has_at_most_16_parameters
+
+#define KD_TUPLE_VALUE(T, n) VALUE, T, n, NULL
+#define KD_TUPLE_READ(T, n) READ, T, n, NULL
+#define KD_TUPLE_WRITE(T, n) WRITE, T, n, NULL
+#define KD_TUPLE_UPDATE(T, n) UPDATE, T, n, NULL
+#define KD_TUPLE_REDUCE(T, n, op) REDUCE, T, n, op
+#define KD_TUPLE_READ_ARRAY(T, n) READ_ARRAY, T, n, NULL
+#define KD_TUPLE_WRITE_ARRAY(T, n) WRITE_ARRAY, T, n, NULL
+#define KD_TUPLE_UPDATE_ARRAY(T, n) UPDATE_ARRAY, T, n, NULL
+#define KD_TUPLE_REDUCE_ARRAY(T, n, op) REDUCE_ARRAY, T, n, op
+#define KD_USE(...) KD_USE_(__VA_ARGS__)
+#define KD_USE_(prefix, t, kind, T, n, op) prefix##kind(t, T, n, op)
+
+/* the closure's fields */
+#define KD_FIELD(t, x) KD_USE(KD_FIELD_, t, KD_TUPLE_##x)
+#define KD_FIELD_VALUE(t, T, n, op) __typeof__(T) n;
+#define KD_FIELD_READ(t, T, n, op) struct kdds_access n;
+#define KD_FIELD_WRITE KD_FIELD_READ
+#define KD_FIELD_UPDATE KD_FIELD_READ
+#define KD_FIELD_REDUCE KD_FIELD_READ
+#define KD_FIELD_READ_ARRAY(t, T, n, op) struct kdds_access_array n;
+#define KD_FIELD_WRITE_ARRAY KD_FIELD_READ_ARRAY
+#define KD_FIELD_UPDATE_ARRAY KD_FIELD_READ_ARRAY
+#define KD_FIELD_REDUCE_ARRAY KD_FIELD_READ_ARRAY
+
+/* the rows of the access table, and their number */
+#define KD_ROW(t, x) KD_USE(KD_ROW_, t, KD_TUPLE_##x)
+#define KD_ROW_VALUE(t, T, n, op)
+#define KD_ROW_(t, T, n, mode, array, op) {offsetof(struct kd_closure_##t, n), mode, array, sizeof(T), op},
+#define KD_ROW_READ(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 0, op)
+#define KD_ROW_WRITE(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 0, op)
+#define KD_ROW_UPDATE(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 0, op)
+#define KD_ROW_REDUCE(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 0, op)
+#define KD_ROW_READ_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 1, op)
+#define KD_ROW_WRITE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 1, op)
+#define KD_ROW_UPDATE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 1, op)
+#define KD_ROW_REDUCE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 1, op)
+#define KD_ONE(t, x) KD_USE(KD_ONE_, t, KD_TUPLE_##x)
+#define KD_ONE_VALUE(t, T, n, op)
+#define KD_ONE_READ(t, T, n, op) +1
+#define KD_ONE_WRITE KD_ONE_READ
+#define KD_ONE_UPDATE KD_ONE_READ
+#define KD_ONE_REDUCE KD_ONE_READ
+#define KD_ONE_READ_ARRAY KD_ONE_READ
+#define KD_ONE_WRITE_ARRAY KD_ONE_READ
+#define KD_ONE_UPDATE_ARRAY KD_ONE_READ
+#define KD_ONE_REDUCE_ARRAY KD_ONE_READ
+
+/* the state a closure is born with */
+#define KD_BORN(t, x) KD_USE(KD_BORN_, t, KD_TUPLE_##x)
+#define KD_BORN_VALUE(t, T, n, op)
+#define KD_BORN_READ KD_BORN_VALUE
+#define KD_BORN_WRITE KD_BORN_VALUE
+#define KD_BORN_UPDATE KD_BORN_VALUE
+#define KD_BORN_REDUCE(t, T, n, op) | KD_SPECIAL
+#define KD_BORN_READ_ARRAY KD_BORN_VALUE
+#define KD_BORN_WRITE_ARRAY KD_BORN_VALUE
+#define KD_BORN_UPDATE_ARRAY KD_BORN_VALUE
+#define KD_BORN_REDUCE_ARRAY KD_BORN_REDUCE
+
+/* What kdds_spawn takes. A reference of the wrong type or constness is a compile-time error: in C by way of transparent
+ * unions, since a mere pointer mismatch would be a warning; in C++ pointers are strict enough. */
+#define KD_TYPE(t, x) KD_USE(KD_TYPE_, t, KD_TUPLE_##x)
+#define KD_TYPE_VALUE(t, T, n, op)
+#define KD_ARG(t, x) KD_USE(KD_ARG_, t, KD_TUPLE_##x)
+#define KD_ARG_VALUE(t, T, n, op) , T n
+#ifdef __cplusplus
+#define KD_TYPE_READ KD_TYPE_VALUE
+#define KD_TYPE_WRITE KD_TYPE_VALUE
+#define KD_ARG_READ(t, T, n, op) , T const *const *n
+#define KD_ARG_WRITE(t, T, n, op) , T **n
+#define KD_ANCHOR_READ(n) (struct kdds_anchor *)(n)
+#define KD_ANCHOR_WRITE(n) (struct kdds_anchor *)(n)
+#else
+#define KD_TYPE_READ(t, T, n, op) typedef union { T *const *rw; T const *const *ro; } kd_arg_##t##_##n __attribute__((transparent_union));
+#define KD_TYPE_WRITE(t, T, n, op) typedef union { T **rw; } kd_arg_##t##_##n __attribute__((transparent_union));
+#define KD_ARG_READ(t, T, n, op) , kd_arg_##t##_##n n
+#define KD_ARG_WRITE KD_ARG_READ
+#define KD_ANCHOR_READ(n) (struct kdds_anchor *)n.ro
+#define KD_ANCHOR_WRITE(n) (struct kdds_anchor *)n.rw
+#endif
+#define KD_TYPE_UPDATE KD_TYPE_WRITE
+#define KD_TYPE_REDUCE KD_TYPE_WRITE
+#define KD_TYPE_READ_ARRAY KD_TYPE_READ
+#define KD_TYPE_WRITE_ARRAY KD_TYPE_WRITE
+#define KD_TYPE_UPDATE_ARRAY KD_TYPE_WRITE
+#define KD_TYPE_REDUCE_ARRAY KD_TYPE_WRITE
+#define KD_ARG_UPDATE KD_ARG_WRITE
+#define KD_ARG_REDUCE KD_ARG_WRITE
+#define KD_ARG_READ_ARRAY KD_ARG_READ
+#define KD_ARG_WRITE_ARRAY KD_ARG_WRITE
+#define KD_ARG_UPDATE_ARRAY KD_ARG_WRITE
+#define KD_ARG_REDUCE_ARRAY KD_ARG_WRITE
+
+/* filling the closure */
+#define KD_FILL(t, x) KD_USE(KD_FILL_, t, KD_TUPLE_##x)
+#define KD_FILL_VALUE(t, T, n, op) kd_c->n = n;
+#define KD_FILL_READ(t, T, n, op) kd_link(&kd_c->n, KD_ANCHOR_READ(n), kd_s, KDDS_R, #t, #n);
+#define KD_FILL_(t, n, mode) kd_link(&kd_c->n, KD_ANCHOR_WRITE(n), kd_s, mode, #t, #n);
+#define KD_FILL_WRITE(t, T, n, op) KD_FILL_(t, n, KDDS_W)
+#define KD_FILL_UPDATE(t, T, n, op) KD_FILL_(t, n, KDDS_RW)
+#define KD_FILL_REDUCE(t, T, n, op) KD_FILL_(t, n, KDDS_CW)
+#define KD_FILL_READ_ARRAY(t, T, n, op) kd_link_array(&kd_c->n, KD_ANCHOR_READ(n), kd_s, KDDS_R, #t, #n);
+#define KD_FILL_ARRAY_(t, n, mode) kd_link_array(&kd_c->n, KD_ANCHOR_WRITE(n), kd_s, mode, #t, #n);
+#define KD_FILL_WRITE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_W)
+#define KD_FILL_UPDATE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_RW)
+#define KD_FILL_REDUCE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_CW)
+
+/* the body: its parameters, the anchors behind them, and the call */
+#define KD_PARAM(t, x) KD_USE(KD_PARAM_, t, KD_TUPLE_##x)
+#define KD_PARAM_VALUE(t, T, n, op) , T n
+#define KD_PARAM_READ(t, T, n, op) , T const *const *n
+#define KD_PARAM_WRITE(t, T, n, op) , T **n
+#define KD_PARAM_UPDATE KD_PARAM_WRITE
+#define KD_PARAM_REDUCE KD_PARAM_WRITE
+#define KD_PARAM_READ_ARRAY KD_PARAM_READ
+#define KD_PARAM_WRITE_ARRAY KD_PARAM_WRITE
+#define KD_PARAM_UPDATE_ARRAY KD_PARAM_WRITE
+#define KD_PARAM_REDUCE_ARRAY KD_PARAM_WRITE
+#define KD_OPEN(t, x) KD_USE(KD_OPEN_, t, KD_TUPLE_##x)
+#define KD_OPEN_VALUE(t, T, n, op)
+#define KD_OPEN_(T, n, mode) kdds_data(T) n = {(T *)kd_c->n.data, 0, 0, NULL, mode};
+#define KD_OPEN_READ(t, T, n, op) KD_OPEN_(T const, n, KDDS_R)
+#define KD_OPEN_WRITE(t, T, n, op) KD_OPEN_(T, n, KDDS_W)
+#define KD_OPEN_UPDATE(t, T, n, op) KD_OPEN_(T, n, KDDS_RW)
+#define KD_OPEN_REDUCE(t, T, n, op) KD_OPEN_(T, n, KDDS_CW)
+#define KD_OPEN_ARRAY_(T, n, mode) kdds_data(T) n = {(T *)kd_c->n.a.data, 0, 0, kd_c->n.shape, mode};
+#define KD_OPEN_READ_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T const, n, KDDS_R)
+#define KD_OPEN_WRITE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_W)
+#define KD_OPEN_UPDATE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_RW)
+#define KD_OPEN_REDUCE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_CW)
+#define KD_PASS(t, x) KD_USE(KD_PASS_, t, KD_TUPLE_##x)
+#define KD_PASS_VALUE(t, T, n, op) , kd_c->n
+#define KD_PASS_READ(t, T, n, op) , &n.at
+#define KD_PASS_WRITE KD_PASS_READ
+#define KD_PASS_UPDATE KD_PASS_READ
+#define KD_PASS_REDUCE KD_PASS_READ
+#define KD_PASS_READ_ARRAY KD_PASS_READ
+#define KD_PASS_WRITE_ARRAY KD_PASS_READ
+#define KD_PASS_UPDATE_ARRAY KD_PASS_READ
+#define KD_PASS_REDUCE_ARRAY KD_PASS_READ
+/** @endcond */
+
+/** The type of an anchor whose data is a T: an object a body keeps for data it makes itself, alone or in arrays. Its first
+ *  member, @c at, points to the data; @c &x.at is the reference that kdds_spawn takes. See kdds_data_over, kdds_data_new. */
+#define kdds_data(T) struct { T *at; uint32_t kd_w, kd_p; const struct kdds_shape *kd_shape; uint32_t kd_mode; }
+
+/** Declares a task that other tasks of this file can spawn before its body is given by KDDS_TASK_BODY: for mutual recursion.
+ *  The same list of parameters goes to both. */
+#define KDDS_TASK_DECLARE(t, ...) \
+	struct kd_closure_##t { struct kdds_closure kd_head; KD_MAP(KD_FIELD, t, ##__VA_ARGS__) } __attribute__((aligned(16))); \
+	KD_MAP(KD_TYPE, t, ##__VA_ARGS__) \
+	static void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
+	static const struct kdds_param kd_access_##t[] = {KD_MAP(KD_ROW, t, ##__VA_ARGS__) {0, 0, 0, 0, NULL}}; \
+	static const struct kdds_type kd_type_##t = { \
+		kd_run_##t, sizeof(struct kd_closure_##t) < 32 ? 32 : sizeof(struct kd_closure_##t), \
+		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), kd_access_##t, #t}; \
+	__attribute__((unused, always_inline)) static inline void kd_spawn_##t( \
+		struct kdds_frame *kd_f, uint16_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
+	{ \
+		char *kd_a = kd_push(kd_f, kd_type_##t.size); \
+		uint32_t kd_s __attribute__((unused)) = kd_link_of(kd_f, kd_a); \
+		struct kd_closure_##t *kd_c = (struct kd_closure_##t *)kd_a; \
+		kd_closure_init(&kd_c->kd_head, &kd_type_##t, kd_type_##t.size, kd_attr, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
+		KD_MAP(KD_FILL, t, ##__VA_ARGS__) \
+		kd_commit(kd_f, kd_a, kd_type_##t.size); \
+	}
+
+/** The body of a task declared by KDDS_TASK_DECLARE. */
+#define KDDS_TASK_BODY(t, ...) \
+	static inline void kd_body_##t(struct kdds_frame *kd_self, uint32_t kd_used KD_MAP(KD_PARAM, t, ##__VA_ARGS__)); \
+	static void kd_run_##t(struct kdds_closure *kd_h, struct kdds_frame *kd_f) \
+	{ \
+		struct kd_closure_##t *kd_c __attribute__((unused)) = (struct kd_closure_##t *)kd_h; \
+		KD_MAP(KD_OPEN, t, ##__VA_ARGS__) \
+		if (!kd_f) \
+			__builtin_unreachable(); \
+		kd_body_##t(kd_f, 0 KD_MAP(KD_PASS, t, ##__VA_ARGS__)); \
+	} \
+	static inline void kd_body_##t( \
+		struct kdds_frame *kd_self __attribute__((unused)), uint32_t kd_used __attribute__((unused)) KD_MAP(KD_PARAM, t, ##__VA_ARGS__))
+
+/**
+ * A task: its name, its parameters, then its body in braces.
+ *
+ *   VALUE(T, n)       copied into the closure; in the body, a T
+ *   READ(T, a)        the body reads **a (const)
+ *   WRITE(T, r)       overwrites **r; the old value is not to be read
+ *   UPDATE(T, x)      reads and writes **x, alone
+ *   REDUCE(T, s, op)  contributes to **s by the operator op, KDDS_SUM(T) or &my_op; before the body, **s may be the neutral
+ *                     element or what earlier contributions left
+ *
+ * A shared parameter is a reference: *r is the address of the data, **r the data. The reference itself is what the body
+ * passes on to the tasks it spawns. After that the body leaves the data alone until kdds_sync().
+ */
+#define KDDS_TASK(t, ...) KDDS_TASK_DECLARE(t, ##__VA_ARGS__) KDDS_TASK_BODY(t, ##__VA_ARGS__)
+
+/** Commits a closure of task @p t to the running task's frame: kdds_spawn(fib, n - 1, x). Constant time, no fence.
+ *  Context: a task's body, or main between kdds_init and kdds_finalize; helper functions they call. */
+#define kdds_spawn(t, ...) kd_spawn_##t(kd_frame_of(kd_self), 0, ##__VA_ARGS__)
+
+/** The same with attributes, an or of KDDS_LOCAL, KDDS_ON_WORKER(i), KDDS_ON_PLACE(i) and KDDS_PRIORITY_HIGH / LOW. */
+#define kdds_spawn_with(attributes, t, ...) kd_spawn_##t(kd_frame_of(kd_self), attributes, ##__VA_ARGS__)
+
+/** Declares @p x, a reference to a fresh T that lives as long as the running task's frame: until all its children are done.
+ *  Like a local variable it starts with no value. */
+#define KDDS_DATA(T, x) \
+	kdds_data(T) kd_data_##x = {(T *)kd_frame_data(kd_self, &kd_used, sizeof(T), __alignof__(T)), 0, 0, NULL, 0}; \
+	T **const x = &kd_data_##x.at
+#endif

@@ -1,0 +1,6 @@
+dnl SPDX-License-Identifier: BSD-3-Clause
+dnl KDDS_CHECK_HWLOC: the machine's topology; required. Sets HWLOC_CFLAGS, HWLOC_LIBS.
+AC_DEFUN([KDDS_CHECK_HWLOC], [
+	PKG_CHECK_MODULES([HWLOC], [hwloc >= 2.0], [],
+		[AC_MSG_ERROR([hwloc 2.0 or later is needed (Debian: libhwloc-dev)])])
+])

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The public functions, with the checks of what they are given. */
+#include <errno.h>
+#include <stdint.h>
+
+#include "env.h"
+#include "idle.h"
+#include "kdds.h"
+#include "log.h"
+#include "sched.h"
+#include "topo.h"
+#include "worker.h"
+
+static struct kd_worker *self(const char *what)
+{
+	if (kd_unlikely(!kd_self_worker))
+		kd_die("%s: %s", what, kd_pool.workers ? "called by a thread that is no worker of the library" :
+							 "the library is not initialised: call kdds_init first");
+	return kd_self_worker;
+}
+
+static struct kdds_frame *running_frame(const char *what)
+{
+	struct kd_stack *s = self(what)->current;
+
+	return kd_stack_next(s, s->top);
+}
+
+struct kdds_frame *kdds_frame_current(void)
+{
+	return running_frame("kdds_spawn");
+}
+
+char *kdds_push_slow(struct kdds_frame *f, size_t size)
+{
+	struct kd_worker *w = self("kdds_spawn");
+	size_t window = kd_env.window, used = (size_t)(f->tail - kd_frame_first(f)), windows = used / window + 1;
+
+	if (!kd_load_relaxed(&f->limit))
+		kd_idle_wake_one();
+	if (used + size > windows * window) {
+		if (kd_sched_drain(w, f, windows >= 4))
+			windows = 1;
+		else
+			windows++;
+	}
+	kd_store_relaxed(&f->limit, kd_frame_first(f) + windows * window);
+	return f->tail;
+}
+
+void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align)
+{
+	return kd_block_alloc(self("KDDS_DATA")->current, f, size, align);
+}
+
+const struct kdds_shape *kdds_shape_new(struct kdds_frame *f, size_t elem, size_t rows, size_t cols, size_t ld,
+					const struct kdds_pack *pack)
+{
+	struct kdds_shape *s;
+
+	if (rows && (ld < cols || (ld && elem > SIZE_MAX / rows / ld)))
+		kd_die("a shape of %zu rows of %zu elements, %zu apart, is not one", rows, cols, ld);
+	s = kdds_frame_alloc(f, sizeof(*s), _Alignof(struct kdds_shape));
+	*s = (struct kdds_shape){elem, rows, cols, ld, pack};
+	return s;
+}
+
+void kdds_sync_frame(struct kdds_frame *f)
+{
+	if (f != running_frame("kdds_sync"))
+		kd_die("kdds_sync: called for a task that is not the one being run");
+	if (f->tail != kd_frame_first(f))
+		kd_sched_drain(kd_self_worker, f, 1);
+	kd_store_relaxed(&f->limit, kd_frame_first(f) + kd_env.window);
+}
+
+void kdds_mode_error(const char *task, const char *param, uint32_t have, uint32_t want)
+{
+	static const char *const names[] = {"any", "READ", "WRITE", "UPDATE", "REDUCE"};
+
+	kd_die("task %s is given for its %s parameter %s a data that the spawning task itself may only %s", task, names[want],
+	       param, names[have]);
+}
+
+int kdds_rank(void)
+{
+	return 0;
+}
+
+int kdds_size(void)
+{
+	return 1;
+}
+
+int kdds_workers(void)
+{
+	return kd_pool.count;
+}
+
+int kdds_worker(void)
+{
+	return kd_self_worker ? kd_self_worker->id : -1;
+}
+
+int kdds_places(void)
+{
+	return kd_topo_places();
+}
+
+void kdds_stats_get(struct kdds_stats *stats_p)
+{
+	*stats_p = (struct kdds_stats){0};
+	self("kdds_stats_get");
+	for (int i = 0; i < kd_pool.count; i++) {
+		const uint64_t *from = (const uint64_t *)&kd_pool.workers[i].stats;
+
+		for (size_t k = 0; k < sizeof(*stats_p) / sizeof(uint64_t); k++)
+			((uint64_t *)stats_p)[k] += kd_load_relaxed(&from[k]);
+	}
+}
+
+void kdds_help(FILE *out)
+{
+	kd_env_help(out);
+}
+
+const char *kdds_strerror(int error)
+{
+	switch (-error) {
+	case 0:
+		return "success";
+	case EALREADY:
+		return "the library is already initialised";
+	case EPERM:
+		return "the library is not initialised, or not by this thread";
+	default:
+		return kd_errno_text(-error);
+	}
+}
+
+#define TEXT(x) TEXT_(x)
+#define TEXT_(x) #x
+
+const char *kdds_version(void)
+{
+	return TEXT(KDDS_VERSION_MAJOR) "." TEXT(KDDS_VERSION_MINOR) "." TEXT(KDDS_VERSION_PATCH);
+}

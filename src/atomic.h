@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Atomic accesses, the order in the name. The objects are plain (users' programs, C and C++, share their layouts), so these
+ * are the compiler's builtins rather than <stdatomic.h>.
+ */
+#ifndef KD_ATOMIC_H
+#define KD_ATOMIC_H
+
+#include "kdds/inline.h"
+
+#define kd_load_relaxed(p) __atomic_load_n(p, __ATOMIC_RELAXED)
+#define kd_load_acquire(p) __atomic_load_n(p, __ATOMIC_ACQUIRE)
+#define kd_load(p) __atomic_load_n(p, __ATOMIC_SEQ_CST)
+#define kd_store_relaxed(p, v) __atomic_store_n(p, v, __ATOMIC_RELAXED)
+#define kd_store_release(p, v) __atomic_store_n(p, v, __ATOMIC_RELEASE)
+#define kd_store(p, v) __atomic_store_n(p, v, __ATOMIC_SEQ_CST)
+#define kd_exchange(p, v) __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST)
+#define kd_fetch_add(p, v) __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST)
+#define kd_fetch_or(p, v) __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST)
+#define kd_fetch_and(p, v) __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST)
+#define kd_cas(p, old, new) \
+	__atomic_compare_exchange_n(p, &(__typeof__(*(p))){old}, new, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+
+/* Keeps the compiler, not the processor, from moving accesses across. */
+#define kd_compiler_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+/* Every store before it is visible before any load after it. ThreadSanitizer knows read-modify-writes but not fences. */
+static inline void kd_fence(void)
+{
+#ifdef KD_TSAN
+	static uint32_t line;
+
+	kd_fetch_add(&line, 0);
+#else
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+#endif
+}
+
+static inline void kd_pause(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+#endif

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "env.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+
+struct kd_env kd_env;
+
+struct option {
+	const char *name;
+	size_t field;
+	uint64_t min, max;
+	const char *value;   /* default, as one would write it */
+	const char *choices; /* words separated by '|', numbered from 0; NULL: a number, with an optional K, M or G */
+	const char *help;
+};
+
+#define FIELD(f) offsetof(struct kd_env, f)
+
+static const struct option options[] = {
+	{"KDDS_WORKERS", FIELD(workers), 0, 1024, "0", NULL,
+	 "workers (threads) of this process; 0: the CPUs it may use (affinity mask and cgroup quota)"},
+	{"KDDS_BIND", FIELD(bind), 0, 1, "core", "none|core",
+	 "core: one worker per CPU it may use, when there are enough; none: leave placement to the kernel"},
+	{"KDDS_WINDOW", FIELD(window), 65536, 1u << 30, "512K", NULL,
+	 "bytes of closures a frame holds before its owner runs some of them"},
+	{"KDDS_STACK", FIELD(stack), 4u << 20, 1ull << 36, "1G", NULL,
+	 "bytes of address space for a stack of frames; committed only as used"},
+	{"KDDS_SPIN_US", FIELD(spin_us), 0, 10000000, "1000", NULL,
+	 "microseconds a worker without work looks for some before it sleeps"},
+};
+
+static int parse_number(const char *text, uint64_t *value_p)
+{
+	char *end;
+
+	errno = 0;
+	*value_p = strtoull(text, &end, 10);
+	if (errno || end == text || !isdigit((unsigned char)text[0]))
+		return -EINVAL;
+	for (const char *unit = "KMG"; *unit; unit++)
+		if (toupper((unsigned char)*end) == *unit) {
+			unsigned shift = 10u * (unsigned)(unit - "KMG" + 1);
+
+			if (*value_p > UINT64_MAX >> shift)
+				return -EINVAL;
+			*value_p <<= shift;
+			end++;
+			break;
+		}
+	return *end ? -EINVAL : 0;
+}
+
+static int parse_choice(const char *text, const char *choices, uint64_t *value_p)
+{
+	size_t n = strlen(text);
+
+	*value_p = 0;
+	for (const char *c = choices; c; c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL) {
+		if (n && !strncmp(c, text, n) && (c[n] == '|' || !c[n]))
+			return 0;
+		++*value_p;
+	}
+	return -EINVAL;
+}
+
+static int read_option(const struct option *o)
+{
+	const char *text = getenv(o->name);
+	uint64_t value;
+
+	if (!text || !*text)
+		text = o->value;
+	if ((o->choices ? parse_choice(text, o->choices, &value) : parse_number(text, &value)) || value < o->min ||
+	    value > o->max) {
+		if (o->choices)
+			kd_error("%s=%s: allowed are %s", o->name, text, o->choices);
+		else
+			kd_error("%s=%s: allowed are whole numbers from %llu to %llu, with an optional K, M or G", o->name, text,
+				 (unsigned long long)o->min, (unsigned long long)o->max);
+		return -EINVAL;
+	}
+	memcpy((char *)&kd_env + o->field, &value, sizeof(value));
+	return 0;
+}
+
+int kd_env_read(void)
+{
+	int bad = 0;
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+		bad |= read_option(&options[i]);
+	return bad ? -EINVAL : 0;
+}
+
+void kd_env_help(FILE *out)
+{
+	fprintf(out, "Environment:\n");
+	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
+		fprintf(out, "  %-14s %s%s%s (default %s)\n", options[i].name, options[i].choices ? options[i].choices : "",
+			options[i].choices ? ": " : "", options[i].help, options[i].value);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "idle.h"
+
+#include "env.h"
+#include "os.h"
+
+#define NAP_NS 2000000u        /* first sleep; doubled as long as nothing is found */
+#define NAP_DOUBLINGS 7        /* up to 256 ms */
+#define TRIES_PER_YIELD 16
+
+static void sleep_now(struct kd_worker *w)
+{
+	kd_os_wait(&w->sleeps, 1, (uint64_t)NAP_NS << kd_min(w->idle_naps, NAP_DOUBLINGS));
+	w->idle_naps++;
+	w->stats.sleeps++;
+}
+
+static int nap(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg), void *arg)
+{
+	int found;
+
+	/* Dekker with kd_idle_wake_one and with sched.c's switch of stacks: we are counted, then we look. */
+	kd_store(&w->sleeps, 1);
+	kd_fetch_add(&kd_pool.sleepers, 1);
+	found = look(w, arg);
+	if (!found && !kd_load(&kd_pool.stop) && !kd_load(&w->halt))
+		sleep_now(w);
+	kd_fetch_add(&kd_pool.sleepers, -1);
+	kd_store(&w->sleeps, 0);
+	return found;
+}
+
+int kd_idle(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg), void *arg)
+{
+	uint64_t now;
+
+	/* More workers than processors: whoever has work needs this one. */
+	if (kd_pool.count > kd_pool.cpus || ++w->idle_tries % TRIES_PER_YIELD == 0)
+		kd_os_yield();
+	else
+		for (unsigned i = 0; i < kd_min(8u << kd_min(w->idle_tries, 5u), 256u); i++)
+			kd_pause();
+	now = kd_os_now_ns();
+	if (!w->idle_since_ns)
+		w->idle_since_ns = now;
+	/* A nap that was ended in vain counts as spun. */
+	if (now - w->idle_since_ns < kd_env.spin_us * 1000 >> kd_min(w->idle_naps, 4u))
+		return 0;
+	w->idle_since_ns = 0;
+	w->idle_tries = 0;
+	return nap(w, look, arg);
+}
+
+void kd_idle_end(struct kd_worker *w)
+{
+	w->idle_since_ns = 0;
+	w->idle_tries = 0;
+	w->idle_naps = 0;
+}
+
+static int wake(struct kd_worker *w)
+{
+	if (!kd_load(&w->sleeps) || !kd_cas(&w->sleeps, 1, 0))
+		return 0;
+	kd_os_wake(&w->sleeps, 1);
+	return 1;
+}
+
+void kd_idle_wake_one(void)
+{
+	if (kd_load(&kd_pool.sleepers))
+		for (int i = 0; i < kd_pool.count; i++)
+			if (wake(&kd_pool.workers[i]))
+				return;
+}
+
+void kd_idle_wake_all(void)
+{
+	for (int i = 0; i < kd_pool.count; i++)
+		wake(&kd_pool.workers[i]);
+}
+
+void kd_idle_interrupt(struct kd_worker *w)
+{
+	struct kd_stack *s;
+
+	kd_store(&w->halt, 1);
+	s = kd_load(&w->current);
+	if (s)
+		kd_fetch_or(&s->flags, KD_HALT);
+	wake(w);
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "index.h"
+
+#include "kdds.h"
+
+/* The closure of this frame, before c, that a link names; NULL: none, or one from before the frame was last emptied. */
+static char *linked(const struct kd_view *v, uint32_t link, const char *c)
+{
+	uint32_t names_first = ((uint32_t)((uintptr_t)v->first >> 3) + v->index->bias) | 1u;
+	size_t offset = (size_t)(uint32_t)(link - names_first) << 3;
+
+	if (!link || offset > (size_t)(c - v->first))
+		return NULL;
+	return v->first + offset;
+}
+
+/* The first access of c to this data; NULL: none. */
+static struct kdds_access *access_to(struct kdds_closure *c, const void *data, uint32_t *mode_p)
+{
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		struct kdds_access *a = kd_closure_access(c, i);
+
+		if (a->data == data) {
+			*mode_p = c->type->access[i].mode;
+			return a;
+		}
+	}
+	return NULL;
+}
+
+static int noted(const struct kd_view *v, const char *c)
+{
+	return c < v->index->cursor && kd_note_at(v->stack, c)->life == (uint8_t)v->index->life;
+}
+
+/* Whether q counts as complete for one that comes later: for a reduction, when the owner has merged it, hence passed it. */
+static int complete(const struct kd_view *v, char *q)
+{
+	return kd_note_at(v->stack, q)->state == KD_COMPLETE && !(kd_load_relaxed(&kd_closure_at(q)->state) & KD_SPECIAL);
+}
+
+/*
+ * Walks one access of c from where its note stands. Returns the closure it still waits for, or NULL. Closures from `from` on
+ * (NULL: none) count as complete: they precede c in the range being built; *inside_p is set when one of them was met.
+ *
+ *   read:        waits for the last writer
+ *   write:       for everybody back to the last writer, that one included
+ *   reduction:   for nobody: a thief reduces into a private copy
+ *
+ * The accesses of a reducing closure are not looked at: its runner redirects them. It counts as a writer of everything.
+ */
+static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, const char *from, int *inside_p)
+{
+	const struct kdds_access *a = kd_closure_access(c, n->access);
+	int reads = c->type->access[n->access].mode == KDDS_R;
+	uint32_t link = n->link ? n->link : reads ? a->w : a->p, mode;
+
+	if (c->type->access[n->access].mode == KDDS_CW)
+		return NULL;
+	for (;;) {
+		char *q = linked(v, link, (char *)c);
+		int inside = q && from && q >= from, self = q == (char *)c;
+		struct kdds_access *qa;
+
+		v->index->looked++;
+		if (!q || q < v->head || (!self && !noted(v, q)))
+			return NULL; /* complete, and with it all that it waited for */
+		n->link = link;
+		if (!self && (kd_load_relaxed(&kd_closure_at(q)->state) & KD_SPECIAL || (!inside && !complete(v, q))))
+			return q;
+		*inside_p |= inside && !self;
+		qa = access_to(kd_closure_at(q), a->data, &mode);
+		if (!qa || (!self && (reads || mode != KDDS_R)))
+			return NULL;
+		link = reads ? qa->w : qa->p; /* past a reader, or past an earlier access of c itself to the same data */
+	}
+}
+
+/* The closure that c waits for, or NULL: it is ready. */
+static char *waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, const char *from, int *inside_p)
+{
+	for (; n->access < c->type->naccess; n->access++, n->link = 0) {
+		char *q = walk(v, c, n, from, inside_p);
+
+		if (q)
+			return q;
+	}
+	return NULL;
+}
+
+static void make_ready(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
+{
+	struct kd_index *x = v->index;
+	uint32_t at = kd_position(v->stack, (char *)c);
+
+	n->state = KD_READY;
+	if (c->attr & KDDS_PRIORITY_HIGH) {
+		n->next = x->ready;
+		x->ready = at;
+		if (!x->ready_end)
+			x->ready_end = at;
+		return;
+	}
+	n->next = 0;
+	if (x->ready)
+		kd_note_at(v->stack, kd_position_at(v->stack, x->ready_end))->next = at;
+	else
+		x->ready = at;
+	x->ready_end = at;
+}
+
+static void settle(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
+{
+	int inside;
+	char *q = waits_for(v, c, n, NULL, &inside);
+
+	if (!q) {
+		make_ready(v, c, n);
+		return;
+	}
+	n->next = kd_note_at(v->stack, q)->waiters;
+	kd_note_at(v->stack, q)->waiters = kd_position(v->stack, (char *)c);
+}
+
+static void fire(struct kd_view *v, struct kd_note *done)
+{
+	uint32_t at = done->waiters;
+
+	done->waiters = 0;
+	while (at) {
+		char *c = kd_position_at(v->stack, at);
+		struct kd_note *n = kd_note_at(v->stack, c);
+
+		at = n->next;
+		if (n->state == KD_WAITS)
+			settle(v, kd_closure_at(c), n);
+	}
+}
+
+static struct kd_note *note(struct kd_view *v, char *at)
+{
+	struct kd_note *n = kd_note_at(v->stack, at);
+
+	*n = (struct kd_note){.units = kd_closure_at(at)->bytes / 16, .life = (uint8_t)v->index->life};
+	v->index->cursor = at + kd_closure_at(at)->bytes;
+	return n;
+}
+
+int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
+{
+	struct kd_index *x = kd_index_at(s, f);
+	uint64_t gen = kd_load_relaxed(&f->gen);
+	char *parent_head = kd_load_relaxed(&f->parent->head);
+	uint32_t bias = kd_load_relaxed(&f->bias);
+
+	v->stack = s;
+	v->frame = f;
+	v->index = x;
+	v->first = kd_frame_first(f);
+	v->head = kd_load_acquire(&f->head);
+	v->tail = kd_load_acquire(&f->tail);
+	if (v->tail == v->first)
+		return 0;
+	if (x->gen != gen || x->head != parent_head || x->bias != bias)
+		*x = (struct kd_index){.gen = gen, .head = parent_head, .bias = bias, .passed = v->first, .cursor = v->first,
+				       .length = 1, .life = ++s->life};
+	if (v->head > x->cursor) /* the owner has outrun the notes: what they say is of no use */
+		x->passed = x->cursor = v->head;
+	while (x->passed < v->head) {
+		struct kd_note *n = kd_note_at(s, x->passed);
+
+		x->passed += (size_t)n->units * 16;
+		n->state = KD_COMPLETE;
+		fire(v, n);
+	}
+	return 1;
+}
+
+static int takable(struct kd_view *v, char *c)
+{
+	return c > v->head && kd_note_at(v->stack, c)->state == KD_READY;
+}
+
+/* The first ready closure that the caller may have, off the list; those the owner has run since are dropped. */
+static char *next_ready(struct kd_view *v, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+{
+	struct kd_index *x = v->index;
+	uint32_t *link = &x->ready, before = 0;
+
+	while (*link) {
+		uint32_t at = *link;
+		char *c = kd_position_at(v->stack, at);
+		struct kd_note *n = kd_note_at(v->stack, c);
+		int drop = !takable(v, c);
+
+		if (drop || wanted(kd_closure_at(c), arg)) {
+			*link = n->next;
+			if (x->ready_end == at)
+				x->ready_end = before;
+			if (!drop)
+				return c;
+		} else {
+			before = at;
+			link = &n->next;
+		}
+	}
+	return NULL;
+}
+
+/* Whether the closure behind the range can join it; says so in its note. */
+static int join(struct kd_view *v, struct kd_range *r, struct kdds_closure *c, struct kd_note *n)
+{
+	struct kd_note before = *n;
+	int inside = 0;
+
+	if (n->state == KD_WAITS && waits_for(v, c, n, r->begin, &inside)) {
+		n->access = before.access; /* what the range was to complete is not complete for others */
+		n->link = before.link;
+		return 0;
+	}
+	r->independent &= !inside;
+	n->state = KD_TAKEN; /* whatever list it is on skips it */
+	return 1;
+}
+
+static void extend(struct kd_view *v, struct kd_range *r, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+{
+	for (uint32_t taken = 1; taken < v->index->length && r->end < v->tail; taken++) {
+		struct kdds_closure *c = kd_closure_at(r->end);
+		int fresh = r->end == v->index->cursor;
+		struct kd_note *n = fresh ? note(v, r->end) : kd_note_at(v->stack, r->end);
+
+		if ((n->state != KD_WAITS && n->state != KD_READY) || !wanted(c, arg) || !join(v, r, c, n)) {
+			if (fresh)
+				settle(v, c, n);
+			return;
+		}
+		r->end += c->bytes;
+		r->count++;
+	}
+}
+
+int kd_index_take(struct kd_view *v, unsigned budget, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
+		  struct kd_range *range_p)
+{
+	struct kd_index *x = v->index;
+	char *c = next_ready(v, wanted, arg);
+
+	while (!c && budget-- && x->cursor < v->tail) {
+		char *at = x->cursor;
+		struct kd_note *n = note(v, at);
+
+		if (at <= v->head)
+			continue; /* the owner has it */
+		settle(v, kd_closure_at(at), n);
+		if (n->state == KD_READY)
+			c = next_ready(v, wanted, arg);
+	}
+	if (!c)
+		return 0;
+	kd_note_at(v->stack, c)->state = KD_TAKEN;
+	*range_p = (struct kd_range){.from = v->stack, .frame = v->frame, .begin = c, .end = c + kd_closure_at(c)->bytes,
+				     .count = 1, .independent = 1};
+	extend(v, range_p, wanted, arg);
+	range_p->independent &= range_p->count > 1;
+	range_p->more = range_p->independent || x->ready;
+	return 1;
+}
+
+void kd_index_complete(struct kd_view *v, const struct kd_range *range)
+{
+	for (char *c = range->begin; c < range->end;) {
+		struct kd_note *n = kd_note_at(v->stack, c);
+
+		c += (size_t)n->units * 16;
+		n->state = KD_COMPLETE;
+		fire(v, n);
+	}
+	kd_note_at(v->stack, range->begin)->link = kd_position(v->stack, range->end);
+}
+
+int kd_index_has_ready(const struct kd_view *v)
+{
+	return v->index->ready != 0;
+}

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What thieves know about the closures of a frame: which are ready, which wait and for whom. The owner never looks (but for
+ * the end of a stolen range). Readiness is computed once per closure and access: a closure is read when the frame's cursor
+ * passes it and waits on one list at a time, that of the first closure before it that is not complete; when that one is, the
+ * search goes on from where it was. So 10^6 closures in a frame cost each link once, not once per steal.
+ *
+ * The notes lie in the stack's mirror, at half the offset: 16 bytes for a closure, which is at least 32 long, 64 for a frame
+ * header, which is 128 long. Nothing is allocated, and the lines the owner is about to read are not written.
+ *
+ *   first ... | complete, fired | ... head ...      | noted        | not looked at yet      tail
+ *             ^first            ^passed             ^              ^cursor
+ *
+ * Everything here is called under the stack's lock; what reads the frame itself also under KD_LOCK, or for a frame that
+ * cannot end because a range of it is still stolen.
+ */
+#ifndef KD_INDEX_H
+#define KD_INDEX_H
+
+#include "closure.h"
+#include "stack.h"
+
+enum kd_note_state { KD_WAITS, KD_READY, KD_TAKEN, KD_COMPLETE };
+
+/* A closure's note. Positions are in units of 16 bytes from the stack's mem; 0 is no closure. */
+struct kd_note {
+	uint32_t waiters; /* first closure that waits for this one */
+	uint32_t next;    /* in the waiters' or the ready list */
+	uint32_t link;    /* of the access being waited for: how far its chain has been walked. KD_COMPLETE at the beginning of
+			     a stolen range: where it ends */
+	uint16_t units;   /* its size in units of 16 bytes, so that walking needs no closure */
+	uint8_t access : 5, state : 3;
+	uint8_t life;     /* low bits of the index's: is this a note of the frame as it is now? */
+};
+
+/* A frame's notes. */
+struct kd_index {
+	uint64_t gen; /* with head, the life of the frame they are about */
+	char *head;   /* of the frame's parent */
+	char *passed, *cursor;
+	uint32_t ready, ready_end;
+	uint32_t length;      /* closures to take at once */
+	uint32_t life;
+	uint32_t bias;
+	uint32_t looked;      /* links followed, for the tests */
+};
+
+/* What a visitor knows of the frame: read once, head before tail. */
+struct kd_view {
+	struct kd_stack *stack;
+	struct kdds_frame *frame;
+	struct kd_index *index;
+	char *first, *head, *tail;
+};
+
+static inline uint32_t kd_position(const struct kd_stack *s, const char *c)
+{
+	return (uint32_t)((size_t)(c - s->mem) >> 4);
+}
+
+static inline char *kd_position_at(const struct kd_stack *s, uint32_t position)
+{
+	return s->mem + ((size_t)position << 4);
+}
+
+static inline struct kd_note *kd_note_at(const struct kd_stack *s, const char *c)
+{
+	return (struct kd_note *)(s->mirror + ((size_t)(c - s->mem) >> 5) * sizeof(struct kd_note));
+}
+
+static inline struct kd_index *kd_index_at(const struct kd_stack *s, const struct kdds_frame *f)
+{
+	return (struct kd_index *)(s->mirror + ((size_t)((const char *)f - s->mem) >> 1));
+}
+
+/* Looks at frame f of s, brings its notes up to date with what the owner has done. 0: it has no closures. */
+int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f);
+
+/*
+ * Finds up to index->length closures to take, reading at most budget new ones: the oldest ready one, and those behind it that
+ * wait for nothing outside the range. Marks them taken. 0: none.
+ * wanted(c, arg) says whether the caller may have c.
+ */
+int kd_index_take(struct kd_view *v, unsigned budget, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
+		  struct kd_range *range_p);
+
+/* The closures of a stolen range are complete: what waited for them may be ready now. The view is of the range's frame. */
+void kd_index_complete(struct kd_view *v, const struct kd_range *range);
+
+/* Whether the frame has a ready closure that nobody has taken, as far as is known. */
+int kd_index_has_ready(const struct kd_view *v);
+
+#endif

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Start and stop. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <sched.h>
+
+#include "env.h"
+#include "kdds.h"
+#include "log.h"
+#include "topo.h"
+#include "worker.h"
+
+static cpu_set_t main_cpus; /* where the program's thread ran before it became worker 0 */
+
+static int check_layout(int version, uint32_t layout)
+{
+	if (version / 100 == KDDS_VERSION / 100 && layout == KD_LAYOUT)
+		return 0;
+	kd_error("the program was compiled with kdds.h %d.%d.%d, the library is %s and lays out closures differently: compile "
+		 "the program again", version / 10000, version / 100 % 100, version % 100, kdds_version());
+	return -EINVAL;
+}
+
+int kdds_init_layout(int version, uint32_t layout)
+{
+	int error;
+
+	if (kd_pool.workers) {
+		kd_error("kdds_init: the library is already initialised");
+		return -EALREADY;
+	}
+	error = check_layout(version, layout);
+	if (!error)
+		error = kd_env_read();
+	if (!error)
+		error = kd_topo_init();
+	if (error)
+		return error;
+	error = kd_pool_start(kd_env.workers ? (int)kd_env.workers : kd_topo_cpus());
+	if (error) {
+		kd_topo_fini();
+		return error;
+	}
+	CPU_ZERO(&main_cpus);
+	sched_getaffinity(0, sizeof(main_cpus), &main_cpus);
+	if (kd_env.bind)
+		kd_topo_bind(0, kd_pool.count);
+	return 0;
+}
+
+int kdds_finalize(void)
+{
+	if (!kd_pool.workers || kd_self_worker != kd_pool.workers) {
+		kd_error("kdds_finalize: %s", kd_pool.workers ? "called by a thread other than the one that called kdds_init" :
+								"the library is not initialised");
+		return -EPERM;
+	}
+	kdds_sync();
+	kd_pool_stop();
+	if (CPU_COUNT(&main_cpus))
+		sched_setaffinity(0, sizeof(main_cpus), &main_cpus);
+	kd_topo_fini();
+	return 0;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "os.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <linux/membarrier.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "log.h"
+
+void *kd_os_reserve(size_t size)
+{
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	return p == MAP_FAILED ? NULL : p;
+}
+
+void kd_os_release(void *p, size_t size)
+{
+	if (munmap(p, size))
+		kd_die("cannot unmap %zu bytes at %p: %s", size, p, kd_errno_text(errno));
+}
+
+void kd_os_trim(void *p, size_t size)
+{
+	if (madvise(p, size, MADV_DONTNEED))
+		kd_die("cannot trim %zu bytes at %p: %s", size, p, kd_errno_text(errno));
+}
+
+void kd_os_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+{
+	struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
+
+	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &t, NULL, 0);
+}
+
+void kd_os_wake(uint32_t *word, int n)
+{
+	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
+}
+
+void kd_os_yield(void)
+{
+	sched_yield();
+}
+
+uint64_t kd_os_now_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int kd_os_membarrier_init(void)
+{
+	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) ? -errno : 0;
+}
+
+void kd_os_membarrier(void)
+{
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
+		kd_die("membarrier, granted when the library started, now fails: %s", kd_errno_text(errno));
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The only system calls of the library: address space, sleeping, time, and the barrier that spares the owner a fence. */
+#ifndef KD_OS_H
+#define KD_OS_H
+
+#include "base.h"
+
+/* Reserves size bytes of zeroed address space; memory is committed page by page as it is touched. NULL: none to be had. */
+void *kd_os_reserve(size_t size);
+void kd_os_release(void *p, size_t size);
+/* Gives the pages of [p, p + size) back; they read as zeroes afterwards. */
+void kd_os_trim(void *p, size_t size);
+
+/* Sleeps while *word == expected, at most timeout_ns; may return early. Wakes n sleepers on word. */
+void kd_os_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns);
+void kd_os_wake(uint32_t *word, int n);
+
+void kd_os_yield(void);
+uint64_t kd_os_now_ns(void);
+
+/*
+ * A full memory barrier on every thread of the process that is running, paid for by the caller: what another thread stored
+ * before is visible afterwards, and its later loads see what the caller stored before. kd_os_membarrier_init returns 0, or
+ * -errno when the kernel refuses (seccomp, old kernels): then nobody may count on kd_os_membarrier.
+ */
+int kd_os_membarrier_init(void);
+void kd_os_membarrier(void);
+
+#endif

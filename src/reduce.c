@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "reduce.h"
+
+#include <float.h>
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "kdds.h"
+#include "log.h"
+
+/* A private copy: this, then the data. */
+struct copy {
+	void *data; /* the original */
+	char bytes[] kd_aligned(64);
+};
+
+/* Rows and their length; a shape's gaps between rows are left alone. */
+static struct kdds_shape extent(const struct kdds_closure *c, uint32_t i)
+{
+	const struct kdds_param *p = &c->type->access[i];
+	const struct kdds_access_array *a = (const void *)((const char *)c + p->offset);
+
+	if (p->array && a->shape)
+		return *a->shape;
+	return (struct kdds_shape){.elem = p->size, .rows = 1, .cols = 1, .ld = 1};
+}
+
+static int all_exact(const struct kdds_closure *c)
+{
+	for (uint32_t i = 0; i < c->type->naccess; i++)
+		if (c->type->access[i].mode == KDDS_CW && !c->type->access[i].op->exact)
+			return 0;
+	return 1;
+}
+
+static void *private_copy(void *data, const struct kdds_shape *s, const struct kdds_op *op)
+{
+	size_t bytes = ((s->rows - 1) * s->ld + s->cols) * s->elem;
+	struct copy *copy = aligned_alloc(64, sizeof(*copy) + (bytes + 63) / 64 * 64);
+
+	if (!copy)
+		kd_die("out of memory for a private copy of %zu bytes (reduction %s)", bytes, op->name);
+	copy->data = data;
+	for (size_t r = 0; r < s->rows; r++)
+		op->neutral(copy->bytes + r * s->ld * s->elem, s->cols);
+	return copy->bytes;
+}
+
+void kd_reduce_begin(struct kdds_closure *c, int owner)
+{
+	if (owner && all_exact(c))
+		return;
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		struct kdds_shape s = extent(c, i);
+
+		if (c->type->access[i].mode == KDDS_CW && s.rows && s.cols) {
+			struct kdds_access *a = kd_closure_access(c, i);
+
+			a->data = private_copy(a->data, &s, c->type->access[i].op);
+		}
+	}
+	kd_store_relaxed(&c->state, kd_load_relaxed(&c->state) | KD_PRIVATE);
+}
+
+void kd_reduce_merge(struct kdds_closure *c)
+{
+	uint32_t state = kd_load_relaxed(&c->state);
+
+	if (!(state & KD_PRIVATE))
+		return;
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		struct kdds_shape s = extent(c, i);
+		struct kdds_access *a = kd_closure_access(c, i);
+		struct copy *copy = (struct copy *)((char *)a->data - offsetof(struct copy, bytes));
+
+		if (c->type->access[i].mode != KDDS_CW || !s.rows || !s.cols)
+			continue;
+		a->data = copy->data;
+		for (size_t r = 0; r < s.rows; r++)
+			c->type->access[i].op->merge((char *)a->data + r * s.ld * s.elem, copy->bytes + r * s.ld * s.elem,
+						     s.cols);
+		free(copy);
+	}
+	kd_store_relaxed(&c->state, state & ~KD_PRIVATE);
+}
+
+/* One function pair per operator and type. */
+#define DEFINE(op, T, N, zero, combine) \
+	static void op##_neutral_##N(void *x, size_t n) \
+	{ \
+		for (size_t i = 0; i < n; i++) \
+			((T *)x)[i] = (T)(zero); \
+	} \
+	static void op##_merge_##N(void *to, const void *from, size_t n) \
+	{ \
+		T *x = to; \
+		const T *y = from; \
+		for (size_t i = 0; i < n; i++) \
+			x[i] = (T)(combine); \
+	}
+
+#define SUM(T, N) DEFINE(sum, T, N, 0, x[i] + y[i])
+#define PROD(T, N) DEFINE(prod, T, N, 1, x[i] * y[i])
+#define MIN(T, N) DEFINE(min, T, N, MOST_##N, y[i] < x[i] ? y[i] : x[i])
+#define MAX(T, N) DEFINE(max, T, N, LEAST_##N, y[i] > x[i] ? y[i] : x[i])
+#define AND(T, N) DEFINE(and, T, N, ~(T)0, x[i] & y[i])
+#define OR(T, N) DEFINE(or, T, N, 0, x[i] | y[i])
+#define XOR(T, N) DEFINE(xor, T, N, 0, x[i] ^ y[i])
+
+#define MOST_CHAR CHAR_MAX
+#define LEAST_CHAR CHAR_MIN
+#define MOST_SCHAR SCHAR_MAX
+#define LEAST_SCHAR SCHAR_MIN
+#define MOST_UCHAR UCHAR_MAX
+#define LEAST_UCHAR 0
+#define MOST_SHORT SHRT_MAX
+#define LEAST_SHORT SHRT_MIN
+#define MOST_USHORT USHRT_MAX
+#define LEAST_USHORT 0
+#define MOST_INT INT_MAX
+#define LEAST_INT INT_MIN
+#define MOST_UINT UINT_MAX
+#define LEAST_UINT 0
+#define MOST_LONG LONG_MAX
+#define LEAST_LONG LONG_MIN
+#define MOST_ULONG ULONG_MAX
+#define LEAST_ULONG 0
+#define MOST_LLONG LLONG_MAX
+#define LEAST_LLONG LLONG_MIN
+#define MOST_ULLONG ULLONG_MAX
+#define LEAST_ULLONG 0
+#define MOST_FLOAT INFINITY
+#define LEAST_FLOAT -INFINITY
+#define MOST_DOUBLE INFINITY
+#define LEAST_DOUBLE -INFINITY
+#define MOST_LDOUBLE INFINITY
+#define LEAST_LDOUBLE -INFINITY
+
+KD_INT_CASES(SUM)
+KD_FLOAT_CASES(SUM)
+KD_INT_CASES(PROD)
+KD_FLOAT_CASES(PROD)
+KD_INT_CASES(MIN)
+KD_FLOAT_CASES(MIN)
+KD_INT_CASES(MAX)
+KD_FLOAT_CASES(MAX)
+KD_INT_CASES(AND)
+KD_INT_CASES(OR)
+KD_INT_CASES(XOR)
+
+#define ROW(op, T, N, exact) [KD_T_##N] = {#op " of " #T, sizeof(T), op##_neutral_##N, op##_merge_##N, exact},
+#define SUM_ROW(T, N) ROW(sum, T, N, KD_T_##N < KD_NINTS)
+#define PROD_ROW(T, N) ROW(prod, T, N, KD_T_##N < KD_NINTS)
+#define MIN_ROW(T, N) ROW(min, T, N, 1)
+#define MAX_ROW(T, N) ROW(max, T, N, 1)
+#define AND_ROW(T, N) ROW(and, T, N, 1)
+#define OR_ROW(T, N) ROW(or, T, N, 1)
+#define XOR_ROW(T, N) ROW(xor, T, N, 1)
+
+const struct kdds_op kdds_ops[KD_NOPS][KD_NTYPES] = {
+	[KD_OP_SUM] = {KD_INT_CASES(SUM_ROW) KD_FLOAT_CASES(SUM_ROW)},
+	[KD_OP_PROD] = {KD_INT_CASES(PROD_ROW) KD_FLOAT_CASES(PROD_ROW)},
+	[KD_OP_MIN] = {KD_INT_CASES(MIN_ROW) KD_FLOAT_CASES(MIN_ROW)},
+	[KD_OP_MAX] = {KD_INT_CASES(MAX_ROW) KD_FLOAT_CASES(MAX_ROW)},
+	[KD_OP_AND] = {KD_INT_CASES(AND_ROW)},
+	[KD_OP_OR] = {KD_INT_CASES(OR_ROW)},
+	[KD_OP_XOR] = {KD_INT_CASES(XOR_ROW)},
+};

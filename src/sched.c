@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The owner's side. run() is the hot path: per closure one store (the claim), one load of flags, one of the closure's state,
+ * no fence. It is one loop, not a recursion: the frames are the recursion, so any worker can take over where it stopped.
+ */
+#include "sched.h"
+
+#include "closure.h"
+#include "env.h"
+#include "idle.h"
+#include "log.h"
+#include "os.h"
+#include "reduce.h"
+#include "steal.h"
+
+#define QUIET_CLAIMS 1024  /* fenced claims without a visit before the owner stops fencing */
+#define SPINS_BLOCKED 200  /* looks at a stolen closure before its frame's stack is set aside */
+#define VICTIMS_PER_LOOK 8
+#define PARKED_PER_LOOK 16
+
+enum outcome { ENDED, BLOCKED, HALTED };
+enum claim { RUN, RUN_SPECIAL, AGAIN, BLOCK, HALT };
+
+static void help(struct kd_worker *w, struct kd_stack *s, char *c);
+
+/* Stops fencing. Partner: visit() in steal.c, which sets KD_LOCK and then loads ack: it finds 0 and calls membarrier, or we
+ * find its lock and go on fencing. */
+static void unshare(struct kd_stack *s)
+{
+	if (!kd_pool.membarrier)
+		return;
+	kd_store(&s->ack, 0);
+	if (!(kd_load(&s->flags) & KD_LOCK))
+		kd_fetch_and(&s->flags, ~(uint32_t)KD_SHARED);
+}
+
+static void poked(struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char *c)
+{
+	if (c + kd_closure_at(c)->bytes < kd_load_relaxed(&f->tail)) {
+		kd_fetch_and(&s->flags, ~(uint32_t)KD_POKE);
+		kd_idle_wake_one();
+	} else {
+		kd_store_relaxed(&g->limit, NULL); /* the first closure that this one pushes will do */
+	}
+}
+
+/* Waits until no thief visits, with what the owner has stored so far visible to the next one. Returns the flags. */
+static uint32_t await_visitor(struct kd_stack *s)
+{
+	uint32_t flags;
+
+	for (unsigned tries = 1;; tries++) {
+		flags = kd_load_acquire(&s->flags);
+		if (flags & KD_SHARED) {
+			kd_store_relaxed(&s->ack, 1);
+			kd_fence();
+			flags = kd_load_acquire(&s->flags);
+		}
+		if (!(flags & KD_LOCK))
+			return flags;
+		if (tries % 64)
+			kd_pause();
+		else
+			kd_os_yield(); /* it may be off the processor */
+	}
+}
+
+/* Gets past whatever flags say, with the claim of c stored. 0: the stack is to be set aside. */
+static int heed_flags(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char *c)
+{
+	uint32_t flags = await_visitor(s);
+
+	if (flags & KD_SHARED) {
+		uint32_t visits = kd_load_relaxed(&s->visits);
+
+		if (visits != s->seen)
+			s->quiet = 0;
+		else if (++s->quiet > QUIET_CLAIMS)
+			unshare(s);
+		s->seen = visits;
+	}
+	if (flags & KD_POKE)
+		poked(s, f, g, c);
+	if (flags & KD_HALT) {
+		kd_fetch_and(&s->flags, ~(uint32_t)KD_HALT);
+		return !(w->nest && kd_load_relaxed(&w->halt) && !s->bound);
+	}
+	return 1;
+}
+
+static void merge_range(char *c, char *end)
+{
+	for (; c < end; c += kd_closure_at(c)->bytes)
+		kd_reduce_merge(kd_closure_at(c));
+}
+
+static void await_done(struct kdds_closure *c)
+{
+	for (unsigned i = 0; i < SPINS_BLOCKED && !(kd_load_acquire(&c->state) & KD_DONE); i++)
+		kd_pause();
+}
+
+/* The claim of *cp is stored; what is to be done with it? AGAIN: *cp has moved on. */
+static enum claim claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char **cp)
+{
+	struct kdds_closure *c = kd_closure_at(*cp);
+	int base = f == &s->base;
+	uint32_t state;
+
+	if (!heed_flags(w, s, f, g, *cp))
+		return HALT;
+	state = kd_load_acquire(&c->state);
+	if (!(base && *cp == s->range.begin) && state & (KD_STOLEN | KD_DONE)) {
+		if (base) { /* the rest of the range is somebody else's now */
+			*cp = kd_load_acquire(&f->tail);
+			return AGAIN;
+		}
+		if (!(state & KD_DONE))
+			await_done(c);
+		state = kd_load_acquire(&c->state);
+		if (!(state & KD_DONE))
+			return BLOCK;
+		*cp = kd_steal_end(s, *cp);
+		if (state & KD_MERGE)
+			merge_range((char *)c, *cp);
+		return AGAIN;
+	}
+	if (!(state & KD_SPECIAL))
+		return RUN;
+	kd_reduce_begin(c, !base);
+	s->merge |= base;
+	return RUN_SPECIAL;
+}
+
+/* The reducing closure at c is complete; c is returned advanced. In the base the contribution stays private: the stack it was
+ * stolen from merges it in its turn. */
+static char *finish_special(struct kd_stack *s, struct kdds_frame *f, char *c)
+{
+	if (f != &s->base)
+		kd_reduce_merge(kd_closure_at(c));
+	return c + kd_closure_at(c)->bytes;
+}
+
+/* Nobody owns s from here on, unless 0 is returned: c is done already. Partner: kd_steal_complete. */
+static int park(struct kd_stack *s, char *c)
+{
+	kd_fetch_add(&s->home->parked, 1);
+	kd_store(&s->park, c);
+	/* If the stack has been taken over meanwhile, c is memory that may have been used again; then the exchange fails. */
+	if (!(kd_load(&kd_closure_at(c)->state) & KD_DONE) || !kd_cas(&s->park, c, NULL))
+		return 1;
+	kd_fetch_add(&s->home->parked, -1);
+	return 0;
+}
+
+/* Runs the closures of f = top and of the frames they make, up to and including those of frame until. */
+static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
+{
+	struct kdds_frame *f = s->top, *g = kd_stack_next(s, f);
+	char *c = kd_load_relaxed(&f->head), *next;
+	uint64_t gen = s->serial, tasks = 0, window = kd_env.window + sizeof(struct kdds_frame);
+	enum outcome outcome = ENDED;
+
+	s->serial += (uint64_t)1 << 32;
+	if (!c)
+		c = f == &s->base ? s->range.begin : kd_frame_first(f);
+	for (;;) {
+		if (c == kd_load_relaxed(&f->tail)) {
+			if (f == until)
+				break;
+			kd_frame_reset(f);
+			g = f;
+			c = f->resume;
+			f = f->parent;
+			kd_store_release(&s->top, f);
+			if (kd_unlikely(!c))
+				c = finish_special(s, f, f->head);
+			continue;
+		}
+		/* Dekker with visit() in steal.c: our claim, then their flag; their flag, then (membarrier) our claim. */
+		kd_store_release(&f->head, c);
+		kd_compiler_fence();
+		if (kd_unlikely(kd_load_acquire(&s->flags) | kd_load_acquire(&kd_closure_at(c)->state))) {
+			switch (claim_slow(w, s, f, g, &c)) {
+			case AGAIN:
+				continue;
+			case HALT:
+				outcome = HALTED;
+				goto out;
+			case BLOCK:
+				if (s->bound && (patient || f != until)) {
+					help(w, s, c);
+					continue;
+				}
+				outcome = BLOCKED;
+				goto out;
+			case RUN_SPECIAL:
+				kd_closure_at(c)->type->run(kd_closure_at(c), g);
+				tasks++;
+				if (g->tail == kd_frame_first(g)) {
+					c = finish_special(s, f, c);
+					continue;
+				}
+				next = NULL;
+				goto descend;
+			case RUN:
+				break;
+			}
+		}
+		next = c + kd_closure_at(c)->bytes;
+		kd_closure_at(c)->type->run(kd_closure_at(c), g);
+		tasks++;
+		if (g->tail == kd_frame_first(g)) {
+			c = next;
+			continue;
+		}
+descend:
+		if (kd_unlikely(g->tail > s->soft))
+			kd_stack_deepen(s, g->tail);
+		g->resume = next;
+		f = g;
+		g = (struct kdds_frame *)f->tail;
+		kd_frame_init(g, f, (char *)g + window, gen++);
+		kd_store_release(&s->top, f);
+		c = f->head;
+		if (!c)
+			c = kd_frame_first(f);
+	}
+out:
+	w->stats.tasks += tasks;
+	return outcome;
+}
+
+/* Makes s what w runs. Sleepers have left their marks on the stacks that were current: this one needs them too. */
+static void make_current(struct kd_worker *w, struct kd_stack *s)
+{
+	kd_store(&w->current, s);
+	if (kd_load(&kd_pool.sleepers))
+		kd_fetch_or(&s->flags, KD_POKE);
+}
+
+static void set_halted(struct kd_worker *w, struct kd_stack *s)
+{
+	while (kd_exchange(&w->halted_lock, 1))
+		kd_os_yield();
+	s->link = w->halted;
+	kd_store_relaxed(&w->halted, s);
+	kd_store_release(&w->halted_lock, 0);
+	kd_idle_wake_one();
+}
+
+static struct kd_stack *take_halted(struct kd_worker *v, const struct kd_scope *scope)
+{
+	struct kd_stack **link = &v->halted, *s;
+
+	if (!kd_load_relaxed(&v->halted) || kd_exchange(&v->halted_lock, 1))
+		return NULL;
+	while (*link && !kd_scope_holds(*link, scope))
+		link = &(*link)->link;
+	s = *link;
+	if (s)
+		kd_store_relaxed(link, s->link);
+	kd_store_release(&v->halted_lock, 0);
+	return s;
+}
+
+/* Runs s, which w owns, and the stacks that its completion frees. */
+static void run_stack(struct kd_worker *w, struct kd_stack *s)
+{
+	while (s) {
+		struct kd_range range;
+		int merge;
+
+		make_current(w, s);
+		switch (run(w, s, &s->base, 1)) {
+		case BLOCKED:
+			if (!park(s, kd_load_relaxed(&s->top)->head))
+				continue;
+			return;
+		case HALTED:
+			set_halted(w, s);
+			return;
+		case ENDED:
+			break;
+		}
+		range = s->range;
+		range.end = kd_load_relaxed(&s->base.tail);
+		merge = (int)s->merge;
+		kd_stack_stop(s);
+		kd_worker_release(w, s);
+		s = kd_steal_complete(&range, merge);
+		if (s)
+			kd_fetch_add(&s->home->parked, -1);
+	}
+}
+
+/* Looking for work. */
+struct look {
+	struct kd_scope scope;
+	struct kd_range range;
+	struct kd_stack *stack; /* found: a halted stack; NULL: the range */
+	int poke;
+};
+
+static int try_stack(struct kd_worker *w, struct look *l, struct kd_stack *s)
+{
+	if (!s || !kd_load_relaxed(&s->active) || !kd_steal(w, s, &l->scope, l->poke, &l->range))
+		return 0;
+	w->victim = s;
+	return 1;
+}
+
+static int try_parked(struct kd_worker *w, struct look *l, struct kd_worker *v)
+{
+	unsigned n = 0;
+
+	if (!kd_load_relaxed(&v->parked))
+		return 0;
+	for (struct kd_stack *s = kd_load_acquire(&v->stacks); s && n < PARKED_PER_LOOK; s = s->next)
+		if (kd_load_relaxed(&s->park)) {
+			n++;
+			if (try_stack(w, l, s))
+				return 1;
+		}
+	return 0;
+}
+
+static int try_worker(struct kd_worker *w, struct look *l, struct kd_worker *v)
+{
+	if ((l->stack = take_halted(v, &l->scope)))
+		return 1;
+	return (v != w && try_stack(w, l, kd_load_acquire(&v->current))) || try_parked(w, l, v);
+}
+
+/* Near first: what this worker has set aside itself, then the last victim, then others at random. With poke: everybody. */
+static int look(struct kd_worker *w, void *arg)
+{
+	struct look *l = arg;
+	int n = kd_pool.count, tries = l->poke ? n : kd_min(n, VICTIMS_PER_LOOK);
+	int start = (int)(kd_worker_random(w) % (unsigned)n);
+
+	if (try_worker(w, l, w) || (w->victim && try_stack(w, l, w->victim)))
+		return 1;
+	w->victim = NULL;
+	for (int i = 0; i < tries; i++) {
+		struct kd_worker *v = &kd_pool.workers[(start + i) % n];
+
+		if (v != w && try_worker(w, l, v))
+			return 1;
+	}
+	return 0;
+}
+
+static int last_look(struct kd_worker *w, void *arg)
+{
+	((struct look *)arg)->poke = 1;
+	return look(w, arg);
+}
+
+/* Finds something to run in the scope and runs it, or idles a little. */
+static void step(struct kd_worker *w, const struct kd_scope *scope)
+{
+	struct look l = {.scope = *scope};
+
+	if (!look(w, &l) && !kd_idle(w, last_look, &l))
+		return;
+	kd_idle_end(w);
+	if (!l.stack) {
+		l.stack = kd_worker_stack(w);
+		kd_stack_start(l.stack, &l.range);
+		w->stats.stolen += l.range.count;
+		if (l.range.more && kd_load_relaxed(&kd_pool.sleepers))
+			kd_idle_wake_one();
+	}
+	run_stack(w, l.stack);
+}
+
+/* The body at the foot of w's C stack waits in s for the closure c, which runs elsewhere. Runs other things meanwhile: anything
+ * at all in main's own wait, else what cannot come to wait for this body. */
+static void help(struct kd_worker *w, struct kd_stack *s, char *c)
+{
+	struct kd_scope scope = {NULL, NULL};
+
+	if (s->range.from || s->bound > 1)
+		scope = (struct kd_scope){s, s->waiting};
+	kd_store_relaxed(&s->runner, w);
+	kd_fetch_add(&s->home->parked, 1);
+	kd_store(&s->park, kd_park_bound(c));
+	if (kd_load(&kd_closure_at(c)->state) & KD_DONE)
+		kd_cas(&s->park, kd_park_bound(c), NULL);
+	w->nest++;
+	/* halt before park, since kd_steal_complete clears park and then sets halt. */
+	for (kd_store(&w->halt, 0); kd_load(&s->park); kd_store(&w->halt, 0))
+		step(w, &scope);
+	w->nest--;
+	kd_idle_end(w);
+	kd_fetch_add(&s->home->parked, -1);
+	make_current(w, s);
+}
+
+void kd_sched_loop(struct kd_worker *w)
+{
+	const struct kd_scope anything = {NULL, NULL};
+
+	while (!kd_load_relaxed(&kd_pool.stop)) {
+		kd_store_relaxed(&w->halt, 0);
+		step(w, &anything);
+	}
+}
+
+int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
+{
+	struct kd_stack *s = w->current;
+	struct kdds_frame *g = (struct kdds_frame *)f->tail, *waiting = s->waiting;
+	enum outcome outcome;
+
+	if (f->tail > s->soft)
+		kd_stack_deepen(s, f->tail);
+	kd_frame_init(g, f, (char *)(g + 1) + kd_env.window, s->serial++);
+	s->bound++;
+	s->waiting = f;
+	kd_store_release(&s->top, f);
+	outcome = run(w, s, f, patient);
+	s->waiting = waiting;
+	s->bound--;
+	kd_store_relaxed(&s->drains, s->drains + 1);
+	if (outcome == ENDED) {
+		/* Moves the bias first: a thief that finds closures in the frame finds their links to match. */
+		kd_store_relaxed(&f->bias, f->bias + (uint32_t)((f->tail - kd_frame_first(f)) >> 3));
+		kd_frame_reset(f);
+	}
+	kd_store_release(&s->top, f->parent);
+	/* The body will use the memory again without a claim in between. */
+	kd_compiler_fence();
+	if (kd_load_acquire(&s->flags))
+		await_visitor(s);
+	return outcome == ENDED;
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "steal.h"
+
+#include "idle.h"
+#include "index.h"
+#include "os.h"
+
+#define FRAMES_PER_VISIT 256
+#define NOTES_PER_VISIT 128
+#define LENGTH_MAX 4096
+#define SHORT_NS 5000   /* a range that took less was too short to be worth a visit */
+#define LONG_NS 30000   /* one that took longer keeps others waiting */
+
+/* A visit: the lock, and the owner held at its next claim. 0: someone else is there, or the stack is not in use. */
+static int visit(struct kd_worker *w, struct kd_stack *s)
+{
+	if (!kd_stack_trylock(s))
+		return 0;
+	if (!kd_load_relaxed(&s->active)) {
+		kd_stack_unlock(s);
+		return 0;
+	}
+	kd_store_relaxed(&s->visits, s->visits + 1);
+	/*
+	 * Dekker: our flag, then their claim. The read-modify-write is our fence. Their claim is before their load of flags;
+	 * if they fence in between (ack, set before the fence, still set after our flag), or have no owner (park, likewise:
+	 * the next owner takes over by a compare-and-swap and loads flags after it), we are done; else membarrier fences them.
+	 */
+	kd_fetch_or(&s->flags, KD_LOCK | KD_SHARED);
+	if (!kd_load(&s->ack) && !kd_load(&s->park) && kd_pool.membarrier) {
+		kd_os_membarrier();
+		w->stats.membarriers++;
+	}
+	return 1;
+}
+
+static void leave(struct kd_stack *s)
+{
+	kd_fetch_and(&s->flags, ~(uint32_t)KD_LOCK);
+	kd_stack_unlock(s);
+}
+
+struct wish {
+	int worker, place;
+	int anything;
+};
+
+static int wanted(const struct kdds_closure *c, void *arg)
+{
+	const struct wish *wish = arg;
+
+	if (wish->anything)
+		return 1;
+	if (c->attr & KDDS_PRIORITY_LOW)
+		return 0;
+	if (!(c->attr & 0x1000u))
+		return 1;
+	return (c->attr & 0x7ffu) == (unsigned)(c->attr & 0x800u ? wish->place : wish->worker);
+}
+
+/* The far half of what is left of the range the victim itself has stolen. */
+static int divide(struct kd_stack *s, struct kd_range *range_p)
+{
+	char *head = kd_load_acquire(&s->base.head), *end = kd_load_relaxed(&s->base.tail), *half;
+	uint32_t n = 0;
+
+	if (!s->range.from || !s->range.independent)
+		return 0;
+	if (!head)
+		head = s->range.begin;
+	half = head += kd_closure_at(head)->bytes;
+	if (head >= end)
+		return 0;
+	for (char *c = head; c < end; c += kd_closure_at(c)->bytes)
+		if (n++ % 2)
+			half += kd_closure_at(half)->bytes;
+	*range_p = (struct kd_range){.from = s->range.from, .frame = s->range.frame, .begin = half, .end = end,
+				     .count = n - n / 2, .independent = n - n / 2 > 1, .more = n > 1};
+	kd_store_release(&s->base.tail, half);
+	return 1;
+}
+
+/*
+ * Frames that have nothing left to take, at the bottom of the stack, are not looked at again: low is the frame above them.
+ * They end together, with the closure at base.head, so as long as that is being run, and no body has emptied its frame and
+ * filled it again, low is where it was. (Its own gen would not do: it can survive in a hole of what lies there now.)
+ */
+static struct kdds_frame *lowest(struct kd_stack *s, const struct kdds_frame *top)
+{
+	char *head = kd_load_relaxed(&s->base.head);
+	uint32_t drains = kd_load_relaxed(&s->drains);
+
+	if (!s->low || top == &s->base || s->low_head != head || s->low_gen != s->base.gen || s->low_drains != drains) {
+		s->low = (struct kdds_frame *)s->mem;
+		s->low_head = head;
+		s->low_gen = s->base.gen;
+		s->low_drains = drains;
+	}
+	return s->low;
+}
+
+struct search {
+	struct kd_stack *stack;
+	struct wish wish;
+	struct kdds_frame *top, *unwanted; /* unwanted: has ready closures, that the thief would rather leave to others */
+	struct kd_view view;
+};
+
+static int take(struct search *x, struct kdds_frame *f, struct kd_range *range_p)
+{
+	if (!kd_index_open(&x->view, x->stack, f))
+		return 0;
+	if (kd_index_take(&x->view, NOTES_PER_VISIT, wanted, &x->wish, range_p))
+		return 1;
+	if (!x->unwanted && kd_index_has_ready(&x->view))
+		x->unwanted = f;
+	return 0;
+}
+
+/* Upwards, oldest first, from f. *more_p: there are more frames. */
+static int search_up(struct search *x, struct kdds_frame *f, int low, struct kd_range *range_p, int *more_p)
+{
+	struct kd_view *v = &x->view;
+
+	*more_p = 0;
+	for (unsigned n = 0; n < FRAMES_PER_VISIT; n++) {
+		int running = x->top == &x->stack->base || f > x->top;
+
+		if (take(x, f, range_p))
+			return 1;
+		if (running || v->tail == v->first)
+			return 0; /* the last; or just popped by the owner, which now waits for us */
+		low &= v->head && v->head + kd_closure_at(v->head)->bytes == v->tail;
+		f = (struct kdds_frame *)v->tail;
+		if (low)
+			x->stack->low = f;
+	}
+	*more_p = 1;
+	return 0;
+}
+
+/* A deep stack whose old frames all wait: downwards, youngest first. */
+static int search_down(struct search *x, struct kd_range *range_p)
+{
+	struct kdds_frame *f = x->top;
+
+	for (unsigned n = 0; n < FRAMES_PER_VISIT && f != &x->stack->base; n++, f = f->parent)
+		if (take(x, f, range_p))
+			return 1;
+	return 0;
+}
+
+/* The oldest ready closures of the stack; with from, those of frame from and younger ones. */
+static int search(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *from, struct kd_range *range_p)
+{
+	struct search x = {.stack = s, .wish = {.worker = w->id, .place = w->place}, .top = kd_load_acquire(&s->top)};
+	int more;
+
+	if (search_up(&x, from ? from : lowest(s, x.top), !from, range_p, &more) ||
+	    (more && !from && search_down(&x, range_p)))
+		return 1;
+	x.wish.anything = 1;
+	return x.unwanted && kd_index_open(&x.view, s, x.unwanted) &&
+	       kd_index_take(&x.view, 0, wanted, &x.wish, range_p);
+}
+
+/* A stack that is being run in a leaf task has nothing; this looks without disturbing it. */
+static int looks_empty(const struct kd_stack *s)
+{
+	struct kdds_frame *first = (struct kdds_frame *)s->mem;
+
+	return kd_load_acquire(&s->top) == &s->base && kd_load_relaxed(&first->tail) == kd_frame_first(first) &&
+	       kd_load_relaxed(&s->base.tail) == s->range.end && !s->range.independent;
+}
+
+int kd_scope_holds(const struct kd_stack *s, const struct kd_scope *scope)
+{
+	const struct kdds_frame *f = NULL;
+
+	if (!scope->stack)
+		return 1;
+	while (s && s != scope->stack) {
+		f = s->range.frame;
+		s = s->range.from;
+	}
+	return s && (!f || f >= scope->frame);
+}
+
+/* Makes the owner look up when it next pushes a closure: for one whose body may run long before its next claim. */
+static void poke_running(struct kd_stack *s)
+{
+	struct kdds_frame *top = kd_load_acquire(&s->top);
+	char *tail = kd_load_acquire(&top->tail);
+	struct kdds_frame *f = top == &s->base ? (struct kdds_frame *)s->mem : (struct kdds_frame *)tail;
+
+	if (top == &s->base || tail != kd_frame_first(top)) /* else it has just been popped */
+		kd_store_relaxed(&f->limit, NULL);
+}
+
+int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_scope *scope, int poke, struct kd_range *range_p)
+{
+	int got = 0;
+
+	w->stats.requests++;
+	if ((!poke && looks_empty(s)) || !visit(w, s))
+		return 0;
+	if (kd_scope_holds(s, scope)) {
+		if (s != scope->stack)
+			got = divide(s, range_p);
+		if (!got)
+			got = search(w, s, s == scope->stack ? scope->frame : NULL, range_p);
+	}
+	if (got) {
+		struct kdds_closure *c = kd_closure_at(range_p->begin);
+
+		kd_store_release(&c->state, kd_load_relaxed(&c->state) | KD_STOLEN);
+		range_p->start_ns = kd_os_now_ns();
+		w->stats.steals++;
+	} else if (poke) {
+		kd_fetch_or(&s->flags, KD_POKE);
+		poke_running(s);
+	}
+	leave(s);
+	return got;
+}
+
+/* Short tasks are taken many at a time, long ones singly. */
+static void adapt(struct kd_index *x, uint64_t ns)
+{
+	if (ns < SHORT_NS)
+		x->length = kd_min(2 * x->length, LENGTH_MAX);
+	else if (ns > LONG_NS)
+		x->length = kd_max(x->length / 4, 1);
+}
+
+struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
+{
+	struct kd_stack *s = r->from;
+	struct kdds_closure *c = kd_closure_at(r->begin);
+	struct kd_view v;
+
+	kd_stack_lock(s);
+	kd_index_open(&v, s, r->frame);
+	kd_index_complete(&v, r);
+	adapt(v.index, kd_os_now_ns() - r->start_ns);
+	/* The last touch of the closure and its frame: from here on the owner may pass, pop and use the memory again. */
+	kd_store_release(&c->state,
+			 (kd_load_relaxed(&c->state) & (KD_SPECIAL | KD_PRIVATE)) | KD_DONE | (merge ? KD_MERGE : 0));
+	kd_stack_unlock(s);
+	/* Dekker with park() in sched.c: our state, then their park; their park, then our state. */
+	kd_fence();
+	if (kd_load_acquire(&s->park) == kd_park_bound(r->begin)) {
+		struct kd_worker *runner = kd_load_relaxed(&s->runner);
+
+		if (kd_cas(&s->park, kd_park_bound(r->begin), NULL))
+			kd_idle_interrupt(runner);
+		return NULL;
+	}
+	return kd_load_acquire(&s->park) == r->begin && kd_cas(&s->park, r->begin, NULL) ? s : NULL;
+}
+
+char *kd_steal_end(const struct kd_stack *s, const char *c)
+{
+	return kd_position_at(s, kd_note_at(s, c)->link);
+}

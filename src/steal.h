@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stealing: both sides of it that are not the owner's hot path (sched.c). */
+#ifndef KD_STEAL_H
+#define KD_STEAL_H
+
+#include "stack.h"
+#include "worker.h"
+
+/* What a worker that waits in a body may run without risk of deadlock: descendants of the waiting body, those of frames from
+ * `frame` on of `stack`, wherever they are (Wagner and Calder's leapfrogging). NULL stack: anything. */
+struct kd_scope {
+	struct kd_stack *stack;
+	struct kdds_frame *frame;
+};
+
+/* Whether the range that s runs was stolen, at whatever remove, from the scope's frames. The caller owns s or holds its lock. */
+int kd_scope_holds(const struct kd_stack *s, const struct kd_scope *scope);
+
+/* Looks for work on one victim stack. Returns 1 and a range for the caller to run, or 0. Bounded, never waits for a task. With
+ * poke, a stack without work is left so that its owner wakes a sleeper when it has some. */
+int kd_steal(struct kd_worker *w, struct kd_stack *victim, const struct kd_scope *scope, int poke, struct kd_range *range_p);
+
+/* The closures of the range are complete: tells their frame, wakes the bound stack that waits for them. A stack that was
+ * parked on them is returned, to be run by the caller, who owns it from now on. */
+struct kd_stack *kd_steal_complete(const struct kd_range *range, int merge);
+
+/* Where the stolen range ends that begins at c, a closure of s whose state is KD_DONE. */
+char *kd_steal_end(const struct kd_stack *s, const char *c);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "topo.h"
+
+#include <errno.h>
+#include <hwloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+
+static hwloc_topology_t topology;
+static hwloc_cpuset_t allowed; /* CPUs of the affinity mask */
+
+int kd_topo_init(void)
+{
+	int error = -ENOMEM;
+
+	if (hwloc_topology_init(&topology))
+		goto failed;
+	if (hwloc_topology_load(topology))
+		goto destroy;
+	allowed = hwloc_bitmap_alloc();
+	if (!allowed)
+		goto destroy;
+	if (!hwloc_topology_is_thissystem(topology) || hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_PROCESS))
+		hwloc_bitmap_copy(allowed, hwloc_topology_get_allowed_cpuset(topology));
+	if (hwloc_topology_restrict(topology, allowed, 0)) {
+		hwloc_bitmap_free(allowed);
+		goto destroy;
+	}
+	hwloc_bitmap_copy(allowed, hwloc_topology_get_topology_cpuset(topology));
+	return 0;
+destroy:
+	hwloc_topology_destroy(topology);
+failed:
+	kd_error("cannot load the machine's topology: %s", kd_errno_text(-error));
+	return error;
+}
+
+void kd_topo_fini(void)
+{
+	hwloc_bitmap_free(allowed);
+	hwloc_topology_destroy(topology);
+}
+
+static int read_line(const char *path, char *line, int size)
+{
+	FILE *f = fopen(path, "re");
+	int got = f && fgets(line, size, f);
+
+	if (f)
+		fclose(f);
+	return got;
+}
+
+/* CPUs' worth of time the cgroup grants: version 2 in one file, version 1 in two. 0: no limit. */
+static int cgroup_cpus(void)
+{
+	char line[128];
+	double quota = 0, period = 0;
+
+	if (read_line("/sys/fs/cgroup/cpu.max", line, sizeof(line))) {
+		if (sscanf(line, "%lf %lf", &quota, &period) != 2)
+			return 0; /* "max" */
+	} else if (read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", line, sizeof(line))) {
+		quota = atof(line);
+		if (read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", line, sizeof(line)))
+			period = atof(line);
+	}
+	return quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
+}
+
+int kd_topo_cpus(void)
+{
+	int cpus = kd_max(hwloc_bitmap_weight(allowed), 1);
+	int quota = cgroup_cpus();
+
+	return quota ? kd_min(cpus, quota) : cpus;
+}
+
+/* The CPU of worker i, as a set of the caller's; NULL: more workers than CPUs. */
+static hwloc_cpuset_t cpuset_of(int worker, int workers)
+{
+	hwloc_obj_t root = hwloc_get_root_obj(topology);
+	hwloc_cpuset_t *sets, set = NULL;
+
+	if (workers > hwloc_bitmap_weight(allowed))
+		return NULL;
+	sets = calloc((size_t)workers, sizeof(*sets));
+	if (!sets || hwloc_distrib(topology, &root, 1, sets, (unsigned)workers, INT32_MAX, 0)) {
+		free(sets);
+		return NULL;
+	}
+	for (int i = 0; i < workers; i++)
+		if (i == worker) {
+			set = sets[i];
+			hwloc_bitmap_singlify(set);
+		} else {
+			hwloc_bitmap_free(sets[i]);
+		}
+	free(sets);
+	return set;
+}
+
+int kd_topo_place(int worker, int workers)
+{
+	hwloc_cpuset_t set = cpuset_of(worker, workers);
+	hwloc_obj_t node = NULL;
+	int place;
+
+	if (!set)
+		return worker % kd_topo_places();
+	while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
+		if (hwloc_bitmap_intersects(node->cpuset, set))
+			break;
+	place = node ? (int)node->logical_index : 0;
+	hwloc_bitmap_free(set);
+	return place;
+}
+
+int kd_topo_places(void)
+{
+	return kd_max(hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE), 1);
+}
+
+void kd_topo_bind(int worker, int workers)
+{
+	hwloc_cpuset_t set = cpuset_of(worker, workers);
+
+	/* A refused binding costs locality, nothing else. */
+	if (set && hwloc_topology_is_thissystem(topology))
+		hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_THREAD);
+	hwloc_bitmap_free(set);
+}

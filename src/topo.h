@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What hwloc knows: the CPUs this process may use, where workers go, how far apart they are. */
+#ifndef KD_TOPO_H
+#define KD_TOPO_H
+
+#include "base.h"
+
+/* Loads the topology (hwloc's own variables, such as HWLOC_SYNTHETIC, apply). 0 or -errno after a line on stderr. */
+int kd_topo_init(void);
+void kd_topo_fini(void);
+
+/* CPUs in the affinity mask, or the cgroup's quota rounded up when that is less; at least 1. */
+int kd_topo_cpus(void);
+
+/* The place (NUMA node, numbered from 0) of worker i of n, and the number of places. Worker i is bound, if at all, to the
+ * i-th CPU in an order that fills cores before their hardware threads and spreads over the machine as hwloc does. */
+int kd_topo_place(int worker, int workers);
+int kd_topo_places(void);
+/* Binds the calling thread as worker i of n; does nothing when there are more workers than CPUs. */
+void kd_topo_bind(int worker, int workers);
+
+#endif

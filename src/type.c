@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The abstract machine: task types made at run time, closures filled parameter by parameter. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "closure.h"
+#include "kdds.h"
+#include "log.h"
+
+/* A type made at run time, and behind it its access table and its name. */
+struct dynamic {
+	struct kdds_type type;
+	kdds_body *body;
+	size_t nparams;
+	uint32_t state; /* closures are born with it */
+	struct {
+		struct kdds_param_spec spec;
+		uint32_t offset, access; /* in the closure; index in the access table */
+	} params[KDDS_MAX_PARAMS];
+	struct kdds_param table[KDDS_MAX_PARAMS];
+	char name[];
+};
+
+/* The body being run, for kdds_arg; and the closure being filled, for kdds_push and kdds_commit. */
+struct call {
+	struct kdds_closure *closure;
+	struct kdds_anchor anchors[KDDS_MAX_PARAMS];
+};
+
+static __thread struct call *running;
+static __thread struct kdds_closure *filling;
+static __thread size_t filled;
+
+static struct dynamic *dynamic_of(const struct kdds_type *type)
+{
+	return (struct dynamic *)(uintptr_t)type;
+}
+
+static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
+{
+	struct dynamic *d = dynamic_of(c->type);
+	struct call call = {.closure = c}, *outer = running;
+
+	(void)f;
+	for (size_t i = 0; i < d->nparams; i++)
+		if (d->params[i].spec.mode) {
+			struct kdds_access_array *a = (void *)((char *)c + d->params[i].offset);
+
+			call.anchors[i] = (struct kdds_anchor){.data = a->a.data, .shape = a->shape,
+							       .mode = d->params[i].spec.mode};
+		}
+	running = &call;
+	d->body(c);
+	running = outer;
+}
+
+static int valid(const struct kdds_param_spec *p)
+{
+	return (unsigned)p->mode <= KDDS_CW && p->size && p->size < 32768 && (p->mode == KDDS_CW) == !!p->op;
+}
+
+int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_spec *params, size_t nparams,
+		     struct kdds_type **type_p)
+{
+	struct dynamic *d;
+	size_t size = sizeof(struct kdds_closure), naccess = 0;
+
+	if (nparams > KDDS_MAX_PARAMS)
+		return -EINVAL;
+	for (size_t i = 0; i < nparams; i++)
+		if (!valid(&params[i]))
+			return -EINVAL;
+	d = calloc(1, sizeof(*d) + strlen(name) + 1);
+	if (!d)
+		return -ENOMEM;
+	strcpy(d->name, name);
+	for (size_t i = 0; i < nparams; i++) {
+		d->params[i].spec = params[i];
+		d->params[i].offset = (uint32_t)size;
+		d->params[i].access = (uint32_t)naccess;
+		if (params[i].mode) {
+			d->table[naccess++] = (struct kdds_param){(uint32_t)size, params[i].mode, 1, params[i].size, params[i].op};
+			size += (sizeof(struct kdds_access_array) + 15) / 16 * 16;
+			d->state |= params[i].mode == KDDS_CW ? KD_SPECIAL : 0;
+		} else {
+			size += KD_ROUND16(params[i].size);
+		}
+	}
+	if (size > UINT16_MAX) {
+		free(d);
+		return -EINVAL;
+	}
+	d->body = body;
+	d->nparams = nparams;
+	d->type = (struct kdds_type){run_dynamic, kd_max((uint32_t)size, 32), (uint32_t)naccess, d->table, d->name};
+	*type_p = &d->type;
+	return 0;
+}
+
+void kdds_type_destroy(struct kdds_type *type)
+{
+	free(type);
+}
+
+struct kdds_closure *kdds_closure_allocate(const struct kdds_type *type)
+{
+	struct kdds_frame *f = kdds_frame_current();
+	char *at;
+
+	if (type->run != run_dynamic)
+		kd_die("kdds_closure_allocate: task %s is not a type made by kdds_type_create", type->name);
+	at = kd_push(f, type->size);
+	filling = kd_closure_at(at);
+	filled = 0;
+	kd_closure_init(filling, type, type->size, 0, dynamic_of(type)->state);
+	return filling;
+}
+
+static size_t next_param(struct kdds_closure *c, int access)
+{
+	struct dynamic *d = dynamic_of(c->type);
+
+	if (c != filling)
+		kd_die("task %s: a parameter is pushed to a closure that is not the one being filled", d->name);
+	if (filled >= d->nparams || !!d->params[filled].spec.mode != access)
+		kd_die("task %s: parameter %zu is not %s", d->name, filled, access ? "a shared data" : "an immediate value");
+	return filled++;
+}
+
+void kdds_push_value(struct kdds_closure *c, const void *value)
+{
+	size_t i = next_param(c, 0);
+	struct dynamic *d = dynamic_of(c->type);
+
+	memcpy((char *)c + d->params[i].offset, value, d->params[i].spec.size);
+}
+
+void kdds_push_access(struct kdds_closure *c, void *ref)
+{
+	size_t i = next_param(c, 1);
+	struct dynamic *d = dynamic_of(c->type);
+
+	kd_link_array((struct kdds_access_array *)(void *)((char *)c + d->params[i].offset), ref,
+		      kd_link_of(kdds_frame_current(), (char *)c), d->params[i].spec.mode, d->name, "pushed");
+}
+
+void kdds_commit(struct kdds_closure *c)
+{
+	struct dynamic *d = dynamic_of(c->type);
+
+	if (c != filling || filled != d->nparams)
+		kd_die("task %s: committed with %zu of its %zu parameters", d->name, filled, d->nparams);
+	filling = NULL;
+	kd_commit(kdds_frame_current(), (char *)c, d->type.size);
+}
+
+void *kdds_arg(struct kdds_closure *c, size_t i)
+{
+	struct dynamic *d = dynamic_of(c->type);
+
+	if (!running || running->closure != c || i >= d->nparams)
+		kd_die("kdds_arg: task %s has no parameter %zu, or is not the one being run", d->name, i);
+	return d->params[i].spec.mode ? (void *)&running->anchors[i] : (void *)((char *)c + d->params[i].offset);
+}

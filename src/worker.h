@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A worker: a thread that runs stacks. It owns at most one at a time (and, below it on its C stack, those whose bodies wait in
+ * kdds_sync). The stacks it has made stay in its list, whoever runs them. */
+#ifndef KD_WORKER_H
+#define KD_WORKER_H
+
+#include <pthread.h>
+
+#include "kdds.h"
+#include "stack.h"
+
+struct kd_worker {
+	/* its own */
+	int id, place;
+	uint32_t random;
+	uint32_t nest;           /* bodies of its C stack that wait and help meanwhile */
+	struct kd_stack *free;   /* idle stacks, of any home */
+	struct kd_stack *victim; /* who had work last time */
+	uint64_t idle_since_ns;  /* 0: not idle */
+	uint32_t idle_tries;
+	uint32_t idle_naps;      /* sleeps since it last found work */
+	struct kdds_stats stats;
+	pthread_t thread;
+
+	/* others read or write */
+	struct kd_stack *current kd_aligned(KD_CACHE_LINE); /* what it runs: owner writes */
+	struct kd_stack *stacks;  /* owner adds at the front, nobody removes */
+	uint32_t parked;          /* how many of those have a park */
+	uint32_t halt;            /* set its stack aside: a bound one can go on */
+	uint32_t sleeps;          /* futex: 1 while it sleeps or is about to */
+	uint32_t halted_lock;
+	struct kd_stack *halted;  /* stacks set aside, ready to be run by anybody */
+} kd_aligned(KD_CACHE_LINE);
+
+/* The process's workers; constant between init and finalize but for the two counters. */
+struct kd_pool {
+	struct kd_worker *workers; /* NULL: not initialised */
+	int count, cpus;
+	int membarrier; /* thieves may use it */
+	uint32_t stop;
+	uint32_t sleepers;
+};
+
+extern struct kd_pool kd_pool;
+extern __thread struct kd_worker *kd_self_worker __attribute__((tls_model("initial-exec")));
+
+int kd_pool_start(int count);
+void kd_pool_stop(void);
+
+/* An idle stack for w to run. */
+struct kd_stack *kd_worker_stack(struct kd_worker *w);
+/* The reverse, for a stack that has ended. */
+void kd_worker_release(struct kd_worker *w, struct kd_stack *s);
+
+static inline uint32_t kd_worker_random(struct kd_worker *w)
+{
+	w->random ^= w->random << 13;
+	w->random ^= w->random >> 17;
+	w->random ^= w->random << 5;
+	return w->random;
+}
+
+#endif

@@ -1,0 +1,181 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Every example prints the right result on any number of workers, and nothing on stderr; what it cannot make sense of ends it
+# with status 2 and one line.
+set -eu
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+
+fail()
+{
+	echo "FAILED: $*"
+	failed=$((failed + 1))
+}
+
+# example EXPECTED PROGRAM ARGUMENTS...: it prints the expected lines, then the four of times and counts. Standard input is $dir/in.
+example()
+{
+	expected=$1 program=$2
+	shift 2
+	[ -x "examples/$program" ] || {
+		echo "not built: $program"
+		return 0
+	}
+	for workers in 1 2 4 16; do
+		what="KDDS_WORKERS=$workers $program $*"
+		status=0
+		KDDS_WORKERS=$workers timeout 60 "examples/$program" "$@" < "$dir/in" > "$dir/out" 2> "$dir/err" || status=$?
+		[ $status = 0 ] || fail "$what: status $status"
+		[ ! -s "$dir/err" ] || fail "$what: on stderr: $(cat "$dir/err")"
+		# speed and rounding differ from machine to machine
+		[ "$(head -n -4 "$dir/out" | sed 's/[0-9.]* GFLOP/G GFLOP/; s/^residual = .*/residual = R/
+			s/^\(stencil.*\) = .*/\1 = M/')" = "$expected" ] || fail "$what: expected $expected, got $(cat "$dir/out")"
+		times=$(tail -n 4 "$dir/out" | tr '\n' ' ')
+		echo "$times" | grep -Eq "^T = [0-9.]+ s workers = $workers tasks = [0-9]+ steals = [0-9]+ \$" ||
+			fail "$what: the last lines are $times"
+	done
+	echo "ran: $program $*"
+}
+
+# wrong PROGRAM ARGUMENTS...: a command line that means nothing: status 2, nothing on stdout, one line on stderr, which begins with the program's name.
+wrong()
+{
+	program=$1
+	shift
+	[ -x "examples/$program" ] || return 0
+	status=0
+	timeout 60 "examples/$program" "$@" > "$dir/out" 2> "$dir/err" || status=$?
+	[ $status = 2 ] || fail "$program $*: status $status instead of 2"
+	[ ! -s "$dir/out" ] || fail "$program $*: on stdout: $(cat "$dir/out")"
+	[ "$(wc -l < "$dir/err")" = 1 ] && grep -q "^$program: " "$dir/err" ||
+		fail "$program $*: not one line '$program: ...' on stderr: $(cat "$dir/err")"
+}
+
+# help PROGRAM: --help and -h print the same, on stdout, with the environment's table.
+help()
+{
+	[ -x "examples/$1" ] || return 0
+	"examples/$1" --help > "$dir/out" && "examples/$1" -h > "$dir/out.h" || fail "$1 --help: status $?"
+	cmp -s "$dir/out" "$dir/out.h" || fail "$1: -h is not --help"
+	grep -q "^Usage: $1 " "$dir/out" && grep -q KDDS_WORKERS "$dir/out" || fail "$1 --help: $(cat "$dir/out")"
+}
+
+[ -x examples/fib ] || exit 77
+: > "$dir/in"
+
+example 'fib(0) = 0' fib 0
+example 'fib(23) = 28657' fib 23
+example 'fib(30) = 832040' fib 30 15
+wrong fib
+wrong fib x
+wrong fib ''
+wrong fib 3x
+wrong fib -1
+wrong fib -- -1
+wrong fib 91
+wrong fib 99999999999999999999
+wrong fib 3 4 5
+wrong fib -x 3
+wrong fib --nonsense 3
+wrong fib --help=yes
+help fib
+
+example 'nqueens(1) = 1
+unique = 1' nqueens 1
+example 'nqueens(3) = 0
+unique = 0' nqueens 3
+example 'nqueens(8) = 92
+unique = 12' nqueens 8 8
+example 'nqueens(12) = 14200
+unique = 1787' nqueens 12
+wrong nqueens
+wrong nqueens 0
+wrong nqueens 28
+wrong nqueens 8 0
+wrong nqueens --first
+wrong nqueens --first 0 8
+wrong nqueens --first 1 8 4
+help nqueens
+cat > "$dir/boards" <<'END'
+. Q . .
+. . . Q
+Q . . .
+. . Q .
+
+. . Q .
+Q . . .
+. . . Q
+. Q . .
+END
+examples/nqueens --first 3 4 > "$dir/out" && cmp "$dir/out" "$dir/boards" || fail 'nqueens --first 3 4'
+
+example 'knary(0, 3) = 1' knary 0 3
+example 'knary(16, 3) = 37921' knary 16 3
+example 'knary(20, 10) = 5219841' knary 20 10 15
+example 'knary(6, 4, 2) = 1365' knary --cilk 6 4 2
+wrong knary 3
+wrong knary 3 0
+wrong knary 3 3 3 3
+wrong knary --cilk 3 3
+wrong knary --cilk 3 3 4
+wrong knary 100 1000
+help knary
+
+example 'stencil(60, 20, 7) = M
+the same bits as sequentially' stencil 60 20 7
+example 'stencil(1, 0, 5) = M' stencil --no-check 1 0 5
+wrong stencil 60 20
+wrong stencil 60 20 0
+wrong stencil 60 -1 7
+help stencil
+
+# Against wc, on text with every kind of white space and without a last newline.
+{
+	printf '\n\n a\tb\rc\v d\fe  \n'
+	cat "$0" "$0" "$0"
+	printf 'the end'
+} > "$dir/text"
+cp "$dir/text" "$dir/in"
+LC_ALL=C wc < "$dir/text" > "$dir/wc"
+read -r lines words bytes < "$dir/wc"
+counts=$(printf '%9d %9d %9d' "$lines" "$words" "$bytes")
+total=$(printf '%9d %9d %9d total' $((2 * lines)) $((2 * words)) $((2 * bytes)))
+for chunk in 1000000 1000 7; do
+	example "$counts $dir/text" wordcount --chunk $chunk "$dir/text"
+done
+example "$counts -" wordcount --chunk 100
+example "$counts $dir/text
+$counts $dir/text
+$total" wordcount --chunk 999 "$dir/text" "$dir/text"
+wrong wordcount --chunk 0 "$dir/text"
+wrong wordcount --chunk
+help wordcount
+status=0
+examples/wordcount "$dir/missing" > "$dir/out" 2> "$dir/err" || status=$?
+[ $status = 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] || fail "wordcount of a missing file: status $status, $(cat "$dir/err")"
+
+example 'cholesky(1, 5) = G GFLOP/s
+residual = R' cholesky 1 5
+example 'cholesky(150, 32) = G GFLOP/s
+residual = R' cholesky 150 32
+example 'cholesky(150, 32) = G GFLOP/s' cholesky --no-check --seed 7 150 32
+wrong cholesky 150
+wrong cholesky 0 32
+wrong cholesky 150 0
+wrong cholesky --seed x 150 32
+help cholesky
+
+# A variable that means nothing: kdds_init fails with a line that names it.
+for setting in KDDS_WORKERS=x KDDS_WORKERS=1025 KDDS_BIND=nowhere KDDS_WINDOW=1 KDDS_STACK=1T KDDS_SPIN_US=-1; do
+	status=0
+	env "$setting" examples/fib 3 > "$dir/out" 2> "$dir/err" || status=$?
+	[ $status = 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] && grep -q "$setting" "$dir/err" ||
+		fail "$setting: status $status, $(cat "$dir/err")"
+done
+
+status=0
+examples/fib 3 > /dev/full 2> "$dir/err" || status=$?
+[ $status = 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] || fail "a full disk: status $status, $(cat "$dir/err")"
+
+[ $failed = 0 ]

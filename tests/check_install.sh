@@ -1,0 +1,118 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What `make install' puts there is enough for programs outside the tree, in C and in C++, with the shared library and with
+# the static one; and the shared library exports the kdds_ names that the headers declare, and no other.
+set -eu
+[ -z "${SANITIZE-}" ] || exit 77
+[ -n "${PKG_CONFIG-}" ] || exit 77
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+build=$PWD
+
+unset MAKEFLAGS MFLAGS MAKELEVEL
+$MAKE -s install DESTDIR="$dir/root" > "$dir/log" 2>&1 || {
+	cat "$dir/log"
+	exit 1
+}
+root=$dir/root
+for file in "$includedir/kdds.h" "$includedir/kdds/inline.h" "$includedir/kdds/task.h" "$libdir/libkdds.so" \
+	"$libdir/libkdds.a" "$pkgconfigdir/kdds.pc"; do
+	[ -e "$root$file" ] || {
+		echo "FAILED: $file is not installed"
+		exit 1
+	}
+done
+
+cat > "$dir/program.c" <<'END'
+#include <stdio.h>
+
+#include <kdds.h>
+
+KDDS_TASK(add, READ(long, a), READ(long, b), WRITE(long, r)) { **r = **a + **b; }
+
+KDDS_TASK(fib, VALUE(int, n), WRITE(long, r))
+{
+	if (n < 2) {
+		**r = n;
+		return;
+	}
+	KDDS_DATA(long, x);
+	KDDS_DATA(long, y);
+	kdds_spawn(fib, n - 1, x);
+	kdds_spawn(fib, n - 2, y);
+	kdds_spawn(add, x, y, r);
+}
+
+KDDS_TASK(count, VALUE(double, v), REDUCE(double, s, KDDS_SUM(double))) { **s += v; }
+
+int main()
+{
+	if (kdds_init())
+		return 1;
+	KDDS_DATA(long, r);
+	KDDS_DATA(double, s);
+	**s = 0;
+	kdds_spawn(fib, 20, r);
+	for (int i = 1; i <= 4; i++)
+		kdds_spawn(count, i, s);
+	kdds_sync();
+	printf("%s %ld %g\n", kdds_version(), **r, **s);
+	return kdds_finalize() ? 1 : 0;
+}
+END
+cp "$dir/program.c" "$dir/program.cc"
+
+kdds_flags()
+{
+	PKG_CONFIG_PATH=$root$pkgconfigdir${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH} \
+		$PKG_CONFIG --define-variable=libdir="$root$libdir" --define-variable=includedir="$root$includedir" "$@" kdds
+}
+version=$(kdds_flags --modversion)
+failed=0
+
+# program HOW COMPILE-COMMAND... : compiles, runs, and compares what it prints.
+program()
+{
+	how=$1
+	shift
+	if "$@" -o "$dir/program" > "$dir/log" 2>&1 &&
+		(cd "$dir" && LD_LIBRARY_PATH=$root$libdir KDDS_WORKERS=3 timeout 60 ./program) > "$dir/out" 2>> "$dir/log" &&
+		[ "$(cat "$dir/out")" = "$version 6765 10" ]; then
+		echo "ok: $how"
+	else
+		echo "FAILED: $how: $*"
+		cat "$dir/log" "$dir/out"
+		failed=1
+	fi
+}
+
+shared=$(kdds_flags --cflags --libs)
+# hwloc stays shared: its own static libraries are not always installed with it.
+static="$(kdds_flags --cflags) $root$libdir/libkdds.a $($PKG_CONFIG --libs hwloc) -lpthread"
+cd "$dir"
+program 'C, shared' $CC -std=c11 -Wall -Wextra -Werror -O2 program.c $shared
+LD_LIBRARY_PATH=$root$libdir ldd ./program | grep -q "libkdds.* => $root" || { echo 'FAILED: it does not run with the installed library'; failed=1; }
+program 'C, static' $CC -std=c11 -Wall -Wextra -Werror -O2 program.c $static
+! ldd ./program | grep libkdds || { echo 'FAILED: that was not static'; failed=1; }
+if command -v "${CXX%% *}" > "$dir/which"; then
+	program 'C++, shared' $CXX -std=c++17 -Wall -Wextra -Werror -O2 program.cc $shared
+	program 'C++, static' $CXX -std=c++17 -Wall -Wextra -Werror -O2 program.cc $static
+else
+	echo 'no C++ compiler: C only'
+fi
+
+# The names between the library and the headers.
+cat "$root$includedir/kdds.h" "$root$includedir"/kdds/*.h | grep -v '^ *\*' |
+	grep -oE '\bkdds_[a-z_]+(\(|\[)' | tr -d '([' | sort -u > "$dir/declared"
+nm -D --defined-only "$root$libdir/libkdds.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u > "$dir/exported"
+[ -s "$dir/exported" ] || { echo 'FAILED: libkdds.so exports nothing'; failed=1; }
+unknown=$(comm -13 "$dir/declared" "$dir/exported")
+[ -z "$unknown" ] || { echo "FAILED: exported, but in no header: $unknown"; failed=1; }
+
+cd "$build"
+unset MAKEFLAGS
+$MAKE -s uninstall DESTDIR="$root" > "$dir/log" 2>&1 && left=$(find "$root" -type f -o -type l) && [ -z "$left" ] || {
+	echo "FAILED: make uninstall leaves $left"
+	failed=1
+}
+[ $failed = 0 ]

@@ -1,0 +1,290 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What a task's declaration rules out does not compile, in C and in C++, and the same program with that one line right does:
+# each case below is compiled with BAD=0, which must pass without a warning, and with BAD=1, which must
+# fail, warnings aside.
+set -eu
+srcdir=${srcdir:-.}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0 checked=0
+
+compilers=
+for pair in gcc:c11 clang:c11 g++:c++17 clang++:c++17; do
+	! command -v "${pair%%:*}" > "$dir/which" || compilers="$compilers $pair"
+done
+[ -n "$compilers" ] || exit 77
+
+fail()
+{
+	echo "FAILED: $*"
+	failed=$((failed + 1))
+}
+
+# misuse NAME < program
+misuse()
+{
+	{
+		cat <<-'END'
+		#include <kdds.h>
+		struct pair { long a, b; };
+		KDDS_TASK(get, READ(long, a)) { (void)**a; }
+		KDDS_TASK(put, WRITE(long, r)) { **r = 1; }
+		KDDS_TASK(bump, UPDATE(long, x)) { ++**x; }
+		KDDS_TASK(add, VALUE(long, n), REDUCE(long, s, KDDS_SUM(long))) { **s += n; }
+		KDDS_TASK(total, READ_ARRAY(long, a), WRITE(long, r)) { **r = (*a)[0]; }
+		KDDS_TASK(fill, WRITE_ARRAY(long, a)) { (*a)[0] = 1; }
+		KDDS_TASK(swap, UPDATE(struct pair, p)) { long a = (**p).a; (**p).a = (**p).b; (**p).b = a; }
+		END
+		cat
+	} > "$dir/program"
+	for pair in $compilers; do
+		compiler=${pair%%:*} standard=${pair#*:}
+		case $standard in c++*) language=c++ ;; *) language=c ;; esac
+		compile="$compiler -std=$standard -x $language -I$srcdir/include -O1 -c -o $dir/object $dir/program"
+		$compile -DBAD=0 -Wall -Wextra -Werror -pedantic -Wno-unused-function > "$dir/log" 2>&1 || {
+			fail "$1: $compiler rejects the control:"
+			head -n 20 "$dir/log"
+		}
+		! $compile -DBAD=1 -w > "$dir/log" 2>&1 || fail "$1: $compiler accepts it"
+	done
+	checked=$((checked + 1))
+	echo "checked: $1"
+}
+
+misuse 'READ handed on to WRITE' <<'END'
+KDDS_TASK(t, READ(long, a))
+{
+#if BAD
+	kdds_spawn(put, a);
+#else
+	kdds_spawn(get, a);
+#endif
+}
+END
+
+misuse 'READ handed on to UPDATE' <<'END'
+#if BAD
+KDDS_TASK(t, READ(long, a))
+#else
+KDDS_TASK(t, UPDATE(long, a))
+#endif
+{
+	kdds_spawn(bump, a);
+}
+END
+
+misuse 'READ handed on to REDUCE' <<'END'
+#if BAD
+KDDS_TASK(t, READ(long, a))
+#else
+KDDS_TASK(t, REDUCE(long, a, KDDS_SUM(long)))
+#endif
+{
+	kdds_spawn(add, 1, a);
+}
+END
+
+misuse 'READ_ARRAY handed on to WRITE_ARRAY' <<'END'
+#if BAD
+KDDS_TASK(t, READ_ARRAY(long, a))
+#else
+KDDS_TASK(t, WRITE_ARRAY(long, a))
+#endif
+{
+	kdds_spawn(fill, a);
+}
+END
+
+misuse 'writing through READ' <<'END'
+#if BAD
+KDDS_TASK(t, READ(long, a))
+#else
+KDDS_TASK(t, WRITE(long, a))
+#endif
+{
+	**a = 1;
+}
+END
+
+misuse 'writing an element of READ_ARRAY' <<'END'
+#if BAD
+KDDS_TASK(t, READ_ARRAY(long, a))
+#else
+KDDS_TASK(t, UPDATE_ARRAY(long, a))
+#endif
+{
+	(*a)[1] = 1;
+}
+END
+
+misuse 'an argument too few' <<'END'
+KDDS_TASK(t, VALUE(long, n), WRITE(long, r))
+{
+#if BAD
+	kdds_spawn(t, r);
+#else
+	kdds_spawn(t, n, r);
+#endif
+	(void)n;
+	(void)r;
+}
+END
+
+misuse 'an argument too many' <<'END'
+KDDS_TASK(t, WRITE(long, r))
+{
+	KDDS_DATA(long, x);
+#if BAD
+	kdds_spawn(put, x, r);
+#else
+	kdds_spawn(put, x);
+	kdds_spawn(put, r);
+#endif
+}
+END
+
+misuse 'a reference to int where long is written' <<'END'
+KDDS_TASK(t, VALUE(int, n))
+{
+	(void)n;
+#if BAD
+	KDDS_DATA(int, x);
+#else
+	KDDS_DATA(long, x);
+#endif
+	kdds_spawn(put, x);
+}
+END
+
+misuse 'a reference to unsigned long where long is read' <<'END'
+#if BAD
+KDDS_TASK(t, READ(unsigned long, x))
+#else
+KDDS_TASK(t, READ(long, x))
+#endif
+{
+	kdds_spawn(get, x);
+}
+END
+
+misuse 'a reference to long where a struct is updated' <<'END'
+#if BAD
+KDDS_TASK(t, UPDATE(long, x))
+#else
+KDDS_TASK(t, UPDATE(struct pair, x))
+#endif
+{
+	kdds_spawn(swap, x);
+}
+END
+
+misuse 'the data instead of the reference' <<'END'
+KDDS_TASK(t, WRITE(long, r))
+{
+#if BAD
+	kdds_spawn(put, *r);
+#else
+	kdds_spawn(put, r);
+#endif
+}
+END
+
+misuse "memory of the program's own that was not bound" <<'END'
+void f(long *memory);
+void f(long *memory)
+{
+#if BAD
+	kdds_spawn(put, memory);
+#else
+	KDDS_OVER(long, x, memory);
+	kdds_spawn(put, x);
+#endif
+}
+END
+
+misuse 'a struct for a number' <<'END'
+KDDS_TASK(t, UPDATE(struct pair, p), REDUCE(long, s, KDDS_SUM(long)))
+{
+#if BAD
+	kdds_spawn(add, **p, s);
+#else
+	kdds_spawn(add, (**p).a, s);
+#endif
+}
+END
+
+misuse 'a task with 17 parameters' <<'END'
+#if BAD
+KDDS_TASK(t, VALUE(int, a1), VALUE(int, a2), VALUE(int, a3), VALUE(int, a4), VALUE(int, a5), VALUE(int, a6), VALUE(int, a7),
+	  VALUE(int, a8), VALUE(int, a9), VALUE(int, a10), VALUE(int, a11), VALUE(int, a12), VALUE(int, a13), VALUE(int, a14),
+	  VALUE(int, a15), VALUE(int, a16), VALUE(int, a17))
+#else
+KDDS_TASK(t, VALUE(int, a1), VALUE(int, a2), VALUE(int, a3), VALUE(int, a4), VALUE(int, a5), VALUE(int, a6), VALUE(int, a7),
+	  VALUE(int, a8), VALUE(int, a9), VALUE(int, a10), VALUE(int, a11), VALUE(int, a12), VALUE(int, a13), VALUE(int, a14),
+	  VALUE(int, a15), VALUE(int, a16))
+#endif
+{
+	(void)(a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9 + a10 + a11 + a12 + a13 + a14 + a15 + a16);
+}
+END
+
+misuse 'an unknown mode' <<'END'
+#if BAD
+KDDS_TASK(t, MODIFY(long, x))
+#else
+KDDS_TASK(t, UPDATE(long, x))
+#endif
+{
+	++**x;
+}
+END
+
+for op in AND OR XOR; do
+	misuse "KDDS_$op(double)" <<-END
+	const struct kdds_op *f(void);
+	const struct kdds_op *f(void)
+	{
+	#if BAD
+		return KDDS_$op(double);
+	#else
+		return KDDS_$op(unsigned char);
+	#endif
+	}
+	END
+done
+
+misuse 'KDDS_AND(double) in a REDUCE' <<'END'
+#if BAD
+KDDS_TASK(t, REDUCE(double, s, KDDS_AND(double))) { **s = 0; }
+#else
+KDDS_TASK(t, REDUCE(double, s, KDDS_MAX(double))) { **s = 0; }
+#endif
+END
+
+misuse 'KDDS_SUM of a struct' <<'END'
+const struct kdds_op *f(void);
+const struct kdds_op *f(void)
+{
+#if BAD
+	return KDDS_SUM(struct pair);
+#else
+	return KDDS_SUM(long double);
+#endif
+}
+END
+
+misuse 'KDDS_MAX of a pointer' <<'END'
+const struct kdds_op *f(void);
+const struct kdds_op *f(void)
+{
+#if BAD
+	return KDDS_MAX(char *);
+#else
+	return KDDS_MAX(char);
+#endif
+}
+END
+
+echo "$checked misuses with$compilers"
+[ $failed -eq 0 ]

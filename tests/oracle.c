@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves: a random program gives the values of its sequential execution in reference order, whoever runs what.
+ *
+ * A program is a tree of tasks grown from a seed; every decision of a body is drawn from a hash of its own seed, so the
+ * oracle, a plain recursive function, grows the same tree. A data is an affine map x -> a x + b over 64-bit integers:
+ * composing them is associative and not commutative, so a contribution merged out of order shows. Types are made at run time,
+ * one for each combination of modes. Bodies yield, spin and sleep at random, wait in kdds_sync, make data of their own, and
+ * some commit thousands of closures.
+ *
+ * Prints how often each pair of modes met on a data (earlier x later, the later one stolen or not, in main's frame or
+ * nested); a pair that never met fails the test when the run was long enough to expect it.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <getopt.h>
+#include <kdds.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_ACCESSES 3
+#define MAX_DATA 8
+#define MODES 4 /* R, W, RW, CW */
+
+struct map {
+	uint64_t a, b;
+};
+
+static uint64_t mix(uint64_t x)
+{
+	x ^= x >> 33;
+	x *= 0xff51afd7ed558ccdu;
+	x ^= x >> 33;
+	x *= 0xc4ceb9fe1a85ec53u;
+	return x ^ x >> 33;
+}
+
+struct dice {
+	uint64_t state;
+};
+
+static unsigned roll(struct dice *d, unsigned sides)
+{
+	d->state += 0x9e3779b97f4a7c15u;
+	return (unsigned)(mix(d->state) % sides);
+}
+
+static struct map compose(struct map x, struct map y)
+{
+	return (struct map){x.a * y.a, x.b * y.a + y.b};
+}
+
+KDDS_OP(ordered, struct map, ((struct map){1, 0}), KDDS_ORDERED)
+{
+	*x = compose(*x, *y);
+}
+
+KDDS_OP(exact, struct map, ((struct map){1, 0}), KDDS_EXACT)
+{
+	*x = compose(*x, *y);
+}
+
+/* What a body needs to know about itself, passed as an immediate value. */
+struct spec {
+	uint64_t seed;
+	uint32_t type;              /* number of accesses and their modes */
+	uint16_t depth;
+	int16_t spawner;            /* worker */
+	uint8_t before[MAX_ACCESSES]; /* mode of the data's use before this one in its frame; 0: none */
+};
+
+static struct kdds_type *types[2][64 * 3];
+static unsigned long met[MODES + 1][MODES + 1][2][2];
+static int lively; /* bodies waste time */
+
+static uint32_t type_of(unsigned naccess, const uint8_t *modes)
+{
+	uint32_t t = 0;
+
+	for (unsigned i = 0; i < naccess; i++)
+		t = t * MODES + (modes[i] - 1u);
+	return (naccess - 1) * 64 + t;
+}
+
+static unsigned naccess_of(uint32_t type)
+{
+	return type / 64 + 1;
+}
+
+static unsigned mode_of(uint32_t type, unsigned i)
+{
+	unsigned digit = type % 64;
+
+	for (unsigned k = naccess_of(type) - 1; k > i; k--)
+		digit /= MODES;
+	return digit % MODES + 1;
+}
+
+/* What a body may let its children do with a data it has in the given mode. */
+static unsigned child_mode(struct dice *d, unsigned mode)
+{
+	switch (mode) {
+	case KDDS_R:
+		return KDDS_R;
+	case KDDS_CW:
+		return KDDS_CW;
+	default:
+		return 1 + roll(d, MODES);
+	}
+}
+
+/* The body's own use of its data, before it spawns anything. */
+static void touch(const struct spec *s, struct map *const *x)
+{
+	uint64_t h = s->seed;
+
+	for (unsigned i = 0; i < naccess_of(s->type); i++)
+		if (mode_of(s->type, i) == KDDS_R || mode_of(s->type, i) == KDDS_RW)
+			h = mix(h ^ x[i]->a) + x[i]->b;
+	for (unsigned i = 0; i < naccess_of(s->type); i++)
+		switch (mode_of(s->type, i)) {
+		case KDDS_W:
+		case KDDS_RW:
+			*x[i] = (struct map){h | 1, mix(h + i)};
+			break;
+		case KDDS_CW:
+			*x[i] = compose(*x[i], (struct map){mix(s->seed + i) | 1, mix(s->seed - i)});
+			break;
+		}
+}
+
+/* The children of a body, decided by its seed alone: used by the tasks and by the oracle. */
+struct brood {
+	struct dice dice;
+	unsigned children, fresh, ndata; /* data 0 .. ndata - fresh - 1 are the parameters */
+	int sync_after;
+	unsigned modes[MAX_DATA], last[MAX_DATA];
+	int op;
+};
+
+static void brood_init(struct brood *b, const struct spec *s)
+{
+	memset(b, 0, sizeof(*b));
+	b->dice.state = s->seed;
+	b->ndata = naccess_of(s->type);
+	for (unsigned i = 0; i < b->ndata; i++)
+		b->modes[i] = mode_of(s->type, i);
+	b->fresh = roll(&b->dice, MAX_DATA - MAX_ACCESSES + 1);
+	for (unsigned i = 0; i < b->fresh; i++)
+		b->modes[b->ndata + i] = KDDS_RW;
+	b->ndata += b->fresh;
+	b->children = s->depth ? roll(&b->dice, 7) : 0;
+	if (s->depth && !roll(&b->dice, 150))
+		b->children = 200 + roll(&b->dice, 3000);
+	b->sync_after = roll(&b->dice, 6) ? -1 : (int)roll(&b->dice, b->children + 1);
+}
+
+static void next_child(struct brood *b, const struct spec *parent, unsigned n, struct spec *child, unsigned *data)
+{
+	uint8_t modes[MAX_ACCESSES];
+	unsigned k = 1 + roll(&b->dice, MAX_ACCESSES), first, offset = 0;
+
+	memset(child, 0, sizeof(*child));
+	child->seed = mix(parent->seed + 0x1234567 * (n + 1));
+	child->depth = (uint16_t)(b->children > 100 ? (roll(&b->dice, 100) ? 0 : parent->depth - 1) : parent->depth - 1);
+	if (k > b->ndata)
+		k = b->ndata;
+	first = roll(&b->dice, b->ndata);
+	for (unsigned i = 0; i < k; i++, offset++) { /* different data: no task uses one in two modes */
+		if (i)
+			offset += roll(&b->dice, b->ndata - offset - (k - 1 - i));
+		data[i] = (first + offset) % b->ndata;
+		modes[i] = (uint8_t)child_mode(&b->dice, b->modes[data[i]]);
+		child->before[i] = (uint8_t)b->last[data[i]];
+		b->last[data[i]] = modes[i];
+	}
+	child->type = type_of(k, modes);
+}
+
+static struct map fresh_value(const struct spec *s, unsigned i)
+{
+	return (struct map){mix(s->seed + 77 * i) | 1, i};
+}
+
+/* What the body does with its data after its kdds_sync: it has its rights back. */
+static uint64_t after_sync(const struct brood *b, struct map *const *x)
+{
+	uint64_t h = 0;
+
+	for (unsigned i = 0; i < b->ndata; i++)
+		if (b->modes[i] != KDDS_CW)
+			h = mix(h + x[i]->a) ^ x[i]->b;
+	for (unsigned i = b->ndata - b->fresh; i < b->ndata; i++)
+		x[i]->b += h;
+	return h;
+}
+
+static void oracle(const struct spec *s, struct map *const *params)
+{
+	struct map fresh[MAX_DATA], *x[MAX_DATA];
+	struct brood b;
+
+	brood_init(&b, s);
+	touch(s, params);
+	for (unsigned i = 0; i < b.ndata; i++)
+		x[i] = i < b.ndata - b.fresh ? params[i] : &fresh[i];
+	for (unsigned i = b.ndata - b.fresh; i < b.ndata; i++)
+		fresh[i] = fresh_value(s, i);
+	/* In reference order children follow the body, so the body's part after kdds_sync comes in their midst. */
+	for (unsigned n = 0; n < b.children; n++) {
+		struct map *cx[MAX_ACCESSES];
+		unsigned data[MAX_ACCESSES];
+		struct spec child;
+
+		if ((int)n == b.sync_after)
+			after_sync(&b, x);
+		next_child(&b, s, n, &child, data);
+		for (unsigned i = 0; i < naccess_of(child.type); i++)
+			cx[i] = x[data[i]];
+		oracle(&child, cx);
+	}
+}
+
+static void dawdle(struct dice *d)
+{
+	struct timespec t = {0, (long)roll(d, 200000)};
+
+	switch (roll(d, 40)) {
+	case 0:
+		sched_yield();
+		break;
+	case 1:
+		if (!roll(d, 20))
+			nanosleep(&t, NULL);
+		break;
+	case 2:
+		for (volatile unsigned i = 0; i < 2000; i++)
+			;
+		break;
+	}
+}
+
+static void count(const struct spec *s, int nested)
+{
+	int stolen = kdds_worker() != s->spawner;
+
+	for (unsigned i = 0; i < naccess_of(s->type); i++)
+		__atomic_fetch_add(&met[s->before[i]][mode_of(s->type, i)][stolen][nested], 1, __ATOMIC_RELAXED);
+}
+
+static void spawn(const struct spec *child, kdds_data(struct map) *const *x, const unsigned *data)
+{
+	struct kdds_closure *c = kdds_closure_allocate(types[child->seed & 1][child->type]);
+
+	kdds_push_value(c, child);
+	for (unsigned i = 0; i < naccess_of(child->type); i++)
+		kdds_push_access(c, (void *)x[data[i]]);
+	kdds_commit(c);
+}
+
+typedef kdds_data(struct map) anchor;
+
+static void body(struct kdds_closure *c)
+{
+	const struct spec *s = kdds_arg(c, 0);
+	struct map *params[MAX_ACCESSES], *direct[MAX_DATA];
+	anchor fresh[MAX_DATA];
+	void *x[MAX_DATA];
+	struct dice dice = {s->seed ^ 0x5555};
+	struct brood b;
+
+	brood_init(&b, s);
+	count(s, s->depth < 6);
+	for (unsigned i = 0; i < naccess_of(s->type); i++) {
+		x[i] = kdds_arg(c, i + 1);
+		params[i] = direct[i] = *(struct map **)x[i];
+	}
+	touch(s, params);
+	for (unsigned i = b.ndata - b.fresh; i < b.ndata; i++) {
+		kdds_bind(fresh[i], (struct map *)kdds_frame_alloc(kd_frame_of(NULL), sizeof(struct map), 16));
+		*fresh[i].at = fresh_value(s, i);
+		x[i] = &fresh[i];
+		direct[i] = fresh[i].at;
+	}
+	for (unsigned n = 0; n < b.children; n++) {
+		unsigned data[MAX_ACCESSES];
+		struct spec child;
+
+		if ((int)n == b.sync_after) {
+			kdds_sync();
+			after_sync(&b, direct);
+		}
+		next_child(&b, s, n, &child, data);
+		child.spawner = (int16_t)kdds_worker();
+		spawn(&child, (void *)x, data);
+		if (lively)
+			dawdle(&dice);
+	}
+	if (lively)
+		dawdle(&dice);
+}
+
+static void make_types(void)
+{
+	for (unsigned o = 0; o < 2; o++)
+		for (unsigned n = 1; n <= MAX_ACCESSES; n++)
+			for (unsigned t = 0; t < 1u << (2 * n); t++) {
+				uint32_t type = (n - 1) * 64 + t;
+				struct kdds_param_spec p[1 + MAX_ACCESSES] = {{KDDS_MODE_ANY, sizeof(struct spec), NULL}};
+
+				for (unsigned i = 0; i < n; i++)
+					p[i + 1] = (struct kdds_param_spec){(enum kdds_mode)mode_of(type, i), sizeof(struct map),
+						mode_of(type, i) == KDDS_CW ? (o ? &ordered : &exact) : NULL};
+				if (kdds_type_create("node", body, p, n + 1, &types[o][type]))
+					abort();
+			}
+}
+
+static void destroy_types(void)
+{
+	for (unsigned o = 0; o < 2; o++)
+		for (unsigned t = 0; t < 64 * MAX_ACCESSES; t++)
+			kdds_type_destroy(types[o][t]);
+}
+
+/* One program: returns whether the values agree. */
+static int agree(uint64_t seed)
+{
+	struct map expected[MAX_ACCESSES], got[MAX_ACCESSES], *ep[MAX_ACCESSES];
+	struct dice d = {seed};
+	uint8_t modes[MAX_ACCESSES] = {KDDS_RW, KDDS_RW, KDDS_RW};
+	anchor x[MAX_ACCESSES];
+	void *xp[MAX_ACCESSES];
+	unsigned data[MAX_ACCESSES] = {0, 1, 2};
+	unsigned roots = 1 + roll(&d, 3);
+
+	lively = (int)roll(&d, 3) != 0;
+	for (unsigned i = 0; i < MAX_ACCESSES; i++) {
+		expected[i] = got[i] = (struct map){i + 3, seed};
+		ep[i] = &expected[i];
+		kdds_bind(x[i], &got[i]);
+		xp[i] = &x[i];
+	}
+	for (unsigned r = 0; r < roots; r++) {
+		struct spec s = {.seed = mix(seed + r), .depth = 6, .spawner = 0, .before = {KDDS_RW, KDDS_RW, KDDS_RW}};
+
+		for (unsigned i = 0; i < MAX_ACCESSES; i++)
+			if (r)
+				modes[i] = (uint8_t)(1 + roll(&d, MODES));
+		s.type = type_of(MAX_ACCESSES, modes);
+		oracle(&s, ep);
+		spawn(&s, (void *)xp, data);
+	}
+	kdds_sync();
+	return !memcmp(expected, got, sizeof(got));
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Programs for some time on a number of workers; the number of programs, or -1. */
+static long round_of(int workers, double seconds, uint64_t *seed)
+{
+	char text[16];
+	double end = now() + seconds;
+	long n = 0;
+
+	snprintf(text, sizeof(text), "%d", workers);
+	setenv("KDDS_WORKERS", text, 1);
+	setenv("KDDS_WINDOW", *seed & 1 ? "64K" : "1M", 1);
+	if (kdds_init())
+		return -1;
+	do {
+		if (!agree(*seed)) {
+			fprintf(stderr, "oracle: seed %llu on %d workers: values differ from the sequential execution's\n",
+				(unsigned long long)*seed, workers);
+			return -1;
+		}
+		++*seed;
+		n++;
+	} while (now() < end);
+	kdds_finalize();
+	return n;
+}
+
+static int print_coverage(int complete)
+{
+	static const char *const names[] = {"none", "R", "W", "RW", "CW"};
+	int missing = 0;
+
+	printf("uses of a data, earlier x later: in place / stolen, by a nested task: in place / stolen\n");
+	for (int i = 0; i <= MODES; i++)
+		for (int j = 1; j <= MODES; j++) {
+			printf("%5s x %-2s %10lu %10lu %10lu %10lu\n", names[i], names[j], met[i][j][0][0], met[i][j][1][0],
+			       met[i][j][0][1], met[i][j][1][1]);
+			missing += i && (!met[i][j][0][1] || !met[i][j][1][1]);
+		}
+	if (missing && complete)
+		fprintf(stderr, "oracle: %d pairs of modes never met, in place or stolen\n", missing);
+	return missing && complete;
+}
+
+int main(int argc, char **argv)
+{
+	static const int counts[] = {1, 2, 3, 4, 8, 16};
+	double seconds = 20;
+	uint64_t seed = (uint64_t)time(NULL) * 1000003;
+	long total = 0;
+	int option;
+
+	while ((option = getopt(argc, argv, "s:n:")) != -1)
+		switch (option) {
+		case 's':
+			seconds = atof(optarg);
+			break;
+		case 'n':
+			seed = strtoull(optarg, NULL, 0);
+			break;
+		default:
+			fprintf(stderr, "usage: oracle [-s SECONDS] [-n FIRST_SEED]\n");
+			return 2;
+		}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	printf("first seed %llu\n", (unsigned long long)seed);
+	make_types();
+	for (double end = now() + seconds; now() < end;)
+		for (unsigned i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
+			long n = round_of(counts[i], seconds / 18, &seed);
+
+			if (n < 0)
+				return 1;
+			total += n;
+		}
+	destroy_types();
+	printf("%ld programs, all equal to the oracle\n", total);
+	return print_coverage(seconds >= 10);
+}

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What tools/demo, tools/test and .ci/run share; they source it from the top of the tree. Builds go to ./build.
+
+name=${0##*/}
+cpus=$(nproc)
+
+die()
+{
+	printf '%s: %s\n' "$name" "$*" >&2
+	exit 1
+}
+
+# quietly WHAT COMMAND...: its output goes to build/WHAT.log; if it fails, one line says so and cites its first complaint.
+quietly()
+{
+	log=build/$1.log
+	what=$1
+	shift
+	("$@") > "$log" 2>&1 < /dev/null && return
+	complaint=$(grep -E -m1 '(error:|^E: |atal|annot |nable to|not found|is missing|\*\*\*)' "$log" || tail -n 1 "$log")
+	die "$what failed: ${complaint:-it said nothing} (see $log)"
+}
+
+# packages USE...: the packages listed for any of these uses.
+packages()
+{
+	for use; do
+		sed -n "s/^$use	*//p" tools/packages
+	done
+}
+
+# need USE...: installs what is missing. On a system without dpkg, configure will tell.
+need()
+{
+	command -v dpkg-query > /dev/null || return 0
+	missing=
+	for package in $(packages "$@"); do
+		case $(dpkg-query -W -f '${db:Status-Status}' "$package" 2> /dev/null) in
+		installed) ;;
+		*) missing="$missing $package" ;;
+		esac
+	done
+	[ -n "$missing" ] || return 0
+	as_root=
+	if [ "$(id -u)" != 0 ]; then
+		command -v sudo > /dev/null || die "packages are missing, and there is no sudo; as root: apt-get install$missing"
+		as_root=sudo
+	fi
+	echo "Installing$missing"
+	mkdir -p build
+	quietly apt-update $as_root apt-get -q update
+	quietly apt-install $as_root env DEBIAN_FRONTEND=noninteractive \
+		apt-get -qy -o DPkg::Lock::Timeout=120 install --no-install-recommends $missing
+}
+
+# What configure's findings depend on: a change of it means configuring again.
+environment()
+{
+	! command -v dpkg-query > /dev/null || dpkg-query -W -f '${Package} ${Version}\n' $(packages build test ci) 2> /dev/null || :
+}
+
+configure_build()
+{
+	cd build
+	../configure -q
+}
+
+# Bootstraps and configures as far as needed, in ./build, then makes the library and the examples. Once there is a Makefile,
+# its own rules see to changes of what it was made from.
+build()
+{
+	[ ! -e config.status ] || die "this tree is configured in place; 'make distclean' first"
+	mkdir -p build
+	environment > build/environment.new
+	if [ ! -e build/Makefile ]; then
+		if [ ! -e Makefile.in ] || [ -n "$(find configure.ac Makefile.am m4 ./*/local.mk -newer Makefile.in)" ]; then
+			echo "Making ./configure"
+			quietly bootstrap ./bootstrap
+		fi
+	fi
+	if [ ! -e build/Makefile ] || ! cmp -s build/environment build/environment.new; then
+		echo "Configuring in ./build"
+		quietly configure configure_build
+	fi
+	mv build/environment.new build/environment
+	echo "Building in ./build"
+	quietly make make -C build -j "$cpus"
+}
+
+# tally LOG: prints what `make check' counted there, and sets passed, failed and skipped. No test at all is a failure.
+tally()
+{
+	count()
+	{
+		sed -n "s/^# $1: *//p" "$log" | awk '{ n += $1 } END { print n + 0 }'
+	}
+	log=$1
+	passed=$(($(count PASS) + $(count XFAIL)))
+	failed=$(($(count FAIL) + $(count XPASS) + $(count ERROR)))
+	skipped=$(count SKIP)
+	[ $((passed + failed)) != 0 ] || failed=1
+	echo "$passed passed, $failed failed, $skipped skipped"
+}

@@ -51,6 +51,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /** @name Start and stop
  * @{ */
@@ -127,28 +128,31 @@ void kdds_sync_frame(struct kdds_frame *f);
  * @{ */
 
 /** @cond internal */
-const struct kdds_shape *kdds_shape_new(struct kdds_frame *f, size_t elem, size_t rows, size_t cols, size_t ld,
-					const struct kdds_pack *pack);
-static inline void kd_anchor_init(void *anchor, void *data, const struct kdds_shape *shape)
+void kdds_shape_check(size_t rows, size_t cols, size_t ld);
+static inline void kd_anchor_init(void *anchor, void *data, size_t rows, size_t cols, size_t ld, const struct kdds_pack *pack)
 {
 	struct kdds_anchor *a = (struct kdds_anchor *)anchor;
 
+	if (ld < cols)
+		kdds_shape_check(rows, cols, ld);
 	a->data = data;
 	a->w = a->p = 0;
-	a->shape = shape;
 	a->mode = KDDS_MODE_ANY;
+	a->shape.rows = rows;
+	a->shape.cols = cols;
+	a->shape.ld = ld;
+	a->shape.pack = pack;
 }
 /** @endcond */
 
 /** Makes @p d, an object of type kdds_data(T), refer to the T at @p ptr. */
-#define kdds_bind(d, ptr) kd_anchor_init(&(d).at, ptr, NULL)
+#define kdds_bind(d, ptr) kd_anchor_init(&(d).at, ptr, 0, 0, 0, NULL)
 /** Makes @p d refer to the @p n consecutive T at @p ptr. */
 #define kdds_bind_array(d, ptr, n) kdds_bind_tile(d, ptr, 1, n, n)
 /** Makes @p d refer to a 2-D view: @p rows rows of @p cols elements, consecutive rows @p ld elements apart. */
 #define kdds_bind_tile(d, ptr, rows, cols, ld) kdds_bind_packed(d, ptr, rows, cols, ld, NULL)
 /** The same with the functions that turn it into bytes for another process. */
-#define kdds_bind_packed(d, ptr, rows, cols, ld, pack) \
-	kd_anchor_init(&(d).at, ptr, kdds_shape_new(kd_frame_of(kd_self), sizeof(*(d).at), rows, cols, ld, pack))
+#define kdds_bind_packed(d, ptr, rows, cols, ld, pack) kd_anchor_init(&(d).at, ptr, rows, cols, ld, pack)
 
 /** Declares @p x, a reference to the program's own T at @p ptr. */
 #define KDDS_OVER(T, x, ptr) kdds_data(T) kd_data_##x; T **const x = (kdds_bind(kd_data_##x, ptr), &kd_data_##x.at)
@@ -159,14 +163,14 @@ static inline void kd_anchor_init(void *anchor, void *data, const struct kdds_sh
 #define KDDS_DATA_ARRAY(T, x, n) \
 	KDDS_OVER_ARRAY(T, x, (T *)kdds_frame_alloc(kd_frame_of(kd_self), (n) * sizeof(T), __alignof__(T)), n)
 
-/** The shape of what the reference @p x points to, an _ARRAY parameter or bound data; NULL: a single T. */
-#define kdds_shape_of(x) (((const struct kdds_anchor *)(const void *)(x))->shape)
+/** The shape of what the reference @p x points to, an _ARRAY parameter or bound data: a const struct kdds_shape *. */
+#define kdds_shape_of(x) (&((const struct kdds_anchor *)(const void *)(x))->shape)
 /** Elements (rows times columns) of what @p x refers to. */
 #define kdds_count(x) kd_count_of(kdds_shape_of(x))
 /** @cond internal */
 static inline size_t kd_count_of(const struct kdds_shape *s)
 {
-	return s ? s->rows * s->cols : 1;
+	return s->rows ? s->rows * s->cols : 1;
 }
 /** @endcond */
 /** @} */
@@ -299,6 +303,7 @@ const char *kdds_strerror(int error);
 const char *kdds_version(void);
 /** @} */
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

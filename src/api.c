@@ -53,16 +53,10 @@ void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align)
 	return kd_block_alloc(self("KDDS_DATA")->current, f, size, align);
 }
 
-const struct kdds_shape *kdds_shape_new(struct kdds_frame *f, size_t elem, size_t rows, size_t cols, size_t ld,
-					const struct kdds_pack *pack)
+void kdds_shape_check(size_t rows, size_t cols, size_t ld)
 {
-	struct kdds_shape *s;
-
-	if (rows && (ld < cols || (ld && elem > SIZE_MAX / rows / ld)))
-		kd_die("a shape of %zu rows of %zu elements, %zu apart, is not one", rows, cols, ld);
-	s = kdds_frame_alloc(f, sizeof(*s), _Alignof(struct kdds_shape));
-	*s = (struct kdds_shape){elem, rows, cols, ld, pack};
-	return s;
+	if (rows > 1)
+		kd_die("a shape of %zu rows of %zu elements cannot have them %zu apart", rows, cols, ld);
 }
 
 void kdds_sync_frame(struct kdds_frame *f)

@@ -12,7 +12,7 @@ static void sleep_now(struct kd_worker *w)
 {
 	kd_os_wait(&w->sleeps, 1, (uint64_t)NAP_NS << kd_min(w->idle_naps, NAP_DOUBLINGS));
 	w->idle_naps++;
-	w->stats.sleeps++;
+	kd_count(w, sleeps, 1);
 }
 
 static int nap(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg), void *arg)

@@ -5,25 +5,25 @@
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "kdds.h"
 #include "log.h"
 
-/* A private copy: this, then the data. */
+/* A private copy: this, then the data. A closure has room for that of a single element; an array's is allocated. */
 struct copy {
 	void *data; /* the original */
 	char bytes[] kd_aligned(64);
 };
 
-/* Rows and their length; a shape's gaps between rows are left alone. */
-static struct kdds_shape extent(const struct kdds_closure *c, uint32_t i)
+/* Rows and their length; the gaps between rows are left alone. */
+static struct kdds_shape extent(struct kdds_closure *c, uint32_t i)
 {
-	const struct kdds_param *p = &c->type->access[i];
-	const struct kdds_access_array *a = (const void *)((const char *)c + p->offset);
+	const struct kdds_access_array *a = (void *)kd_closure_access(c, i);
 
-	if (p->array && a->shape)
-		return *a->shape;
-	return (struct kdds_shape){.elem = p->size, .rows = 1, .cols = 1, .ld = 1};
+	if (c->type->access[i].array && a->shape.rows)
+		return a->shape;
+	return (struct kdds_shape){.rows = 1, .cols = 1, .ld = 1};
 }
 
 static int all_exact(const struct kdds_closure *c)
@@ -34,17 +34,24 @@ static int all_exact(const struct kdds_closure *c)
 	return 1;
 }
 
-static void *private_copy(void *data, const struct kdds_shape *s, const struct kdds_op *op)
+static void begin_scalar(struct kdds_access *a, void *room, const struct kdds_op *op)
 {
-	size_t bytes = ((s->rows - 1) * s->ld + s->cols) * s->elem;
+	memcpy(&a->w, &a->data, sizeof(a->data)); /* the links of a closure that runs are not needed any more */
+	a->data = room;
+	op->neutral(room, 1);
+}
+
+static void begin_array(struct kdds_access *a, const struct kdds_shape *s, const struct kdds_op *op)
+{
+	size_t bytes = ((s->rows - 1) * s->ld + s->cols) * op->size;
 	struct copy *copy = aligned_alloc(64, sizeof(*copy) + (bytes + 63) / 64 * 64);
 
 	if (!copy)
 		kd_die("out of memory for a private copy of %zu bytes (reduction %s)", bytes, op->name);
-	copy->data = data;
+	copy->data = a->data;
+	a->data = copy->bytes;
 	for (size_t r = 0; r < s->rows; r++)
-		op->neutral(copy->bytes + r * s->ld * s->elem, s->cols);
-	return copy->bytes;
+		op->neutral(copy->bytes + r * s->ld * op->size, s->cols);
 }
 
 void kd_reduce_begin(struct kdds_closure *c, int owner)
@@ -52,15 +59,33 @@ void kd_reduce_begin(struct kdds_closure *c, int owner)
 	if (owner && all_exact(c))
 		return;
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		const struct kdds_param *p = &c->type->access[i];
 		struct kdds_shape s = extent(c, i);
 
-		if (c->type->access[i].mode == KDDS_CW && s.rows && s.cols) {
-			struct kdds_access *a = kd_closure_access(c, i);
-
-			a->data = private_copy(a->data, &s, c->type->access[i].op);
-		}
+		if (p->mode != KDDS_CW || !s.cols)
+			continue;
+		if (p->room)
+			begin_scalar(kd_closure_access(c, i), (char *)c + p->room, p->op);
+		else
+			begin_array(kd_closure_access(c, i), &s, p->op);
 	}
 	kd_store_relaxed(&c->state, kd_load_relaxed(&c->state) | KD_PRIVATE);
+}
+
+static void merge_scalar(struct kdds_access *a, void *room, const struct kdds_op *op)
+{
+	memcpy(&a->data, &a->w, sizeof(a->data));
+	op->merge(a->data, room, 1);
+}
+
+static void merge_array(struct kdds_access *a, const struct kdds_shape *s, const struct kdds_op *op)
+{
+	struct copy *copy = (struct copy *)((char *)a->data - offsetof(struct copy, bytes));
+
+	a->data = copy->data;
+	for (size_t r = 0; r < s->rows; r++)
+		op->merge((char *)a->data + r * s->ld * op->size, copy->bytes + r * s->ld * op->size, s->cols);
+	free(copy);
 }
 
 void kd_reduce_merge(struct kdds_closure *c)
@@ -70,17 +95,15 @@ void kd_reduce_merge(struct kdds_closure *c)
 	if (!(state & KD_PRIVATE))
 		return;
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		const struct kdds_param *p = &c->type->access[i];
 		struct kdds_shape s = extent(c, i);
-		struct kdds_access *a = kd_closure_access(c, i);
-		struct copy *copy = (struct copy *)((char *)a->data - offsetof(struct copy, bytes));
 
-		if (c->type->access[i].mode != KDDS_CW || !s.rows || !s.cols)
+		if (p->mode != KDDS_CW || !s.cols)
 			continue;
-		a->data = copy->data;
-		for (size_t r = 0; r < s.rows; r++)
-			c->type->access[i].op->merge((char *)a->data + r * s.ld * s.elem, copy->bytes + r * s.ld * s.elem,
-						     s.cols);
-		free(copy);
+		if (p->room)
+			merge_scalar(kd_closure_access(c, i), (char *)c + p->room, p->op);
+		else
+			merge_array(kd_closure_access(c, i), &s, p->op);
 	}
 	kd_store_relaxed(&c->state, state & ~KD_PRIVATE);
 }

@@ -227,7 +227,7 @@ descend:
 			c = kd_frame_first(f);
 	}
 out:
-	w->stats.tasks += tasks;
+	kd_count(w, tasks, tasks);
 	return outcome;
 }
 
@@ -274,6 +274,7 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 		make_current(w, s);
 		switch (run(w, s, &s->base, 1)) {
 		case BLOCKED:
+			kd_count(w, parks, 1);
 			if (!park(s, kd_load_relaxed(&s->top)->head))
 				continue;
 			return;
@@ -368,7 +369,7 @@ static void step(struct kd_worker *w, const struct kd_scope *scope)
 	if (!l.stack) {
 		l.stack = kd_worker_stack(w);
 		kd_stack_start(l.stack, &l.range);
-		w->stats.stolen += l.range.count;
+		kd_count(w, stolen, l.range.count);
 		if (l.range.more && kd_load_relaxed(&kd_pool.sleepers))
 			kd_idle_wake_one();
 	}
@@ -423,13 +424,13 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 	outcome = run(w, s, f, patient);
 	s->waiting = waiting;
 	s->bound--;
-	kd_store_relaxed(&s->drains, s->drains + 1);
 	if (outcome == ENDED) {
 		/* Moves the bias first: a thief that finds closures in the frame finds their links to match. */
 		kd_store_relaxed(&f->bias, f->bias + (uint32_t)((f->tail - kd_frame_first(f)) >> 3));
 		kd_frame_reset(f);
 	}
 	kd_store_release(&s->top, f->parent);
+	kd_store_release(&s->drains, s->drains + 1);
 	/* The body will use the memory again without a claim in between. */
 	kd_compiler_fence();
 	if (kd_load_acquire(&s->flags))

@@ -65,6 +65,7 @@ struct kd_stack {
 	/* thieves */
 	uint32_t lock kd_aligned(KD_CACHE_LINE);
 	uint32_t visits; /* sessions under the lock */
+	uint32_t divisible; /* the range in the base may be divided; a hint */
 	uint32_t active; /* in use: running, parked or halted */
 	uint32_t life;   /* of thieves' notes, see index.h */
 	char *park;      /* the stolen closure whose end this stack waits for, nobody owning the stack meanwhile; marked by

@@ -16,7 +16,7 @@ static int visit(struct kd_worker *w, struct kd_stack *s)
 {
 	if (!kd_stack_trylock(s))
 		return 0;
-	if (!kd_load_relaxed(&s->active)) {
+	if (!kd_load_acquire(&s->active)) {
 		kd_stack_unlock(s);
 		return 0;
 	}
@@ -29,7 +29,7 @@ static int visit(struct kd_worker *w, struct kd_stack *s)
 	kd_fetch_or(&s->flags, KD_LOCK | KD_SHARED);
 	if (!kd_load(&s->ack) && !kd_load(&s->park) && kd_pool.membarrier) {
 		kd_os_membarrier();
-		w->stats.membarriers++;
+		kd_count(w, membarriers, 1);
 	}
 	return 1;
 }
@@ -84,13 +84,17 @@ static int divide(struct kd_stack *s, struct kd_range *range_p)
  * Frames that have nothing left to take, at the bottom of the stack, are not looked at again: low is the frame above them.
  * They end together, with the closure at base.head, so as long as that is being run, and no body has emptied its frame and
  * filled it again, low is where it was. (Its own gen would not do: it can survive in a hole of what lies there now.)
+ *
+ * The owner moves top first and head or drains after it; we look at them before top. So what we note under a new head is
+ * never what we saw below an old top.
  */
-static struct kdds_frame *lowest(struct kd_stack *s, const struct kdds_frame *top)
+static struct kdds_frame *lowest(struct kd_stack *s, struct kdds_frame **top_p)
 {
-	char *head = kd_load_relaxed(&s->base.head);
-	uint32_t drains = kd_load_relaxed(&s->drains);
+	char *head = kd_load_acquire(&s->base.head);
+	uint32_t drains = kd_load_acquire(&s->drains);
 
-	if (!s->low || top == &s->base || s->low_head != head || s->low_gen != s->base.gen || s->low_drains != drains) {
+	*top_p = kd_load_acquire(&s->top);
+	if (!s->low || *top_p == &s->base || s->low_head != head || s->low_gen != s->base.gen || s->low_drains != drains) {
 		s->low = (struct kdds_frame *)s->mem;
 		s->low_head = head;
 		s->low_gen = s->base.gen;
@@ -153,10 +157,11 @@ static int search_down(struct search *x, struct kd_range *range_p)
 /* The oldest ready closures of the stack; with from, those of frame from and younger ones. */
 static int search(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *from, struct kd_range *range_p)
 {
-	struct search x = {.stack = s, .wish = {.worker = w->id, .place = w->place}, .top = kd_load_acquire(&s->top)};
+	struct search x = {.stack = s, .wish = {.worker = w->id, .place = w->place}};
+	struct kdds_frame *low = lowest(s, &x.top);
 	int more;
 
-	if (search_up(&x, from ? from : lowest(s, x.top), !from, range_p, &more) ||
+	if (search_up(&x, from ? from : low, !from, range_p, &more) ||
 	    (more && !from && search_down(&x, range_p)))
 		return 1;
 	x.wish.anything = 1;
@@ -170,7 +175,7 @@ static int looks_empty(const struct kd_stack *s)
 	struct kdds_frame *first = (struct kdds_frame *)s->mem;
 
 	return kd_load_acquire(&s->top) == &s->base && kd_load_relaxed(&first->tail) == kd_frame_first(first) &&
-	       kd_load_relaxed(&s->base.tail) == s->range.end && !s->range.independent;
+	       !kd_load_relaxed(&s->divisible);
 }
 
 int kd_scope_holds(const struct kd_stack *s, const struct kd_scope *scope)
@@ -201,7 +206,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_scope *sco
 {
 	int got = 0;
 
-	w->stats.requests++;
+	kd_count(w, requests, 1);
 	if ((!poke && looks_empty(s)) || !visit(w, s))
 		return 0;
 	if (kd_scope_holds(s, scope)) {
@@ -215,7 +220,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_scope *sco
 
 		kd_store_release(&c->state, kd_load_relaxed(&c->state) | KD_STOLEN);
 		range_p->start_ns = kd_os_now_ns();
-		w->stats.steals++;
+		kd_count(w, steals, 1);
 	} else if (poke) {
 		kd_fetch_or(&s->flags, KD_POKE);
 		poke_running(s);

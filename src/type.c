@@ -47,8 +47,8 @@ static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
 		if (d->params[i].spec.mode) {
 			struct kdds_access_array *a = (void *)((char *)c + d->params[i].offset);
 
-			call.anchors[i] = (struct kdds_anchor){.data = a->a.data, .shape = a->shape,
-							       .mode = d->params[i].spec.mode};
+			call.anchors[i] = (struct kdds_anchor){.data = a->a.data, .mode = d->params[i].spec.mode,
+							       .shape = a->shape};
 		}
 	running = &call;
 	d->body(c);
@@ -80,7 +80,8 @@ int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_
 		d->params[i].offset = (uint32_t)size;
 		d->params[i].access = (uint32_t)naccess;
 		if (params[i].mode) {
-			d->table[naccess++] = (struct kdds_param){(uint32_t)size, params[i].mode, 1, params[i].size, params[i].op};
+			d->table[naccess++] = (struct kdds_param){(uint32_t)size, params[i].mode, 1,
+								    (uint32_t)params[i].size, 0, params[i].op};
 			size += (sizeof(struct kdds_access_array) + 15) / 16 * 16;
 			d->state |= params[i].mode == KDDS_CW ? KD_SPECIAL : 0;
 		} else {

@@ -52,6 +52,9 @@ struct kd_stack *kd_worker_stack(struct kd_worker *w);
 /* The reverse, for a stack that has ended. */
 void kd_worker_release(struct kd_worker *w, struct kd_stack *s);
 
+/* Counts; its own worker writes, kdds_stats_get reads. */
+#define kd_count(w, what, n) kd_store_relaxed(&(w)->stats.what, (w)->stats.what + (n))
+
 static inline uint32_t kd_worker_random(struct kd_worker *w)
 {
 	w->random ^= w->random << 13;

@@ -22,10 +22,10 @@ compiles()
 
 for header in kdds.h kdds/inline.h kdds/task.h; do
 	for cc in gcc clang; do
-		! command -v $cc > "$dir/which" || compiles c c11 $header $cc
+		! command -v $cc > /dev/null || compiles c c11 $header $cc
 	done
 	for cxx in g++ clang++; do
-		! command -v $cxx > "$dir/which" || compiles cc c++17 $header $cxx
+		! command -v $cxx > /dev/null || compiles cc c++17 $header $cxx
 	done
 done
 

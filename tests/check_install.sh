@@ -94,7 +94,7 @@ program 'C, shared' $CC -std=c11 -Wall -Wextra -Werror -O2 program.c $shared
 LD_LIBRARY_PATH=$root$libdir ldd ./program | grep -q "libkdds.* => $root" || { echo 'FAILED: it does not run with the installed library'; failed=1; }
 program 'C, static' $CC -std=c11 -Wall -Wextra -Werror -O2 program.c $static
 ! ldd ./program | grep libkdds || { echo 'FAILED: that was not static'; failed=1; }
-if command -v "${CXX%% *}" > "$dir/which"; then
+if command -v "${CXX%% *}" > /dev/null; then
 	program 'C++, shared' $CXX -std=c++17 -Wall -Wextra -Werror -O2 program.cc $shared
 	program 'C++, static' $CXX -std=c++17 -Wall -Wextra -Werror -O2 program.cc $static
 else

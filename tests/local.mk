@@ -26,9 +26,6 @@ test_scripts = \
 TESTS += $(unit_tests) $(test_scripts)
 EXTRA_DIST += $(test_scripts)
 
-# The examples are what the scripts run.
-check-am: $(noinst_PROGRAMS)
-
 # Seconds each test may take.
 TEST_TIMEOUT = 300
 TEST_EXTENSIONS = .sh

@@ -10,6 +10,15 @@ die()
 	exit 1
 }
 
+# no_arguments ARGUMENTS...: for scripts that take none.
+no_arguments()
+{
+	[ $# = 0 ] || {
+		echo "$name: no arguments are expected: $*" >&2
+		exit 2
+	}
+}
+
 # quietly WHAT COMMAND...: its output goes to build/WHAT.log; if it fails, one line says so and cites its first complaint.
 quietly()
 {

@@ -22,6 +22,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 /** How a task uses one shared parameter (Athapascan's access specifications; dds.txt, section 2). */
 enum kdds_mode {
@@ -54,11 +55,10 @@ struct kdds_pack {
 	void (*unpack)(void *data, const void *buffer);
 };
 
-/** The extent of a data: rows x cols elements of elem bytes, consecutive rows ld elements apart. */
+/** The extent of a data: rows x cols elements, consecutive rows ld elements apart. rows 0: one element, no array. */
 struct kdds_shape {
-	size_t elem;                 /**< bytes of one element */
-	size_t rows, cols;           /**< a vector is one row */
-	size_t ld;                   /**< elements from one row to the next, >= cols */
+	size_t rows, cols;            /**< a vector is one row */
+	size_t ld;                    /**< elements from one row to the next, >= cols */
 	const struct kdds_pack *pack; /**< NULL: the bytes travel as they are */
 };
 
@@ -67,7 +67,8 @@ struct kdds_param {
 	uint32_t offset;          /**< of its access record in the closure */
 	uint16_t mode;            /**< enum kdds_mode */
 	uint16_t array;           /**< the record is a struct kdds_access_array */
-	size_t size;              /**< bytes of the data, or of one element of an array */
+	uint32_t size;            /**< bytes of the data, or of one element of an array */
+	uint32_t room;            /**< KDDS_CW: offset of its struct kdds_access_reduce's room for a private copy; 0: none */
 	const struct kdds_op *op; /**< KDDS_CW only */
 };
 
@@ -99,7 +100,7 @@ struct kdds_access {
 /** The access of an _ARRAY parameter: the data has a shape. */
 struct kdds_access_array {
 	struct kdds_access a;
-	const struct kdds_shape *shape;
+	struct kdds_shape shape;
 };
 
 /**
@@ -109,8 +110,8 @@ struct kdds_access_array {
 struct kdds_anchor {
 	void *data;
 	uint32_t w, p;
-	const struct kdds_shape *shape;
 	uint32_t mode; /**< what the body itself may do with it */
+	struct kdds_shape shape;
 } __attribute__((may_alias));
 
 #define KD_FRAME_DATA 64 /**< bytes of frame data that cost nothing */
@@ -249,6 +250,7 @@ static inline void kd_link_array(struct kdds_access_array *to, struct kdds_ancho
 }
 /** @endcond */
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -60,7 +60,7 @@
 #define KD_FIELD_READ(t, T, n, op) struct kdds_access n;
 #define KD_FIELD_WRITE KD_FIELD_READ
 #define KD_FIELD_UPDATE KD_FIELD_READ
-#define KD_FIELD_REDUCE KD_FIELD_READ
+#define KD_FIELD_REDUCE(t, T, n, op) struct { struct kdds_access a; T room; } n;
 #define KD_FIELD_READ_ARRAY(t, T, n, op) struct kdds_access_array n;
 #define KD_FIELD_WRITE_ARRAY KD_FIELD_READ_ARRAY
 #define KD_FIELD_UPDATE_ARRAY KD_FIELD_READ_ARRAY
@@ -69,15 +69,15 @@
 /* the rows of the access table, and their number */
 #define KD_ROW(t, x) KD_USE(KD_ROW_, t, KD_TUPLE_##x)
 #define KD_ROW_VALUE(t, T, n, op)
-#define KD_ROW_(t, T, n, mode, array, op) {offsetof(struct kd_closure_##t, n), mode, array, sizeof(T), op},
-#define KD_ROW_READ(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 0, op)
-#define KD_ROW_WRITE(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 0, op)
-#define KD_ROW_UPDATE(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 0, op)
-#define KD_ROW_REDUCE(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 0, op)
-#define KD_ROW_READ_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 1, op)
-#define KD_ROW_WRITE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 1, op)
-#define KD_ROW_UPDATE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 1, op)
-#define KD_ROW_REDUCE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 1, op)
+#define KD_ROW_(t, T, n, mode, array, room, op) {offsetof(struct kd_closure_##t, n), mode, array, sizeof(T), room, op},
+#define KD_ROW_READ(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 0, 0, op)
+#define KD_ROW_WRITE(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 0, 0, op)
+#define KD_ROW_UPDATE(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 0, 0, op)
+#define KD_ROW_REDUCE(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 0, offsetof(struct kd_closure_##t, n.room), op)
+#define KD_ROW_READ_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 1, 0, op)
+#define KD_ROW_WRITE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 1, 0, op)
+#define KD_ROW_UPDATE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 1, 0, op)
+#define KD_ROW_REDUCE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 1, 0, op)
 #define KD_ONE(t, x) KD_USE(KD_ONE_, t, KD_TUPLE_##x)
 #define KD_ONE_VALUE(t, T, n, op)
 #define KD_ONE_READ(t, T, n, op) +1
@@ -142,7 +142,7 @@
 #define KD_FILL_(t, n, mode) kd_link(&kd_c->n, KD_ANCHOR_WRITE(n), kd_s, mode, #t, #n);
 #define KD_FILL_WRITE(t, T, n, op) KD_FILL_(t, n, KDDS_W)
 #define KD_FILL_UPDATE(t, T, n, op) KD_FILL_(t, n, KDDS_RW)
-#define KD_FILL_REDUCE(t, T, n, op) KD_FILL_(t, n, KDDS_CW)
+#define KD_FILL_REDUCE(t, T, n, op) kd_link(&kd_c->n.a, KD_ANCHOR_WRITE(n), kd_s, KDDS_CW, #t, #n);
 #define KD_FILL_READ_ARRAY(t, T, n, op) kd_link_array(&kd_c->n, KD_ANCHOR_READ(n), kd_s, KDDS_R, #t, #n);
 #define KD_FILL_ARRAY_(t, n, mode) kd_link_array(&kd_c->n, KD_ANCHOR_WRITE(n), kd_s, mode, #t, #n);
 #define KD_FILL_WRITE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_W)
@@ -162,12 +162,12 @@
 #define KD_PARAM_REDUCE_ARRAY KD_PARAM_WRITE
 #define KD_OPEN(t, x) KD_USE(KD_OPEN_, t, KD_TUPLE_##x)
 #define KD_OPEN_VALUE(t, T, n, op)
-#define KD_OPEN_(T, n, mode) kdds_data(T) n = {(T *)kd_c->n.data, 0, 0, NULL, mode};
+#define KD_OPEN_(T, n, mode) kdds_data(T) n = {(T *)kd_c->n.data, 0, 0, mode, {0, 0, 0, NULL}};
 #define KD_OPEN_READ(t, T, n, op) KD_OPEN_(T const, n, KDDS_R)
 #define KD_OPEN_WRITE(t, T, n, op) KD_OPEN_(T, n, KDDS_W)
 #define KD_OPEN_UPDATE(t, T, n, op) KD_OPEN_(T, n, KDDS_RW)
-#define KD_OPEN_REDUCE(t, T, n, op) KD_OPEN_(T, n, KDDS_CW)
-#define KD_OPEN_ARRAY_(T, n, mode) kdds_data(T) n = {(T *)kd_c->n.a.data, 0, 0, kd_c->n.shape, mode};
+#define KD_OPEN_REDUCE(t, T, n, op) kdds_data(T) n = {(T *)kd_c->n.a.data, 0, 0, KDDS_CW, {0, 0, 0, NULL}};
+#define KD_OPEN_ARRAY_(T, n, mode) kdds_data(T) n = {(T *)kd_c->n.a.data, 0, 0, mode, kd_c->n.shape};
 #define KD_OPEN_READ_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T const, n, KDDS_R)
 #define KD_OPEN_WRITE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_W)
 #define KD_OPEN_UPDATE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_RW)
@@ -185,8 +185,8 @@
 /** @endcond */
 
 /** The type of an anchor whose data is a T: an object a body keeps for data it makes itself, alone or in arrays. Its first
- *  member, @c at, points to the data; @c &x.at is the reference that kdds_spawn takes. See kdds_data_over, kdds_data_new. */
-#define kdds_data(T) struct { T *at; uint32_t kd_w, kd_p; const struct kdds_shape *kd_shape; uint32_t kd_mode; }
+ *  member, @c at, points to the data; @c &x.at is the reference that kdds_spawn takes. See kdds_bind. */
+#define kdds_data(T) struct { T *at; uint32_t kd_w, kd_p, kd_mode; struct kdds_shape kd_shape; }
 
 /** Declares a task that other tasks of this file can spawn before its body is given by KDDS_TASK_BODY: for mutual recursion.
  *  The same list of parameters goes to both. */
@@ -194,7 +194,7 @@
 	struct kd_closure_##t { struct kdds_closure kd_head; KD_MAP(KD_FIELD, t, ##__VA_ARGS__) } __attribute__((aligned(16))); \
 	KD_MAP(KD_TYPE, t, ##__VA_ARGS__) \
 	static void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
-	static const struct kdds_param kd_access_##t[] = {KD_MAP(KD_ROW, t, ##__VA_ARGS__) {0, 0, 0, 0, NULL}}; \
+	static const struct kdds_param kd_access_##t[] = {KD_MAP(KD_ROW, t, ##__VA_ARGS__) {0, 0, 0, 0, 0, NULL}}; \
 	static const struct kdds_type kd_type_##t = { \
 		kd_run_##t, sizeof(struct kd_closure_##t) < 32 ? 32 : sizeof(struct kd_closure_##t), \
 		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), kd_access_##t, #t}; \
@@ -248,6 +248,7 @@
 /** Declares @p x, a reference to a fresh T that lives as long as the running task's frame: until all its children are done.
  *  Like a local variable it starts with no value. */
 #define KDDS_DATA(T, x) \
-	kdds_data(T) kd_data_##x = {(T *)kd_frame_data(kd_self, &kd_used, sizeof(T), __alignof__(T)), 0, 0, NULL, 0}; \
+	kdds_data(T) kd_data_##x = {(T *)kd_frame_data(kd_self, &kd_used, sizeof(T), __alignof__(T)), \
+		0, 0, 0, {0, 0, 0, NULL}}; \
 	T **const x = &kd_data_##x.at
 #endif

@@ -42,8 +42,8 @@ const struct program program = {
 
 enum { OPT_SEED = OPT_OWN, OPT_DIAGONAL, OPT_NO_CHECK };
 
-/* The data of one tile: of type kdds_data(double), named so that there is one such type. */
-typedef kdds_data(double) tile;
+/* The data of one tile: of type kdds_array(double), named so that there is one such type. */
+typedef kdds_array(double) tile;
 
 /* Constant while tasks run. */
 static long n, nb, nt;      /* rows; rows of a tile; tiles in a column, the last of n - (nt - 1) * nb rows */

@@ -34,7 +34,7 @@ const struct program program = {
 	"Try 1000 200 100.\n"
 };
 
-typedef kdds_data(double) tile;
+typedef kdds_array(double) tile;
 
 static long n, ld; /* points in a row; in a row of memory, the rim's two among them */
 static long nb, nt; /* points in a row of a tile; tiles in a row, the last of n - (nt - 1) * nb points */

@@ -91,7 +91,7 @@ static size_t chunk_bytes = 262144;
 static void spawn_counts(char *s, size_t n, struct text **total)
 {
 	for (size_t size; n > 0; s += size, n -= size) {
-		kdds_data(char) chunk;
+		kdds_array(char) chunk;
 
 		size = n < chunk_bytes ? n : chunk_bytes;
 		kdds_bind_array(chunk, s, size);

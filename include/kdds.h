@@ -129,48 +129,62 @@ void kdds_sync_frame(struct kdds_frame *f);
 
 /** @cond internal */
 void kdds_shape_check(size_t rows, size_t cols, size_t ld);
-static inline void kd_anchor_init(void *anchor, void *data, size_t rows, size_t cols, size_t ld, const struct kdds_pack *pack)
+static inline void kd_anchor_init(void *anchor, void *data, unsigned array)
 {
 	struct kdds_anchor *a = (struct kdds_anchor *)anchor;
 
-	if (ld < cols)
-		kdds_shape_check(rows, cols, ld);
 	a->data = data;
 	a->w = a->p = 0;
 	a->mode = KDDS_MODE_ANY;
-	a->shape.rows = rows;
-	a->shape.cols = cols;
-	a->shape.ld = ld;
-	a->shape.pack = pack;
+	a->array = (uint16_t)array;
+}
+
+static inline void kd_anchor_init_array(void *anchor, struct kdds_shape *shape, void *data, size_t rows, size_t cols,
+					size_t ld, const struct kdds_pack *pack)
+{
+	if (ld < cols)
+		kdds_shape_check(rows, cols, ld);
+	kd_anchor_init(anchor, data, 1);
+	shape->rows = rows;
+	shape->cols = cols;
+	shape->ld = ld;
+	shape->pack = pack;
 }
 /** @endcond */
 
 /** Makes @p d, an object of type kdds_data(T), refer to the T at @p ptr. */
-#define kdds_bind(d, ptr) kd_anchor_init(&(d).at, ptr, 0, 0, 0, NULL)
-/** Makes @p d refer to the @p n consecutive T at @p ptr. */
+#define kdds_bind(d, ptr) kd_anchor_init(&(d).at, ptr, 0)
+/** Makes @p d, an object of type kdds_array(T), refer to the @p n consecutive T at @p ptr. */
 #define kdds_bind_array(d, ptr, n) kdds_bind_tile(d, ptr, 1, n, n)
 /** Makes @p d refer to a 2-D view: @p rows rows of @p cols elements, consecutive rows @p ld elements apart. */
 #define kdds_bind_tile(d, ptr, rows, cols, ld) kdds_bind_packed(d, ptr, rows, cols, ld, NULL)
 /** The same with the functions that turn it into bytes for another process. */
-#define kdds_bind_packed(d, ptr, rows, cols, ld, pack) kd_anchor_init(&(d).at, ptr, rows, cols, ld, pack)
+#define kdds_bind_packed(d, ptr, rows, cols, ld, pack) \
+	kd_anchor_init_array(&(d).at, &(d).kd_shape, ptr, rows, cols, ld, pack)
 
 /** Declares @p x, a reference to the program's own T at @p ptr. */
 #define KDDS_OVER(T, x, ptr) kdds_data(T) kd_data_##x; T **const x = (kdds_bind(kd_data_##x, ptr), &kd_data_##x.at)
 /** Declares @p x, a reference to the @p n consecutive T at @p ptr. */
 #define KDDS_OVER_ARRAY(T, x, ptr, n) \
-	kdds_data(T) kd_data_##x; T **const x = (kdds_bind_array(kd_data_##x, ptr, n), &kd_data_##x.at)
+	kdds_array(T) kd_data_##x; T **const x = (kdds_bind_array(kd_data_##x, ptr, n), &kd_data_##x.at)
 /** Declares @p x, a reference to @p n fresh T that live as long as the running task's frame. */
 #define KDDS_DATA_ARRAY(T, x, n) \
 	KDDS_OVER_ARRAY(T, x, (T *)kdds_frame_alloc(kd_frame_of(kd_self), (n) * sizeof(T), __alignof__(T)), n)
 
-/** The shape of what the reference @p x points to, an _ARRAY parameter or bound data: a const struct kdds_shape *. */
-#define kdds_shape_of(x) (&((const struct kdds_anchor *)(const void *)(x))->shape)
+/** The shape of what @p x, a reference to an array, refers to (NULL for a single T): a const struct kdds_shape *. */
+#define kdds_shape_of(x) kd_shape_of((const struct kdds_anchor *)(const void *)(x))
 /** Elements (rows times columns) of what @p x refers to. */
 #define kdds_count(x) kd_count_of(kdds_shape_of(x))
 /** @cond internal */
+static inline const struct kdds_shape *kd_shape_of(const struct kdds_anchor *a)
+{
+	const struct kdds_shape *s = &((const struct kdds_anchor_array *)a)->shape;
+
+	return a->array && s->rows ? s : NULL;
+}
 static inline size_t kd_count_of(const struct kdds_shape *s)
 {
-	return s->rows ? s->rows * s->cols : 1;
+	return s ? s->rows * s->cols : 1;
 }
 /** @endcond */
 /** @} */

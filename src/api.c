@@ -34,7 +34,8 @@ struct kdds_frame *kdds_frame_current(void)
 char *kdds_push_slow(struct kdds_frame *f, size_t size)
 {
 	struct kd_worker *w = self("kdds_spawn");
-	size_t window = kd_env.window, used = (size_t)(f->tail - kd_frame_first(f)), windows = used / window + 1;
+	size_t window = kd_env.window, used = (size_t)(f->tail - kd_frame_first(f));
+	size_t windows = used ? (used + window - 1) / window : 1; /* that the frame has been given */
 
 	if (!kd_load_relaxed(&f->limit))
 		kd_idle_wake_one();

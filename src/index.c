@@ -36,7 +36,7 @@ static int noted(const struct kd_view *v, const char *c)
 /* Whether q counts as complete for one that comes later: for a reduction, when the owner has merged it, hence passed it. */
 static int complete(const struct kd_view *v, char *q)
 {
-	return kd_note_at(v->stack, q)->state == KD_COMPLETE && !(kd_load_relaxed(&kd_closure_at(q)->state) & KD_SPECIAL);
+	return kd_note_at(v->stack, q)->state == KD_COMPLETE && !kd_closure_at(q)->type->reduces;
 }
 
 /*
@@ -53,10 +53,11 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, 
 {
 	const struct kdds_access *a = kd_closure_access(c, n->access);
 	int reads = c->type->access[n->access].mode == KDDS_R;
-	uint32_t link = n->link ? n->link : reads ? a->w : a->p, mode;
+	uint32_t link, mode;
 
 	if (c->type->access[n->access].mode == KDDS_CW)
 		return NULL;
+	link = n->link ? n->link : reads ? a->w : a->p;
 	for (;;) {
 		char *q = linked(v, link, (char *)c);
 		int inside = q && from && q >= from, self = q == (char *)c;
@@ -66,7 +67,7 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, 
 		if (!q || q < v->head || (!self && !noted(v, q)))
 			return NULL; /* complete, and with it all that it waited for */
 		n->link = link;
-		if (!self && (kd_load_relaxed(&kd_closure_at(q)->state) & KD_SPECIAL || (!inside && !complete(v, q))))
+		if (!self && (kd_closure_at(q)->type->reduces || (!inside && !complete(v, q))))
 			return q;
 		*inside_p |= inside && !self;
 		qa = access_to(kd_closure_at(q), a->data, &mode);
@@ -161,9 +162,13 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 	v->tail = kd_load_acquire(&f->tail);
 	if (v->tail == v->first)
 		return 0;
-	if (x->gen != gen || x->head != parent_head || x->bias != bias)
+	if (x->gen != gen || x->head != parent_head || x->bias != bias) {
+		int known = x->gen == gen && x->head == parent_head;
+
 		*x = (struct kd_index){.gen = gen, .head = parent_head, .bias = bias, .passed = v->first, .cursor = v->first,
-				       .length = 1, .life = ++s->life};
+				       .life = ++s->life, .length = known ? x->length : 1, .rests = known ? x->rests : 0,
+				       .rest_us = known ? x->rest_us : 0};
+	}
 	if (v->head > x->cursor) /* the owner has outrun the notes: what they say is of no use */
 		x->passed = x->cursor = v->head;
 	while (x->passed < v->head) {
@@ -263,7 +268,8 @@ int kd_index_take(struct kd_view *v, unsigned budget, int (*wanted)(const struct
 				     .count = 1, .independent = 1};
 	extend(v, range_p, wanted, arg);
 	range_p->independent &= range_p->count > 1;
-	range_p->more = range_p->independent || x->ready;
+	range_p->fine = x->length > 8; /* eight took less than SHORT_NS */
+	range_p->more = (range_p->independent && !range_p->fine) || x->ready;
 	return 1;
 }
 
@@ -277,6 +283,32 @@ void kd_index_complete(struct kd_view *v, const struct kd_range *range)
 		fire(v, n);
 	}
 	kd_note_at(v->stack, range->begin)->link = kd_position(v->stack, range->end);
+}
+
+#define LENGTH_MAX 4096
+#define SHORT_NS 5000  /* a range that took less was too short to be worth a visit */
+#define LONG_NS 30000  /* one that took longer keeps others waiting */
+#define FINE_NS 150
+#define REST_US 100
+#define REST_DOUBLINGS 6
+
+void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t now_ns)
+{
+	if (count && ns / count < FINE_NS) {
+		x->rest_us = (uint32_t)(now_ns / 1000) + (REST_US << x->rests);
+		x->rests = kd_min(x->rests + 1, REST_DOUBLINGS);
+	} else {
+		x->rests = 0;
+	}
+	if (ns < SHORT_NS)
+		x->length = kd_min(2 * x->length, LENGTH_MAX);
+	else if (ns > LONG_NS)
+		x->length = kd_max(x->length / 4, 1);
+}
+
+int kd_index_rests(const struct kd_index *x, uint64_t now_ns)
+{
+	return x->rests && (int32_t)(x->rest_us - (uint32_t)(now_ns / 1000)) > 0;
 }
 
 int kd_index_has_ready(const struct kd_view *v)

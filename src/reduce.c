@@ -26,14 +26,6 @@ static struct kdds_shape extent(struct kdds_closure *c, uint32_t i)
 	return (struct kdds_shape){.rows = 1, .cols = 1, .ld = 1};
 }
 
-static int all_exact(const struct kdds_closure *c)
-{
-	for (uint32_t i = 0; i < c->type->naccess; i++)
-		if (c->type->access[i].mode == KDDS_CW && !c->type->access[i].op->exact)
-			return 0;
-	return 1;
-}
-
 static void begin_scalar(struct kdds_access *a, void *room, const struct kdds_op *op)
 {
 	memcpy(&a->w, &a->data, sizeof(a->data)); /* the links of a closure that runs are not needed any more */
@@ -54,10 +46,8 @@ static void begin_array(struct kdds_access *a, const struct kdds_shape *s, const
 		op->neutral(copy->bytes + r * s->ld * op->size, s->cols);
 }
 
-void kd_reduce_begin(struct kdds_closure *c, int owner)
+void kd_reduce_begin(struct kdds_closure *c)
 {
-	if (owner && all_exact(c))
-		return;
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
 		const struct kdds_param *p = &c->type->access[i];
 		struct kdds_shape s = extent(c, i);

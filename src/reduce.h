@@ -9,9 +9,8 @@
 
 #include "closure.h"
 
-/* Gives the closure's reduced data private copies that hold the neutral element; nothing when the caller owns its frame and
- * the operators are exact. Whether it did is in the state (KD_PRIVATE). */
-void kd_reduce_begin(struct kdds_closure *c, int owner);
+/* Gives the closure's reduced data private copies that hold the neutral element, and sets KD_PRIVATE. */
+void kd_reduce_begin(struct kdds_closure *c);
 /* Merges the private copies, if any, into the data and frees them. */
 void kd_reduce_merge(struct kdds_closure *c);
 

@@ -127,7 +127,7 @@ static enum claim claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdd
 	}
 	if (!(state & KD_SPECIAL))
 		return RUN;
-	kd_reduce_begin(c, !base);
+	kd_reduce_begin(c);
 	s->merge |= base;
 	return RUN_SPECIAL;
 }

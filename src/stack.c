@@ -68,7 +68,7 @@ void kd_stack_start(struct kd_stack *s, const struct kd_range *range)
 	kd_store_relaxed(&s->base.head, NULL);
 	kd_store_relaxed(&s->base.tail, range ? range->end : NULL);
 	s->base.gen = s->serial;
-	kd_store_relaxed(&s->divisible, range && range->independent);
+	kd_store_relaxed(&s->divisible, range && range->independent && !range->fine);
 	if (range)
 		s->range = *range;
 	else

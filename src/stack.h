@@ -33,6 +33,7 @@ struct kd_range {
 	uint32_t count;
 	uint8_t independent; /* no closure of it waits for another: it may be divided */
 	uint8_t more;        /* there was more to take */
+	uint8_t fine;        /* of tasks so short that it is not worth dividing */
 	uint64_t start_ns;
 };
 
@@ -65,6 +66,8 @@ struct kd_stack {
 	/* thieves */
 	uint32_t lock kd_aligned(KD_CACHE_LINE);
 	uint32_t visits; /* sessions under the lock */
+	uint32_t misses; /* of those, the last ones that found nothing */
+	uint32_t next_us; /* when to look again (low 32 bits) */
 	uint32_t divisible; /* the range in the base may be divided; a hint */
 	uint32_t active; /* in use: running, parked or halted */
 	uint32_t life;   /* of thieves' notes, see index.h */

@@ -7,9 +7,7 @@
 
 #define FRAMES_PER_VISIT 256
 #define NOTES_PER_VISIT 128
-#define LENGTH_MAX 4096
-#define SHORT_NS 5000   /* a range that took less was too short to be worth a visit */
-#define LONG_NS 30000   /* one that took longer keeps others waiting */
+#define MISS_DOUBLINGS 6 /* a visit holds the victim up for some microseconds: in vain at most every 64 */
 
 /* A visit: the lock, and the owner held at its next claim. 0: someone else is there, or the stack is not in use. */
 static int visit(struct kd_worker *w, struct kd_stack *s)
@@ -64,7 +62,7 @@ static int divide(struct kd_stack *s, struct kd_range *range_p)
 	char *head = kd_load_acquire(&s->base.head), *end = kd_load_relaxed(&s->base.tail), *half;
 	uint32_t n = 0;
 
-	if (!s->range.from || !s->range.independent)
+	if (!s->range.from || !s->range.independent || s->range.fine)
 		return 0;
 	if (!head)
 		head = s->range.begin;
@@ -107,6 +105,9 @@ struct search {
 	struct kd_stack *stack;
 	struct wish wish;
 	struct kdds_frame *top, *unwanted; /* unwanted: has ready closures, that the thief would rather leave to others */
+	uint64_t now_ns;
+	uint32_t rest_us; /* 0, or until when the frames that have anything are to be left alone */
+	int others;       /* some have something and are not */
 	struct kd_view view;
 };
 
@@ -114,6 +115,11 @@ static int take(struct search *x, struct kdds_frame *f, struct kd_range *range_p
 {
 	if (!kd_index_open(&x->view, x->stack, f))
 		return 0;
+	if (kd_index_rests(x->view.index, x->now_ns)) {
+		x->rest_us = x->view.index->rest_us;
+		return 0;
+	}
+	x->others = 1;
 	if (kd_index_take(&x->view, NOTES_PER_VISIT, wanted, &x->wish, range_p))
 		return 1;
 	if (!x->unwanted && kd_index_has_ready(&x->view))
@@ -157,7 +163,8 @@ static int search_down(struct search *x, struct kd_range *range_p)
 /* The oldest ready closures of the stack; with from, those of frame from and younger ones. */
 static int search(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *from, struct kd_range *range_p)
 {
-	struct search x = {.stack = s, .wish = {.worker = w->id, .place = w->place}};
+	struct search x = {.stack = s, .wish = {.worker = w->id, .place = w->place},
+			   .now_ns = kd_os_now_ns()};
 	struct kdds_frame *low = lowest(s, &x.top);
 	int more;
 
@@ -165,15 +172,22 @@ static int search(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *fr
 	    (more && !from && search_down(&x, range_p)))
 		return 1;
 	x.wish.anything = 1;
-	return x.unwanted && kd_index_open(&x.view, s, x.unwanted) &&
-	       kd_index_take(&x.view, 0, wanted, &x.wish, range_p);
+	if (x.unwanted && kd_index_open(&x.view, s, x.unwanted) && kd_index_take(&x.view, 0, wanted, &x.wish, range_p))
+		return 1;
+	kd_store_relaxed(&s->misses, kd_min(s->misses + 1, MISS_DOUBLINGS));
+	kd_store_relaxed(&s->next_us, x.rest_us && !x.others ? x.rest_us : (uint32_t)(x.now_ns / 1000) + (1u << s->misses));
+	return 0;
 }
 
-/* A stack that is being run in a leaf task has nothing; this looks without disturbing it. */
+/* Looks without disturbing: a stack that is being run in a leaf task has nothing, one visited in vain is left alone for a
+ * while. */
 static int looks_empty(const struct kd_stack *s)
 {
 	struct kdds_frame *first = (struct kdds_frame *)s->mem;
 
+	if (kd_load_relaxed(&s->misses) && !kd_load_relaxed(&s->park) &&
+	    (int32_t)(kd_load_relaxed(&s->next_us) - (uint32_t)(kd_os_now_ns() / 1000)) > 0)
+		return 1;
 	return kd_load_acquire(&s->top) == &s->base && kd_load_relaxed(&first->tail) == kd_frame_first(first) &&
 	       !kd_load_relaxed(&s->divisible);
 }
@@ -202,6 +216,17 @@ static void poke_running(struct kd_stack *s)
 		kd_store_relaxed(&f->limit, NULL);
 }
 
+/* The range is the thief's. Its reductions go into private copies, which their owner merges as it passes. */
+static void mark(const struct kd_range *r)
+{
+	struct kdds_closure *c = kd_closure_at(r->begin);
+
+	kd_store_release(&c->state, kd_load_relaxed(&c->state) | KD_STOLEN);
+	for (; (char *)c < r->end; c = kd_closure_at((char *)c + c->bytes))
+		if (c->type->reduces)
+			kd_store_relaxed(&c->state, kd_load_relaxed(&c->state) | KD_SPECIAL);
+}
+
 int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_scope *scope, int poke, struct kd_range *range_p)
 {
 	int got = 0;
@@ -216,9 +241,8 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_scope *sco
 			got = search(w, s, s == scope->stack ? scope->frame : NULL, range_p);
 	}
 	if (got) {
-		struct kdds_closure *c = kd_closure_at(range_p->begin);
-
-		kd_store_release(&c->state, kd_load_relaxed(&c->state) | KD_STOLEN);
+		mark(range_p);
+		kd_store_relaxed(&s->misses, 0);
 		range_p->start_ns = kd_os_now_ns();
 		kd_count(w, steals, 1);
 	} else if (poke) {
@@ -229,25 +253,17 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_scope *sco
 	return got;
 }
 
-/* Short tasks are taken many at a time, long ones singly. */
-static void adapt(struct kd_index *x, uint64_t ns)
-{
-	if (ns < SHORT_NS)
-		x->length = kd_min(2 * x->length, LENGTH_MAX);
-	else if (ns > LONG_NS)
-		x->length = kd_max(x->length / 4, 1);
-}
-
 struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 {
 	struct kd_stack *s = r->from;
 	struct kdds_closure *c = kd_closure_at(r->begin);
+	uint64_t now = kd_os_now_ns();
 	struct kd_view v;
 
 	kd_stack_lock(s);
 	kd_index_open(&v, s, r->frame);
 	kd_index_complete(&v, r);
-	adapt(v.index, kd_os_now_ns() - r->start_ns);
+	kd_index_learn(v.index, r->count, now - r->start_ns, now);
 	/* The last touch of the closure and its frame: from here on the owner may pass, pop and use the memory again. */
 	kd_store_release(&c->state,
 			 (kd_load_relaxed(&c->state) & (KD_SPECIAL | KD_PRIVATE)) | KD_DONE | (merge ? KD_MERGE : 0));

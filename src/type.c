@@ -25,7 +25,7 @@ struct dynamic {
 /* The body being run, for kdds_arg; and the closure being filled, for kdds_push and kdds_commit. */
 struct call {
 	struct kdds_closure *closure;
-	struct kdds_anchor anchors[KDDS_MAX_PARAMS];
+	struct kdds_anchor_array anchors[KDDS_MAX_PARAMS];
 };
 
 static __thread struct call *running;
@@ -47,8 +47,9 @@ static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
 		if (d->params[i].spec.mode) {
 			struct kdds_access_array *a = (void *)((char *)c + d->params[i].offset);
 
-			call.anchors[i] = (struct kdds_anchor){.data = a->a.data, .mode = d->params[i].spec.mode,
-							       .shape = a->shape};
+			call.anchors[i] = (struct kdds_anchor_array){
+				.a = {.data = a->a.data, .mode = (uint16_t)d->params[i].spec.mode, .array = 1},
+				.shape = a->shape};
 		}
 	running = &call;
 	d->body(c);
@@ -83,7 +84,8 @@ int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_
 			d->table[naccess++] = (struct kdds_param){(uint32_t)size, params[i].mode, 1,
 								    (uint32_t)params[i].size, 0, params[i].op};
 			size += (sizeof(struct kdds_access_array) + 15) / 16 * 16;
-			d->state |= params[i].mode == KDDS_CW ? KD_SPECIAL : 0;
+			d->type.reduces |= params[i].mode == KDDS_CW;
+			d->state |= params[i].mode == KDDS_CW && !params[i].op->exact ? KD_SPECIAL : 0;
 		} else {
 			size += KD_ROUND16(params[i].size);
 		}
@@ -94,7 +96,11 @@ int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_
 	}
 	d->body = body;
 	d->nparams = nparams;
-	d->type = (struct kdds_type){run_dynamic, kd_max((uint32_t)size, 32), (uint32_t)naccess, d->table, d->name};
+	d->type.run = run_dynamic;
+	d->type.size = kd_max((uint32_t)size, 32);
+	d->type.naccess = (uint16_t)naccess;
+	d->type.access = d->table;
+	d->type.name = d->name;
 	*type_p = &d->type;
 	return 0;
 }

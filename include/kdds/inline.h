@@ -76,7 +76,8 @@ struct kdds_param {
 struct kdds_type {
 	void (*run)(struct kdds_closure *c, struct kdds_frame *f);
 	uint32_t size;   /**< bytes of a closure, a multiple of 16 */
-	uint32_t naccess;
+	uint16_t naccess;
+	uint16_t reduces; /**< some access is KDDS_CW */
 	const struct kdds_param *access;
 	const char *name;
 };
@@ -87,7 +88,7 @@ struct kdds_closure {
 	uint16_t bytes; /**< its size: here, not behind type, since the way to the next closure is the owner's longest chain
 			     of dependent loads */
 	uint16_t attr;  /**< spawn attributes, KDDS_LOCAL ... */
-	uint32_t state; /**< src/closure.h draws the states; born 0, or KD_SPECIAL when it reduces */
+	uint32_t state; /**< src/closure.h draws the states; born 0, or KD_SPECIAL when it reduces by an operator that is not exact */
 };
 
 /** A closure's use of one data, and the two links that order it, to closures of the same frame (see kd_link_of); 0: none. */
@@ -110,7 +111,13 @@ struct kdds_access_array {
 struct kdds_anchor {
 	void *data;
 	uint32_t w, p;
-	uint32_t mode; /**< what the body itself may do with it */
+	uint16_t mode;  /**< what the body itself may do with it */
+	uint16_t array; /**< it is a struct kdds_anchor_array */
+} __attribute__((may_alias));
+
+/** The anchor of data with a shape. */
+struct kdds_anchor_array {
+	struct kdds_anchor a;
 	struct kdds_shape shape;
 } __attribute__((may_alias));
 
@@ -136,7 +143,7 @@ struct kdds_frame {
 
 typedef uint64_t kd_word __attribute__((may_alias));
 
-/** State a reducing closure is born with. */
+/** State of a closure that reduces into private copies. */
 #define KD_SPECIAL 4u
 
 #define KD_ROUND16(n) (((n) + 15u) & ~(size_t)15u)
@@ -245,7 +252,14 @@ static inline void kd_link(struct kdds_access *to, struct kdds_anchor *from, uin
 static inline void kd_link_array(struct kdds_access_array *to, struct kdds_anchor *from, uint32_t link, uint32_t mode,
 				 const char *task, const char *param)
 {
-	to->shape = from->shape;
+	const struct kdds_shape *shape = &((const struct kdds_anchor_array *)from)->shape;
+
+	if (from->array) {
+		to->shape = *shape;
+	} else {
+		to->shape.rows = to->shape.cols = to->shape.ld = 0;
+		to->shape.pack = NULL;
+	}
 	kd_link(&to->a, from, link, mode, task, param);
 }
 /** @endcond */

@@ -89,13 +89,24 @@
 #define KD_ONE_UPDATE_ARRAY KD_ONE_READ
 #define KD_ONE_REDUCE_ARRAY KD_ONE_READ
 
+#define KD_CWS(t, x) KD_USE(KD_CWS_, t, KD_TUPLE_##x)
+#define KD_CWS_VALUE(t, T, n, op)
+#define KD_CWS_READ KD_CWS_VALUE
+#define KD_CWS_WRITE KD_CWS_VALUE
+#define KD_CWS_UPDATE KD_CWS_VALUE
+#define KD_CWS_REDUCE(t, T, n, op) +1
+#define KD_CWS_READ_ARRAY KD_CWS_VALUE
+#define KD_CWS_WRITE_ARRAY KD_CWS_VALUE
+#define KD_CWS_UPDATE_ARRAY KD_CWS_VALUE
+#define KD_CWS_REDUCE_ARRAY KD_CWS_REDUCE
+
 /* the state a closure is born with */
 #define KD_BORN(t, x) KD_USE(KD_BORN_, t, KD_TUPLE_##x)
 #define KD_BORN_VALUE(t, T, n, op)
 #define KD_BORN_READ KD_BORN_VALUE
 #define KD_BORN_WRITE KD_BORN_VALUE
 #define KD_BORN_UPDATE KD_BORN_VALUE
-#define KD_BORN_REDUCE(t, T, n, op) | KD_SPECIAL
+#define KD_BORN_REDUCE(t, T, n, op) | ((op)->exact ? 0 : KD_SPECIAL)
 #define KD_BORN_READ_ARRAY KD_BORN_VALUE
 #define KD_BORN_WRITE_ARRAY KD_BORN_VALUE
 #define KD_BORN_UPDATE_ARRAY KD_BORN_VALUE
@@ -162,12 +173,12 @@
 #define KD_PARAM_REDUCE_ARRAY KD_PARAM_WRITE
 #define KD_OPEN(t, x) KD_USE(KD_OPEN_, t, KD_TUPLE_##x)
 #define KD_OPEN_VALUE(t, T, n, op)
-#define KD_OPEN_(T, n, mode) kdds_data(T) n = {(T *)kd_c->n.data, 0, 0, mode, {0, 0, 0, NULL}};
+#define KD_OPEN_(T, n, mode) kdds_data(T) n = {(T *)kd_c->n.data, 0, 0, mode, 0};
 #define KD_OPEN_READ(t, T, n, op) KD_OPEN_(T const, n, KDDS_R)
 #define KD_OPEN_WRITE(t, T, n, op) KD_OPEN_(T, n, KDDS_W)
 #define KD_OPEN_UPDATE(t, T, n, op) KD_OPEN_(T, n, KDDS_RW)
-#define KD_OPEN_REDUCE(t, T, n, op) kdds_data(T) n = {(T *)kd_c->n.a.data, 0, 0, KDDS_CW, {0, 0, 0, NULL}};
-#define KD_OPEN_ARRAY_(T, n, mode) kdds_data(T) n = {(T *)kd_c->n.a.data, 0, 0, mode, kd_c->n.shape};
+#define KD_OPEN_REDUCE(t, T, n, op) kdds_data(T) n = {(T *)kd_c->n.a.data, 0, 0, KDDS_CW, 0};
+#define KD_OPEN_ARRAY_(T, n, mode) kdds_array(T) n = {(T *)kd_c->n.a.data, 0, 0, mode, 1, kd_c->n.shape};
 #define KD_OPEN_READ_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T const, n, KDDS_R)
 #define KD_OPEN_WRITE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_W)
 #define KD_OPEN_UPDATE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_RW)
@@ -186,7 +197,10 @@
 
 /** The type of an anchor whose data is a T: an object a body keeps for data it makes itself, alone or in arrays. Its first
  *  member, @c at, points to the data; @c &x.at is the reference that kdds_spawn takes. See kdds_bind. */
-#define kdds_data(T) struct { T *at; uint32_t kd_w, kd_p, kd_mode; struct kdds_shape kd_shape; }
+#define kdds_data(T) struct { T *at; uint32_t kd_w, kd_p; uint16_t kd_mode, kd_array; }
+
+/** The same for data with a shape: see kdds_bind_array. */
+#define kdds_array(T) struct { T *at; uint32_t kd_w, kd_p; uint16_t kd_mode, kd_array; struct kdds_shape kd_shape; }
 
 /** Declares a task that other tasks of this file can spawn before its body is given by KDDS_TASK_BODY: for mutual recursion.
  *  The same list of parameters goes to both. */
@@ -197,7 +211,8 @@
 	static const struct kdds_param kd_access_##t[] = {KD_MAP(KD_ROW, t, ##__VA_ARGS__) {0, 0, 0, 0, 0, NULL}}; \
 	static const struct kdds_type kd_type_##t = { \
 		kd_run_##t, sizeof(struct kd_closure_##t) < 32 ? 32 : sizeof(struct kd_closure_##t), \
-		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), kd_access_##t, #t}; \
+		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), \
+		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t}; \
 	__attribute__((unused, always_inline)) static inline void kd_spawn_##t( \
 		struct kdds_frame *kd_f, uint16_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
 	{ \
@@ -230,7 +245,7 @@
  *   READ(T, a)        the body reads **a (const)
  *   WRITE(T, r)       overwrites **r; the old value is not to be read
  *   UPDATE(T, x)      reads and writes **x, alone
- *   REDUCE(T, s, op)  contributes to **s by the operator op, KDDS_SUM(T) or &my_op; before the body, **s may be the neutral
+ *   REDUCE(T, s, op)  contributes to **s by the operator op, KDDS_SUM(T) or the address of a KDDS_OP; before the body, **s may be the neutral
  *                     element or what earlier contributions left
  *
  * A shared parameter is a reference: *r is the address of the data, **r the data. The reference itself is what the body
@@ -249,6 +264,6 @@
  *  Like a local variable it starts with no value. */
 #define KDDS_DATA(T, x) \
 	kdds_data(T) kd_data_##x = {(T *)kd_frame_data(kd_self, &kd_used, sizeof(T), __alignof__(T)), \
-		0, 0, 0, {0, 0, 0, NULL}}; \
+		0, 0, 0, 0}; \
 	T **const x = &kd_data_##x.at
 #endif

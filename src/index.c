@@ -30,7 +30,7 @@ static struct kdds_access *access_to(struct kdds_closure *c, const void *data, u
 
 static int noted(const struct kd_view *v, const char *c)
 {
-	return c < v->index->cursor && kd_note_at(v->stack, c)->life == (uint8_t)v->index->life;
+	return c < v->index->cursor && kd_note_at(v->stack, c)->life == v->index->life;
 }
 
 /* Whether q counts as complete for one that comes later: for a reduction, when the owner has merged it, hence passed it. */
@@ -142,7 +142,7 @@ static struct kd_note *note(struct kd_view *v, char *at)
 {
 	struct kd_note *n = kd_note_at(v->stack, at);
 
-	*n = (struct kd_note){.units = kd_closure_at(at)->bytes / 16, .life = (uint8_t)v->index->life};
+	*n = (struct kd_note){.units = kd_closure_at(at)->bytes / 16, .life = v->index->life};
 	v->index->cursor = at + kd_closure_at(at)->bytes;
 	return n;
 }
@@ -166,7 +166,7 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 		int known = x->gen == gen && x->head == parent_head;
 
 		*x = (struct kd_index){.gen = gen, .head = parent_head, .bias = bias, .passed = v->first, .cursor = v->first,
-				       .life = ++s->life, .length = known ? x->length : 1, .rests = known ? x->rests : 0,
+				       .life = (uint8_t)++s->life, .length = known ? x->length : 1, .rests = known ? x->rests : 0,
 				       .rest_us = known ? x->rest_us : 0};
 	}
 	if (v->head > x->cursor) /* the owner has outrun the notes: what they say is of no use */
@@ -296,14 +296,14 @@ void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t no
 {
 	if (count && ns / count < FINE_NS) {
 		x->rest_us = (uint32_t)(now_ns / 1000) + (REST_US << x->rests);
-		x->rests = kd_min(x->rests + 1, REST_DOUBLINGS);
+		x->rests = (uint8_t)kd_min(x->rests + 1, REST_DOUBLINGS);
 	} else {
 		x->rests = 0;
 	}
 	if (ns < SHORT_NS)
-		x->length = kd_min(2 * x->length, LENGTH_MAX);
+		x->length = (uint16_t)kd_min(2 * x->length, LENGTH_MAX);
 	else if (ns > LONG_NS)
-		x->length = kd_max(x->length / 4, 1);
+		x->length = (uint16_t)kd_max(x->length / 4, 1);
 }
 
 int kd_index_rests(const struct kd_index *x, uint64_t now_ns)

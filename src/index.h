@@ -39,14 +39,18 @@ struct kd_index {
 	char *head;   /* of the frame's parent */
 	char *passed, *cursor;
 	uint32_t ready, ready_end;
-	uint32_t life;
 	uint32_t bias;
-	uint32_t looked;      /* links followed, for the tests */
+	uint32_t looked;  /* links followed, for the tests */
+	uint8_t life;
 	/* What steals from this frame have taught, kept when it is emptied and filled again: */
-	uint16_t length;      /* closures to take at once */
-	uint16_t rests;       /* times in a row that they were found too fine to steal; see kd_index_learn */
-	uint32_t rest_us;     /* leave the frame alone until this time (low 32 bits) */
+	uint8_t rests;    /* times in a row that the tasks were found too fine to steal; see kd_index_learn */
+	uint16_t length;  /* closures to take at once */
+	uint32_t rest_us; /* leave the frame alone until this time (low 32 bits) */
 };
+
+/* The mirror has 64 bytes for a frame header, less 8 when the frame begins in the middle of a note's 32. */
+_Static_assert(sizeof(struct kd_index) <= 56, "an index overlaps the note of its frame's first closure");
+_Static_assert(sizeof(struct kd_note) == 16, "a note is as large as half the smallest closure");
 
 /* What a visitor knows of the frame: read once, head before tail. */
 struct kd_view {

@@ -6,14 +6,24 @@
 #   tests_check_stack_CPPFLAGS = $(UNIT_CPPFLAGS)
 #   tests_check_stack_LDADD = $(UNIT_LIBS)
 #
+# -iquote: src/sched.h is not to stand in the way of the system's <sched.h>.
+#
 # A script (77: skip) or a program that needs no Check goes to TESTS (and check_PROGRAMS) directly.
 
-UNIT_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/src $(HWLOC_CFLAGS) $(CHECK_CFLAGS)
+UNIT_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src $(HWLOC_CFLAGS) $(CHECK_CFLAGS)
 UNIT_LIBS = src/libkdds_internal.la $(CHECK_LIBS)
 
 unit_tests =
 if HAVE_CHECK
+unit_tests += tests/check_env
+tests_check_env_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_env_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/check_layout
+tests_check_layout_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_layout_LDADD = $(UNIT_LIBS)
 endif
+EXTRA_DIST += tests/child.h
 
 check_PROGRAMS += $(unit_tests)
 

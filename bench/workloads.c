@@ -64,6 +64,19 @@ KDDS_TASK(fib_bare, VALUE(int, n), WRITE(long, r))
 	kdds_spawn(sum, x, y, r);
 }
 
+static long fibonacci(int n)
+{
+	long a = 0, b = 1;
+
+	while (n--) {
+		long c = a + b;
+
+		a = b;
+		b = c;
+	}
+	return a;
+}
+
 static double calls_of_fib(int n)
 {
 	double a = 1, b = 1;
@@ -87,7 +100,7 @@ static double run_fib(long n, long threshold)
 	else
 		kdds_spawn(fib_bare, (int)n, x);
 	kdds_sync();
-	if (n < 60 && r != fib_plain((int)(n < 25 ? n : 0)) && n < 25)
+	if (r != fibonacci((int)n))
 		fail("fib");
 	return calls_of_fib((int)n);
 }
@@ -207,45 +220,62 @@ static double run_reduce(long n, long unused)
 	return (double)n;
 }
 
-/* nqueens: one task per placement */
+/* nqueens: one task per placement, the board checked queen by queen as in the Cilk program */
 
-static long queens_plain(unsigned all, unsigned cols, unsigned left, unsigned right)
+struct board {
+	signed char column[16];
+};
+
+static int safe(const struct board *b, int row, int column)
 {
-	unsigned free = all & ~(cols | left | right);
-	long count = cols == all;
+	for (int r = 0; r < row; r++) {
+		int d = b->column[r] - column;
 
-	while (free) {
-		unsigned bit = free & -free;
-
-		free ^= bit;
-		count += queens_plain(all, cols | bit, (left | bit) << 1, (right | bit) >> 1);
+		if (!d || d == row - r || d == r - row)
+			return 0;
 	}
+	return 1;
+}
+
+static long queens_plain(struct board *b, int row, int n)
+{
+	long count = 0;
+
+	if (row == n)
+		return 1;
+	for (int c = 0; c < n; c++)
+		if (safe(b, row, c)) {
+			b->column[row] = (signed char)c;
+			count += queens_plain(b, row + 1, n);
+		}
 	return count;
 }
 
-KDDS_TASK(queens, VALUE(unsigned, all), VALUE(unsigned, cols), VALUE(unsigned, left), VALUE(unsigned, right),
+/* The queen in row - 1 stands in column last: set by the child, since a board copied right after a byte of it was stored
+ * would wait for the store. */
+KDDS_TASK(queens, VALUE(struct board, b), VALUE(short, last), VALUE(short, row), VALUE(short, n),
 	  REDUCE(long, count, KDDS_SUM(long)))
 {
-	unsigned free = all & ~(cols | left | right);
-
-	if (cols == all)
+	if (row)
+		b.column[row - 1] = (signed char)last;
+	if (row == n) {
 		++**count;
-	while (free) {
-		unsigned bit = free & -free;
-
-		free ^= bit;
-		kdds_spawn(queens, all, cols | bit, (left | bit) << 1, (right | bit) >> 1, count);
+		return;
 	}
+	for (short c = 0; c < n; c++)
+		if (safe(&b, row, c))
+			kdds_spawn(queens, b, c, (short)(row + 1), n, count);
 }
 
 static double run_queens(long n, long unused)
 {
 	static const long known[] = {1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14200, 73712, 365596, 2279184};
+	const struct board empty = {{0}};
 	long total = 0;
 	KDDS_OVER(long, count, &total);
 
 	(void)unused;
-	kdds_spawn(queens, (1u << n) - 1, 0u, 0u, 0u, count);
+	kdds_spawn(queens, empty, 0, 0, (short)n, count);
 	kdds_sync();
 	if (n < 16 && total != known[n])
 		fail("nqueens");
@@ -254,14 +284,13 @@ static double run_queens(long n, long unused)
 
 static double run_queens_plain(long n, long unused)
 {
-	volatile long r = queens_plain((1u << n) - 1, 0, 0, 0);
+	struct board b;
+	volatile long r = queens_plain(&b, 0, (int)n);
 
 	(void)r;
 	(void)unused;
 	return 1;
 }
-
-/* steal: a frame of n ready tasks of some microseconds, of which thieves take one at a time */
 
 KDDS_TASK(busy, VALUE(long, ns), WRITE(long, x))
 {
@@ -272,6 +301,7 @@ KDDS_TASK(busy, VALUE(long, ns), WRITE(long, x))
 	**x = 1;
 }
 
+/* A frame of n ready closures and a thief that takes them one by one. */
 static double run_busy(long n, long ns)
 {
 	long *v = calloc((size_t)n, sizeof(*v));
@@ -337,9 +367,11 @@ int main(int argc, char **argv)
 	units = w->run(n, m);
 	t = now() - t;
 	kdds_stats_get(&stats);
-	printf("%s workers %d seconds %.6f units %.0f ns/%s %.3f steals %llu of %llu closures %llu parks %llu membarriers %llu\n",
+	printf("%s workers %d seconds %.6f units %.0f ns/%s %.3f steals %llu of %llu closures %llu ns/steal %.0f parks %llu "
+	       "membarriers %llu\n",
 	       w->name, kdds_workers(), t, units, w->unit, t * 1e9 / units, (unsigned long long)stats.steals,
-	       (unsigned long long)stats.requests, (unsigned long long)stats.stolen, (unsigned long long)stats.parks,
+	       (unsigned long long)stats.requests, (unsigned long long)stats.stolen,
+	       stats.steals ? (double)stats.steal_ns / (double)stats.steals : 0.0, (unsigned long long)stats.parks,
 	       (unsigned long long)stats.membarriers);
 	return -kdds_finalize();
 }

@@ -302,6 +302,7 @@ struct kdds_stats {
 	uint64_t requests;   /**< attempts at a victim */
 	uint64_t steals;     /**< attempts that brought work */
 	uint64_t stolen;     /**< closures they brought */
+	uint64_t steal_ns;   /**< time those took, from asking for the victim's lock to leaving it */
 	uint64_t parks;      /**< stacks set aside because their next closure was being run elsewhere */
 	uint64_t sleeps;     /**< times a worker went to sleep for want of work */
 	uint64_t membarriers; /**< times a thief had to interrupt a victim to read its stack */

@@ -186,30 +186,44 @@ static int takable(struct kd_view *v, char *c)
 	return c > v->head && kd_note_at(v->stack, c)->state == KD_READY;
 }
 
-/* The first ready closure that the caller may have, off the list; those the owner has run since are dropped. */
-static char *next_ready(struct kd_view *v, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+/* Takes the closure that *link leads to off the ready list; before is the position in front of it. */
+static void unlink_ready(struct kd_view *v, uint32_t *link, uint32_t before)
 {
-	struct kd_index *x = v->index;
-	uint32_t *link = &x->ready, before = 0;
+	uint32_t at = *link;
+
+	*link = kd_note_at(v->stack, kd_position_at(v->stack, at))->next;
+	if (v->index->ready_end == at)
+		v->index->ready_end = before;
+}
+
+/* The first ready closure, at `from` or behind, that the caller may have, off the list; those the owner has run are dropped. */
+static char *next_ready(struct kd_view *v, const char *from, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+{
+	uint32_t *link = &v->index->ready, before = 0;
 
 	while (*link) {
-		uint32_t at = *link;
-		char *c = kd_position_at(v->stack, at);
-		struct kd_note *n = kd_note_at(v->stack, c);
-		int drop = !takable(v, c);
+		char *c = kd_position_at(v->stack, *link);
 
-		if (drop || wanted(kd_closure_at(c), arg)) {
-			*link = n->next;
-			if (x->ready_end == at)
-				x->ready_end = before;
-			if (!drop)
-				return c;
+		if (!takable(v, c)) {
+			unlink_ready(v, link, before);
+		} else if (c >= from && wanted(kd_closure_at(c), arg)) {
+			unlink_ready(v, link, before);
+			return c;
 		} else {
-			before = at;
-			link = &n->next;
+			before = *link;
+			link = &kd_note_at(v->stack, c)->next;
 		}
 	}
 	return NULL;
+}
+
+/* Where to look for closures first: so far ahead of a running owner that it does not catch up with the thief, who takes
+ * about as long for length closures as the owner does. */
+static char *ahead(const struct kd_view *v)
+{
+	if (!v->head || kd_load_relaxed(&v->stack->park))
+		return v->first;
+	return v->head + (size_t)v->index->length * kd_closure_at(v->head)->bytes;
 }
 
 /* Whether the closure behind the range can join it; says so in its note. */
@@ -249,7 +263,7 @@ int kd_index_take(struct kd_view *v, unsigned budget, int (*wanted)(const struct
 		  struct kd_range *range_p)
 {
 	struct kd_index *x = v->index;
-	char *c = next_ready(v, wanted, arg);
+	char *from = ahead(v), *c = next_ready(v, from, wanted, arg);
 
 	while (!c && budget-- && x->cursor < v->tail) {
 		char *at = x->cursor;
@@ -258,9 +272,11 @@ int kd_index_take(struct kd_view *v, unsigned budget, int (*wanted)(const struct
 		if (at <= v->head)
 			continue; /* the owner has it */
 		settle(v, kd_closure_at(at), n);
-		if (n->state == KD_READY)
-			c = next_ready(v, wanted, arg);
+		if (n->state == KD_READY && at >= from)
+			c = next_ready(v, from, wanted, arg);
 	}
+	if (!c)
+		c = next_ready(v, v->first, wanted, arg);
 	if (!c)
 		return 0;
 	kd_note_at(v->stack, c)->state = KD_TAKEN;

@@ -158,10 +158,11 @@ static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_fra
 {
 	struct kdds_frame *f = s->top, *g = kd_stack_next(s, f);
 	char *c = kd_load_relaxed(&f->head), *next;
-	uint64_t gen = s->serial, tasks = 0, window = kd_env.window + sizeof(struct kdds_frame);
+	/* Counts closures, and so names frames, uniquely; nested calls (kdds_sync) count from further on. */
+	uint64_t serial = s->serial, from = serial, window = kd_env.window + sizeof(struct kdds_frame);
 	enum outcome outcome = ENDED;
 
-	s->serial += (uint64_t)1 << 32;
+	s->serial += KD_SERIALS;
 	if (!c)
 		c = f == &s->base ? s->range.begin : kd_frame_first(f);
 	for (;;) {
@@ -196,7 +197,7 @@ static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_fra
 				goto out;
 			case RUN_SPECIAL:
 				kd_closure_at(c)->type->run(kd_closure_at(c), g);
-				tasks++;
+				serial++;
 				if (g->tail == kd_frame_first(g)) {
 					c = finish_special(s, f, c);
 					continue;
@@ -209,7 +210,7 @@ static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_fra
 		}
 		next = c + kd_closure_at(c)->bytes;
 		kd_closure_at(c)->type->run(kd_closure_at(c), g);
-		tasks++;
+		serial++;
 		if (g->tail == kd_frame_first(g)) {
 			c = next;
 			continue;
@@ -220,14 +221,14 @@ descend:
 		g->resume = next;
 		f = g;
 		g = (struct kdds_frame *)f->tail;
-		kd_frame_init(g, f, (char *)g + window, gen++);
+		kd_frame_init(g, f, (char *)g + window, serial);
 		kd_store_release(&s->top, f);
 		c = f->head;
 		if (!c)
 			c = kd_frame_first(f);
 	}
 out:
-	kd_count(w, tasks, tasks);
+	kd_count(w, tasks, serial - from);
 	return outcome;
 }
 

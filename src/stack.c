@@ -34,7 +34,7 @@ struct kd_stack *kd_stack_create(struct kd_worker *home)
 	s->mirror = reserve(kd_env.stack / 2);
 	s->soft = s->mem + KEEP_BYTES;
 	s->home = home;
-	/* A name that no user's data is likely to look like; 2^32 frames per run of the exec loop. */
+	/* A name that no user's data is likely to look like. */
 	s->serial = (uint64_t)(uintptr_t)s * 0x9e3779b97f4a7c15u;
 	return s;
 }
@@ -62,7 +62,7 @@ void kd_stack_start(struct kd_stack *s, const struct kd_range *range)
 {
 	struct kdds_frame *first = (struct kdds_frame *)s->mem;
 
-	s->serial += (uint64_t)1 << 32;
+	s->serial += KD_SERIALS;
 	s->bound = s->merge = s->quiet = 0;
 	kd_store_relaxed(&s->park, NULL);
 	kd_store_relaxed(&s->base.head, NULL);

@@ -25,6 +25,9 @@
 struct kd_worker;
 struct kd_stack;
 
+/* Names for frames that one run of the owner's loop may use up. */
+#define KD_SERIALS ((uint64_t)1 << 40)
+
 /* A stolen range of closures [begin, end) of a frame: what a thief owes its victim. */
 struct kd_range {
 	struct kd_stack *from;

@@ -229,6 +229,7 @@ static void mark(const struct kd_range *r)
 
 int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_scope *scope, int poke, struct kd_range *range_p)
 {
+	uint64_t start_ns = kd_os_now_ns();
 	int got = 0;
 
 	kd_count(w, requests, 1);
@@ -243,13 +244,15 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_scope *sco
 	if (got) {
 		mark(range_p);
 		kd_store_relaxed(&s->misses, 0);
-		range_p->start_ns = kd_os_now_ns();
+		range_p->start_ns = start_ns;
 		kd_count(w, steals, 1);
 	} else if (poke) {
 		kd_fetch_or(&s->flags, KD_POKE);
 		poke_running(s);
 	}
 	leave(s);
+	if (got)
+		kd_count(w, steal_ns, kd_os_now_ns() - start_ns);
 	return got;
 }
 

@@ -152,7 +152,7 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 	struct kd_index *x = kd_index_at(s, f);
 	uint64_t gen = kd_load_relaxed(&f->gen);
 	char *parent_head = kd_load_relaxed(&f->parent->head);
-	uint32_t bias = kd_load_relaxed(&f->bias);
+	uint32_t bias = kd_load_acquire(&f->bias);
 
 	v->stack = s;
 	v->frame = f;
@@ -284,7 +284,7 @@ int kd_index_take(struct kd_view *v, unsigned budget, int (*wanted)(const struct
 				     .count = 1, .independent = 1};
 	extend(v, range_p, wanted, arg);
 	range_p->independent &= range_p->count > 1;
-	range_p->fine = x->length > 8; /* eight took less than SHORT_NS */
+	range_p->fine = x->length > 64; /* so many took less than SHORT_NS */
 	range_p->more = (range_p->independent && !range_p->fine) || x->ready;
 	return 1;
 }

@@ -141,16 +141,20 @@ static char *finish_special(struct kd_stack *s, struct kdds_frame *f, char *c)
 	return c + kd_closure_at(c)->bytes;
 }
 
-/* Nobody owns s from here on, unless 0 is returned: c is done already. Partner: kd_steal_complete. */
+/* Nobody owns s from here on, unless 0 is returned: c is done already. Under the lock, since kd_steal_complete stores the state
+ * under it and looks at park after it: one of us sees the other. */
 static int park(struct kd_stack *s, char *c)
 {
-	kd_fetch_add(&s->home->parked, 1);
-	kd_store(&s->park, c);
-	/* If the stack has been taken over meanwhile, c is memory that may have been used again; then the exchange fails. */
-	if (!(kd_load(&kd_closure_at(c)->state) & KD_DONE) || !kd_cas(&s->park, c, NULL))
-		return 1;
-	kd_fetch_add(&s->home->parked, -1);
-	return 0;
+	int done;
+
+	kd_stack_lock(s);
+	done = kd_load_acquire(&kd_closure_at(c)->state) & KD_DONE;
+	if (!done) {
+		kd_fetch_add(&s->home->parked, 1);
+		kd_store(&s->park, c);
+	}
+	kd_stack_unlock(s);
+	return !done;
 }
 
 /* Runs the closures of f = top and of the frames they make, up to and including those of frame until. */
@@ -426,9 +430,11 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 	s->waiting = waiting;
 	s->bound--;
 	if (outcome == ENDED) {
-		/* Moves the bias first: a thief that finds closures in the frame finds their links to match. */
-		kd_store_relaxed(&f->bias, f->bias + (uint32_t)((f->tail - kd_frame_first(f)) >> 3));
+		uint32_t used = (uint32_t)((f->tail - kd_frame_first(f)) >> 3);
+
+		/* The bias last: under a new one a thief would find the old closures neither noted nor linked. */
 		kd_frame_reset(f);
+		kd_store_release(&f->bias, f->bias + used);
 	}
 	kd_store_release(&s->top, f->parent);
 	kd_store_release(&s->drains, s->drains + 1);

@@ -119,12 +119,15 @@ void kd_stack_unlock(struct kd_stack *s)
 	kd_store_release(&s->lock, 0);
 }
 
-/* Whether the life of the frame that the block was made for may go on: its memory may be another closure's frame by now, or
- * anything else. A block wrongly kept is freed later. */
+/* Whether the frame that the block was made for is still there, below the running one: the same memory may be another frame by
+ * now, or none. */
 static int alive(const struct kd_block *b, const struct kdds_frame *running)
 {
-	return b->frame <= running && b->frame->gen == b->gen && b->frame->parent == b->parent &&
-	       kd_load_relaxed(&b->parent->head) == b->head;
+	const struct kdds_frame *f = running;
+
+	while (f > b->frame)
+		f = f->parent;
+	return f == b->frame && f->gen == b->gen && kd_load_relaxed(&f->parent->head) == b->head;
 }
 
 void *kd_block_alloc(struct kd_stack *s, struct kdds_frame *f, size_t size, size_t align)
@@ -146,7 +149,6 @@ void *kd_block_alloc(struct kd_stack *s, struct kdds_frame *f, size_t size, size
 	b->next = s->blocks;
 	b->frame = f;
 	b->gen = f->gen;
-	b->parent = f->parent;
 	b->head = kd_load_relaxed(&f->parent->head);
 	s->blocks = b;
 	return b->data;

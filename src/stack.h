@@ -92,9 +92,9 @@ struct kd_stack {
 /* Frame data from the allocator, freed once the frame it was made in has ended (see kd_block_alloc). */
 struct kd_block {
 	struct kd_block *next;
-	struct kdds_frame *frame, *parent;
+	struct kdds_frame *frame;
 	uint64_t gen;
-	char *head; /* of the parent */
+	char *head; /* of the frame's parent */
 	void *data;
 };
 
@@ -125,11 +125,12 @@ static inline struct kdds_frame *kd_stack_next(const struct kd_stack *s, struct 
 	return (struct kdds_frame *)(f == &s->base ? s->mem : f->tail);
 }
 
-/* Empties f, which has no closures or only complete ones. */
+/* Empties f, whose closures, if any, are complete. A thief may be looking: it reads head, then tail, so tail goes first. With
+ * head gone and the closures still there it would take those it has noted as ready for not yet run. */
 static inline void kd_frame_reset(struct kdds_frame *f)
 {
-	kd_store_relaxed(&f->head, NULL);
 	kd_store_release(&f->tail, kd_frame_first(f));
+	kd_store_release(&f->head, NULL);
 }
 
 static inline void kd_frame_init(struct kdds_frame *f, struct kdds_frame *parent, char *limit, uint64_t gen)

@@ -271,7 +271,7 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 	kd_store_release(&c->state,
 			 (kd_load_relaxed(&c->state) & (KD_SPECIAL | KD_PRIVATE)) | KD_DONE | (merge ? KD_MERGE : 0));
 	kd_stack_unlock(s);
-	/* Dekker with park() in sched.c: our state, then their park; their park, then our state. */
+	/* Partner: park() in sched.c, under the lock; and help(), Dekker: our state, then their park; their park, our state. */
 	kd_fence();
 	if (kd_load_acquire(&s->park) == kd_park_bound(r->begin)) {
 		struct kd_worker *runner = kd_load_relaxed(&s->runner);

@@ -79,7 +79,7 @@ int kdds_init_layout(int version, uint32_t layout);
 /**
  * Waits for every task, stops the workers and frees what the library holds.
  *
- * Context: main. @return 0; -EPERM when not initialised (or already finalised) or not called from main.
+ * Context: main. @return 0; -EPERM when not initialised (or already finalised), not called from main, or from a task.
  */
 int kdds_finalize(void);
 /** @} */
@@ -107,7 +107,7 @@ void kdds_sync_frame(struct kdds_frame *f);
  *
  * Context: main, task.
  */
-#define kdds_sync() kdds_sync_frame(kd_frame_of(kd_self))
+#define kdds_sync() kdds_sync_frame(kd_self)
 /** @} */
 
 /** @name Spawn attributes

@@ -62,7 +62,11 @@ void kdds_shape_check(size_t rows, size_t cols, size_t ld)
 
 void kdds_sync_frame(struct kdds_frame *f)
 {
-	if (f != running_frame("kdds_sync"))
+	struct kdds_frame *running = running_frame("kdds_sync");
+
+	if (!f)
+		f = running;
+	if (f != running)
 		kd_die("kdds_sync: called for a task that is not the one being run");
 	if (f->tail != kd_frame_first(f))
 		kd_sched_drain(kd_self_worker, f, 1);

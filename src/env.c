@@ -61,7 +61,7 @@ static int parse_choice(const char *text, const char *choices, uint64_t *value_p
 
 	*value_p = 0;
 	for (const char *c = choices; c; c = strchr(c, '|') ? strchr(c, '|') + 1 : NULL) {
-		if (n && !strncmp(c, text, n) && (c[n] == '|' || !c[n]))
+		if (n && !strchr(text, '|') && !strncmp(c, text, n) && (c[n] == '|' || !c[n]))
 			return 0;
 		++*value_p;
 	}
@@ -94,6 +94,12 @@ int kd_env_read(void)
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
 		bad |= read_option(&options[i]);
+	/* A frame may need four windows, and there is to be room for frames. */
+	if (!bad && kd_env.stack < 8 * kd_env.window) {
+		kd_error("KDDS_STACK is %llu bytes and KDDS_WINDOW %llu: a stack must be 8 times as large as a window, or larger",
+			 (unsigned long long)kd_env.stack, (unsigned long long)kd_env.window);
+		bad = 1;
+	}
 	return bad ? -EINVAL : 0;
 }
 

@@ -123,12 +123,22 @@ static void settle(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
 	kd_note_at(v->stack, q)->waiters = kd_position(v->stack, (char *)c);
 }
 
+/* Those that wait, the oldest first: so that a range can be made of those that become ready together. They were put on the list
+ * the youngest first. */
 static void fire(struct kd_view *v, struct kd_note *done)
 {
-	uint32_t at = done->waiters;
+	uint32_t at = done->waiters, oldest = 0;
 
 	done->waiters = 0;
 	while (at) {
+		struct kd_note *n = kd_note_at(v->stack, kd_position_at(v->stack, at));
+		uint32_t next = n->next;
+
+		n->next = oldest;
+		oldest = at;
+		at = next;
+	}
+	for (at = oldest; at;) {
 		char *c = kd_position_at(v->stack, at);
 		struct kd_note *n = kd_note_at(v->stack, c);
 
@@ -259,22 +269,26 @@ static void extend(struct kd_view *v, struct kd_range *r, int (*wanted)(const st
 	}
 }
 
+#define LOOK_FURTHER 16
+
 int kd_index_take(struct kd_view *v, unsigned budget, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
 		  struct kd_range *range_p)
 {
 	struct kd_index *x = v->index;
-	char *from = ahead(v), *c = next_ready(v, from, wanted, arg);
+	char *from = ahead(v), *c;
+	int found = 0;
 
-	while (!c && budget-- && x->cursor < v->tail) {
+	/* Some more than needed: there may be one of high priority. */
+	for (unsigned n = 0; n < budget && x->cursor < v->tail && (n < LOOK_FURTHER || !found); n++) {
 		char *at = x->cursor;
-		struct kd_note *n = note(v, at);
+		struct kd_note *fresh = note(v, at);
 
-		if (at <= v->head)
-			continue; /* the owner has it */
-		settle(v, kd_closure_at(at), n);
-		if (n->state == KD_READY && at >= from)
-			c = next_ready(v, from, wanted, arg);
+		if (at > v->head) { /* else the owner has it */
+			settle(v, kd_closure_at(at), fresh);
+			found |= fresh->state == KD_READY && at >= from;
+		}
 	}
+	c = next_ready(v, from, wanted, arg);
 	if (!c)
 		c = next_ready(v, v->first, wanted, arg);
 	if (!c)

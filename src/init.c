@@ -55,6 +55,10 @@ int kdds_finalize(void)
 								"the library is not initialised");
 		return -EPERM;
 	}
+	if (kd_self_worker->nest || kd_self_worker->current->top != &kd_self_worker->current->base) {
+		kd_error("kdds_finalize: called by a task");
+		return -EPERM;
+	}
 	kdds_sync();
 	kd_pool_stop();
 	if (CPU_COUNT(&main_cpus))

@@ -30,6 +30,7 @@ struct call {
 
 static __thread struct call *running;
 static __thread struct kdds_closure *filling;
+static __thread const struct dynamic *filling_type;
 static __thread size_t filled;
 
 static struct dynamic *dynamic_of(const struct kdds_type *type)
@@ -58,7 +59,8 @@ static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
 
 static int valid(const struct kdds_param_spec *p)
 {
-	return (unsigned)p->mode <= KDDS_CW && p->size && p->size < 32768 && (p->mode == KDDS_CW) == !!p->op;
+	return (unsigned)p->mode <= KDDS_CW && p->size && p->size <= (p->mode ? UINT32_MAX : INT16_MAX) &&
+	       (p->mode == KDDS_CW) == !!p->op;
 }
 
 int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_spec *params, size_t nparams,
@@ -113,23 +115,28 @@ void kdds_type_destroy(struct kdds_type *type)
 struct kdds_closure *kdds_closure_allocate(const struct kdds_type *type)
 {
 	struct kdds_frame *f = kdds_frame_current();
-	char *at;
 
 	if (type->run != run_dynamic)
-		kd_die("kdds_closure_allocate: task %s is not a type made by kdds_type_create", type->name);
-	at = kd_push(f, type->size);
-	filling = kd_closure_at(at);
+		kd_die("kdds_closure_allocate: task %s is not of a type made by kdds_type_create", type->name);
+	filling = kd_closure_at(kd_push(f, type->size));
+	filling_type = dynamic_of(type);
 	filled = 0;
-	kd_closure_init(filling, type, type->size, 0, dynamic_of(type)->state);
+	kd_closure_init(filling, type, type->size, 0, filling_type->state);
 	return filling;
 }
 
-static size_t next_param(struct kdds_closure *c, int access)
+/* The type of c, which must be the closure being filled, at the end of the running frame. */
+static const struct dynamic *type_filled(struct kdds_closure *c)
 {
-	struct dynamic *d = dynamic_of(c->type);
+	if (!filling || c != filling)
+		kd_die("task %s: the closure is not the one being filled: was it committed already?", c->type->name);
+	if (kdds_frame_current()->tail != (char *)c || c->type != &filling_type->type)
+		kd_die("task %s: something was spawned or waited for before its closure was committed", filling_type->name);
+	return filling_type;
+}
 
-	if (c != filling)
-		kd_die("task %s: a parameter is pushed to a closure that is not the one being filled", d->name);
+static size_t next_param(const struct dynamic *d, int access)
+{
 	if (filled >= d->nparams || !!d->params[filled].spec.mode != access)
 		kd_die("task %s: parameter %zu is not %s", d->name, filled, access ? "a shared data" : "an immediate value");
 	return filled++;
@@ -137,16 +144,16 @@ static size_t next_param(struct kdds_closure *c, int access)
 
 void kdds_push_value(struct kdds_closure *c, const void *value)
 {
-	size_t i = next_param(c, 0);
-	struct dynamic *d = dynamic_of(c->type);
+	const struct dynamic *d = type_filled(c);
+	size_t i = next_param(d, 0);
 
 	memcpy((char *)c + d->params[i].offset, value, d->params[i].spec.size);
 }
 
 void kdds_push_access(struct kdds_closure *c, void *ref)
 {
-	size_t i = next_param(c, 1);
-	struct dynamic *d = dynamic_of(c->type);
+	const struct dynamic *d = type_filled(c);
+	size_t i = next_param(d, 1);
 
 	kd_link_array((struct kdds_access_array *)(void *)((char *)c + d->params[i].offset), ref,
 		      kd_link_of(kdds_frame_current(), (char *)c), d->params[i].spec.mode, d->name, "pushed");
@@ -154,9 +161,9 @@ void kdds_push_access(struct kdds_closure *c, void *ref)
 
 void kdds_commit(struct kdds_closure *c)
 {
-	struct dynamic *d = dynamic_of(c->type);
+	const struct dynamic *d = type_filled(c);
 
-	if (c != filling || filled != d->nparams)
+	if (filled != d->nparams)
 		kd_die("task %s: committed with %zu of its %zu parameters", d->name, filled, d->nparams);
 	filling = NULL;
 	kd_commit(kdds_frame_current(), (char *)c, d->type.size);

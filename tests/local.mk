@@ -22,19 +22,55 @@ tests_check_env_LDADD = $(UNIT_LIBS)
 unit_tests += tests/check_layout
 tests_check_layout_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_layout_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/check_index
+tests_check_index_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_index_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/check_reduce
+tests_check_reduce_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_reduce_LDADD = $(UNIT_LIBS) -lm
+
+unit_tests += tests/check_api
+tests_check_api_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_api_LDADD = $(UNIT_LIBS)
 endif
 EXTRA_DIST += tests/child.h
 
 check_PROGRAMS += $(unit_tests)
+
+test_programs = tests/check_bounds tests/check_idle
+tests_check_bounds_LDADD = libkdds.la
+tests_check_idle_LDADD = libkdds.la
+check_PROGRAMS += $(test_programs)
+
+# Preloaded by check_nomem.sh. -rpath makes libtool build a shared object of what is not installed.
+check_LTLIBRARIES = tests/nomem.la
+tests_nomem_la_SOURCES = tests/nomem.c
+tests_nomem_la_LDFLAGS = $(AM_LDFLAGS) -module -avoid-version -rpath $(abs_builddir)
+tests_nomem_la_LIBADD = -ldl
+check_PROGRAMS += tests/nomem_program
+tests_nomem_program_LDADD = libkdds.la
+
+check_PROGRAMS += tests/oracle
+tests_oracle_LDADD = libkdds.la
 
 test_scripts = \
 	tests/check_env_doc.sh \
 	tests/check_examples.sh \
 	tests/check_headers.sh \
 	tests/check_install.sh \
-	tests/check_misuse.sh
-TESTS += $(unit_tests) $(test_scripts)
+	tests/check_misuse.sh \
+	tests/check_nomem.sh \
+	tests/check_oracle.sh
+TESTS += $(unit_tests) $(test_programs) $(test_scripts)
 EXTRA_DIST += $(test_scripts)
+
+# The oracle for longer: make soak SECONDS=3600
+SECONDS = 600
+.PHONY: soak
+soak: tests/oracle
+	tests/oracle -s $(SECONDS)
 
 # Seconds each test may take.
 TEST_TIMEOUT = 300

@@ -1,0 +1,1212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves: the public functions do what kdds.h says, and what a program gets wrong ends it with one line on stderr, or returns
+ * the error that is documented: start and stop, kdds_sync in main and in tasks, data and shapes, attributes, the abstract
+ * machine, the odds and ends; and starting and stopping many times leaves nothing behind.
+ */
+#include <check.h>
+#include <dirent.h>
+#include <errno.h>
+#include <kdds.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "child.h"
+
+static const int counts[] = {1, 2, 8};
+#define COUNTS (sizeof(counts) / sizeof(*counts))
+
+static void start(int workers)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", workers);
+	setenv("KDDS_WORKERS", text, 1);
+	ck_assert_int_eq(kdds_init(), 0);
+}
+
+static void stop(void)
+{
+	ck_assert_int_eq(kdds_finalize(), 0);
+}
+
+/* f, in a process of its own, ends it with status 1 and one line that contains both words. */
+static void expect_death(void (*f)(void *arg), const char *word, const char *word2)
+{
+	struct child c;
+
+	child_run(&c, f, NULL, 30);
+	ck_assert_msg(c.status == 1, "status %d: %s", c.status, c.err);
+	ck_assert_msg(one_line(c.err, word) && strstr(c.err, word2), "wanted '%s' and '%s': %s", word, word2, c.err);
+}
+
+/* f, likewise, returns, having caused one line that contains the word. */
+static void expect_complaint(void (*f)(void *arg), const char *word)
+{
+	struct child c;
+
+	child_run(&c, f, NULL, 30);
+	ck_assert_msg(c.status == 0, "status %d: %s", c.status, c.err);
+	ck_assert_msg(one_line(c.err, word), "wanted '%s': %s", word, c.err);
+}
+
+static void in_thread(void *(*f)(void *arg))
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, f, NULL) || pthread_join(thread, NULL))
+		abort();
+}
+
+KDDS_TASK(put, VALUE(long, v), WRITE(long, x))
+{
+	**x = v;
+}
+
+KDDS_TASK(get, READ(long, x), WRITE(long, y))
+{
+	**y = **x;
+}
+
+KDDS_TASK(bump, UPDATE(long, x))
+{
+	++**x;
+}
+
+KDDS_TASK(add, VALUE(long, v), REDUCE(long, x, KDDS_SUM(long)))
+{
+	**x += v;
+}
+
+/* Start and stop. */
+static void spawn_before_init(void *arg)
+{
+	long x;
+	KDDS_OVER(long, d, &x);
+
+	(void)arg;
+	kdds_spawn(put, 1, d);
+}
+
+static void sync_before_init(void *arg)
+{
+	(void)arg;
+	kdds_sync();
+}
+
+static void data_before_init(void *arg)
+{
+	(void)arg;
+	KDDS_DATA(long, x);
+	**x = 1;
+}
+
+static void stats_before_init(void *arg)
+{
+	struct kdds_stats s;
+
+	(void)arg;
+	kdds_stats_get(&s);
+}
+
+static void spawn_after_finalize(void *arg)
+{
+	start(2);
+	stop();
+	spawn_before_init(arg);
+}
+
+START_TEST(before_init)
+{
+	expect_death(spawn_before_init, "not initialised", "kdds_init");
+	expect_death(sync_before_init, "not initialised", "kdds_sync");
+	expect_death(data_before_init, "not initialised", "kdds_init");
+	expect_death(stats_before_init, "not initialised", "kdds_stats_get");
+	expect_death(spawn_after_finalize, "not initialised", "kdds_init");
+}
+END_TEST
+
+static void init_twice(void *arg)
+{
+	long x;
+	KDDS_OVER(long, d, &x);
+
+	(void)arg;
+	start(2);
+	if (kdds_init() != -EALREADY)
+		_exit(3);
+	kdds_spawn(put, 1, d); /* the first still works */
+	stop();
+	_exit(x != 1);
+}
+
+static void finalize_twice(void *arg)
+{
+	(void)arg;
+	start(2);
+	stop();
+	_exit(kdds_finalize() != -EPERM);
+}
+
+static void finalize_first(void *arg)
+{
+	(void)arg;
+	_exit(kdds_finalize() != -EPERM);
+}
+
+static void *finalize_thread(void *arg)
+{
+	if (kdds_finalize() != -EPERM)
+		_exit(3);
+	return arg;
+}
+
+static void finalize_elsewhere(void *arg)
+{
+	(void)arg;
+	start(2);
+	in_thread(finalize_thread);
+	stop();
+}
+
+KDDS_TASK(finalize_task, WRITE(long, x))
+{
+	**x = kdds_finalize();
+}
+
+/* Not from a task either: worker 1 says so; worker 0, main's own thread, could only wait for itself. */
+static void finalize_in_task(void *arg)
+{
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	(void)arg;
+	start(1);
+	kdds_spawn(finalize_task, d);
+	kdds_sync();
+	if (x != -EPERM)
+		_exit(3);
+	stop();
+}
+
+START_TEST(init_and_finalize)
+{
+	expect_complaint(init_twice, "already initialised");
+	expect_complaint(finalize_twice, "not initialised");
+	expect_complaint(finalize_first, "not initialised");
+	expect_complaint(finalize_elsewhere, "a thread other than");
+}
+END_TEST
+
+START_TEST(finalize_from_task)
+{
+	expect_complaint(finalize_in_task, "kdds_finalize");
+}
+END_TEST
+
+static void bad_variable(void *arg)
+{
+	(void)arg;
+	setenv("KDDS_WORKERS", "many", 1);
+	if (kdds_init() != -EINVAL)
+		_exit(3);
+	start(1); /* nothing is left of the failure */
+	stop();
+}
+
+START_TEST(bad_environment)
+{
+	expect_complaint(bad_variable, "KDDS_WORKERS=many");
+}
+END_TEST
+
+/* kdds_finalize waits for every task. */
+START_TEST(finalize_waits)
+{
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	start(counts[_i]);
+	for (int i = 0; i < 10000; i++)
+		kdds_spawn(bump, d);
+	stop();
+	ck_assert_int_eq(x, 10000);
+}
+END_TEST
+
+/* Another thread than before may be main. */
+static void *whole_life(void *arg)
+{
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	start(2);
+	for (int i = 0; i < 100; i++)
+		kdds_spawn(bump, d);
+	stop();
+	if (x != 100)
+		abort();
+	return arg;
+}
+
+START_TEST(main_elsewhere)
+{
+	in_thread(whole_life);
+	whole_life(NULL);
+	in_thread(whole_life);
+}
+END_TEST
+
+/* Threads that are no workers. */
+static void *spawn_thread(void *arg)
+{
+	spawn_before_init(NULL);
+	return arg;
+}
+
+static void *sync_thread(void *arg)
+{
+	kdds_sync();
+	return arg;
+}
+
+static void foreign_spawn(void *arg)
+{
+	(void)arg;
+	start(2);
+	in_thread(spawn_thread);
+}
+
+static void foreign_sync(void *arg)
+{
+	(void)arg;
+	start(2);
+	in_thread(sync_thread);
+}
+
+static void *worker_thread(void *arg)
+{
+	*(int *)arg = kdds_worker();
+	return NULL;
+}
+
+KDDS_TASK(whoami, WRITE(int, worker))
+{
+	**worker = kdds_worker();
+}
+
+START_TEST(foreign_threads)
+{
+	pthread_t thread;
+	int worker = 5;
+	KDDS_OVER(int, d, &worker);
+
+	expect_death(foreign_spawn, "no worker", "kdds_spawn");
+	expect_death(foreign_sync, "no worker", "kdds_sync");
+	ck_assert_int_eq(kdds_worker(), -1);
+	start(3);
+	ck_assert_int_eq(kdds_worker(), 0);
+	ck_assert_int_eq(kdds_workers(), 3);
+	ck_assert_int_eq(kdds_rank(), 0);
+	ck_assert_int_eq(kdds_size(), 1);
+	ck_assert_int_ge(kdds_places(), 1);
+	ck_assert_int_eq(pthread_create(&thread, NULL, worker_thread, &worker), 0);
+	pthread_join(thread, NULL);
+	ck_assert_int_eq(worker, -1);
+	for (int i = 0; i < 100; i++) {
+		kdds_spawn(whoami, d);
+		kdds_sync();
+		ck_assert(worker >= 0 && worker < 3);
+	}
+	stop();
+	ck_assert_int_eq(kdds_worker(), -1);
+}
+END_TEST
+
+/* Waiting. */
+START_TEST(sync_in_main)
+{
+	long x = 0, y = 0;
+	KDDS_OVER(long, dx, &x);
+	KDDS_OVER(long, dy, &y);
+
+	start(counts[_i]);
+	kdds_sync(); /* of nothing */
+	kdds_sync();
+	for (int i = 1; i <= 200; i++) {
+		kdds_spawn(bump, dx);
+		kdds_spawn(get, dx, dy);
+		if (i % 3)
+			continue;
+		kdds_sync();
+		ck_assert_int_eq(x, i);
+		ck_assert_int_eq(y, i);
+		x = i; /* main has the right to its data again */
+	}
+	stop();
+	ck_assert_int_eq(x, 200);
+}
+END_TEST
+
+/* More in one frame than its window holds, with values that depend on the order. */
+KDDS_TASK(append, VALUE(int, digit), UPDATE(uint64_t, x))
+{
+	**x = **x * 31 + (unsigned)digit;
+}
+
+START_TEST(many_in_one_frame)
+{
+	uint64_t want[4] = {0}, x[4] = {0};
+	kdds_data(uint64_t) d[4];
+
+	setenv("KDDS_WINDOW", "64K", 1);
+	start(counts[_i]);
+	for (int i = 0; i < 4; i++)
+		kdds_bind(d[i], &x[i]);
+	for (int i = 0; i < 50000; i++) {
+		want[i * 7 / 3 % 4] = want[i * 7 / 3 % 4] * 31 + (unsigned)i;
+		kdds_spawn(append, i, &d[i * 7 / 3 % 4].at);
+	}
+	stop();
+	for (int i = 0; i < 4; i++)
+		ck_assert_uint_eq(x[i], want[i]);
+}
+END_TEST
+
+/* Every task runs once, however often its frame is emptied and filled while thieves look at it. */
+static long ran;
+
+KDDS_TASK(leaf)
+{
+	for (volatile int i = 0; i < 300; i++)
+		;
+	__atomic_fetch_add(&ran, 1, __ATOMIC_RELAXED);
+}
+
+START_TEST(each_runs_once)
+{
+	struct kdds_stats s;
+	long rounds = SANITIZED ? 1000 : 10000, spawned = 0;
+
+	start(1 + counts[_i]);
+	while (rounds--) {
+		for (int i = 0; i < 100; i++)
+			kdds_spawn(leaf);
+		spawned += 100;
+		kdds_sync();
+		if (__atomic_load_n(&ran, __ATOMIC_RELAXED) != spawned)
+			ck_abort_msg("%ld tasks spawned, %ld run", spawned, ran);
+	}
+	kdds_stats_get(&s);
+	ck_assert_uint_eq(s.tasks, (uint64_t)spawned);
+	stop();
+}
+END_TEST
+
+/* Fork and join: every task waits for its children, in its own frame. */
+KDDS_TASK(fib_sync, VALUE(int, n), WRITE(long, r))
+{
+	if (n < 2) {
+		**r = n;
+		return;
+	}
+	KDDS_DATA(long, x);
+	KDDS_DATA(long, y);
+	kdds_spawn(fib_sync, n - 1, x);
+	kdds_spawn(fib_sync, n - 2, y);
+	kdds_sync();
+	**r = **x + **y;
+}
+
+/* Mixed: some levels wait, some pass the sum on to a task. */
+KDDS_TASK(sum, READ(long, a), READ(long, b), WRITE(long, r))
+{
+	**r = **a + **b;
+}
+
+KDDS_TASK(fib_mixed, VALUE(int, n), WRITE(long, r))
+{
+	if (n < 2) {
+		**r = n;
+		return;
+	}
+	KDDS_DATA(long, x);
+	KDDS_DATA(long, y);
+	kdds_spawn(fib_mixed, n - 1, x);
+	if (n % 3 == 0)
+		kdds_sync();
+	kdds_spawn(fib_mixed, n - 2, y);
+	if (n % 2) {
+		kdds_spawn(sum, x, y, r);
+		if (n % 5 == 0)
+			kdds_sync();
+	} else {
+		kdds_sync();
+		**r = **x + **y;
+	}
+}
+
+START_TEST(sync_in_tasks)
+{
+	int n = SANITIZED ? 15 : 22;
+	long r = 0, s = 0, a = 0, b = 1;
+	KDDS_OVER(long, dr, &r);
+	KDDS_OVER(long, ds, &s);
+
+	for (int i = 0; i < n; i++) {
+		long c = a + b;
+
+		a = b;
+		b = c;
+	}
+	start(counts[_i]);
+	for (int i = 0; i < 3; i++) {
+		kdds_spawn(fib_sync, n, dr);
+		kdds_spawn(fib_mixed, n, ds);
+		kdds_sync();
+		ck_assert_int_eq(r, a);
+		ck_assert_int_eq(s, a);
+	}
+	stop();
+}
+END_TEST
+
+/* A body that waits several times, uses its data in between, and what it reduces into as well. */
+KDDS_TASK(waits_often, UPDATE(long, x), WRITE(long, seen))
+{
+	for (int i = 0; i < 100; i++) {
+		kdds_spawn(bump, x);
+		kdds_spawn(get, x, seen);
+		kdds_sync();
+		if (**x != **seen)
+			return;
+		++**x;
+	}
+	KDDS_DATA(long, total);
+	**total = 0;
+	for (int i = 0; i < 100; i++) {
+		kdds_spawn(add, i, total);
+		kdds_sync();
+	}
+	**seen = **total;
+}
+
+START_TEST(sync_often)
+{
+	long x = 0, seen = 0;
+	KDDS_OVER(long, dx, &x);
+	KDDS_OVER(long, ds, &seen);
+
+	start(counts[_i]);
+	kdds_spawn(waits_often, dx, ds);
+	kdds_sync();
+	ck_assert_int_eq(x, 200);
+	ck_assert_int_eq(seen, 4950);
+	stop();
+}
+END_TEST
+
+/* Data. */
+struct big {
+	char bytes[1000];
+};
+
+struct wide {
+	long x;
+} __attribute__((aligned(256)));
+
+KDDS_TASK(fill_big, VALUE(char, c), WRITE(struct big, b))
+{
+	memset((**b).bytes, c, sizeof((**b).bytes));
+}
+
+KDDS_TASK(check_big, VALUE(char, c), READ(struct big, b), REDUCE(long, good, KDDS_SUM(long)))
+{
+	long n = 0;
+
+	for (size_t i = 0; i < sizeof((**b).bytes); i++)
+		n += (**b).bytes[i] == c;
+	**good += n == sizeof((**b).bytes);
+}
+
+KDDS_TASK(count_wide, WRITE(struct wide, w), REDUCE(long, good, KDDS_SUM(long)))
+{
+	**good += (uintptr_t)*w % 256 == 0;
+}
+
+KDDS_TASK(fill_array, VALUE(int, v), WRITE_ARRAY(int, a))
+{
+	for (size_t i = 0; i < kdds_count(a); i++)
+		(*a)[i] = v + (int)i;
+}
+
+KDDS_TASK(check_array, VALUE(int, v), READ_ARRAY(int, a), VALUE(size_t, n), REDUCE(long, good, KDDS_SUM(long)))
+{
+	size_t right = kdds_count(a) == n;
+
+	for (size_t i = 0; i < kdds_count(a); i++)
+		right += (*a)[i] == v + (int)i;
+	**good += right == n + 1;
+}
+
+/* Fresh data live until the last child is done, however many, large or aligned, in leaves as in main; here for a task. */
+KDDS_TASK(makes_data, REDUCE(long, good, KDDS_SUM(long)))
+{
+	KDDS_DATA(char, c);
+	KDDS_DATA(struct big, b);
+	KDDS_DATA(struct wide, w);
+	KDDS_DATA(double, d);
+	KDDS_DATA(long, l1);
+	KDDS_DATA(long, l2);
+	KDDS_DATA(long, l3);
+	KDDS_DATA(long, l4);
+	KDDS_DATA(long, l5);
+	KDDS_DATA(long, l6);
+	KDDS_DATA_ARRAY(int, a, 5000);
+	long *const all[] = {*l1, *l2, *l3, *l4, *l5, *l6};
+
+	**c = 'c';
+	**d = 0.5;
+	for (int i = 0; i < 6; i++)
+		*all[i] = i;
+	**good += kdds_count(a) == 5000 && kdds_shape_of(a) && kdds_shape_of(a)->rows == 1 && kdds_shape_of(a)->cols == 5000;
+	**good += kdds_count(l1) == 1 && !kdds_shape_of(l1);
+	kdds_spawn(fill_big, 'x', b);
+	kdds_spawn(check_big, 'x', b, good);
+	kdds_spawn(fill_big, 'y', b);
+	kdds_spawn(check_big, 'y', b, good);
+	kdds_spawn(count_wide, w, good);
+	kdds_spawn(fill_array, 7, a);
+	kdds_spawn(check_array, 7, a, 5000, good);
+	kdds_sync();
+	for (int i = 0; i < 6; i++)
+		**good += *all[i] == i;
+	**good += **c == 'c' && **d == 0.5;
+}
+
+START_TEST(fresh_data)
+{
+	long good = 0;
+	KDDS_OVER(long, dg, &good);
+
+	start(counts[_i]);
+	for (int i = 0; i < 200; i++)
+		kdds_spawn(makes_data, dg);
+	kdds_sync();
+	ck_assert_int_eq(good, 200 * (2 + 2 + 1 + 1 + 6 + 1));
+	/* The same in main, where it lives until kdds_finalize. */
+	KDDS_DATA(struct big, b);
+	KDDS_DATA_ARRAY(int, a, 100000);
+	good = 0;
+	for (int i = 0; i < 50; i++) {
+		kdds_spawn(fill_big, (char)i, b);
+		kdds_spawn(fill_array, i, a);
+		kdds_spawn(check_big, (char)i, b, dg);
+		kdds_spawn(check_array, i, a, 100000, dg);
+	}
+	kdds_sync();
+	ck_assert_int_eq(good, 100);
+	stop();
+}
+END_TEST
+
+/* Shapes travel with references. */
+KDDS_TASK(shape_is, READ_ARRAY(double, a), VALUE(size_t, rows), VALUE(size_t, cols), VALUE(size_t, ld),
+	  VALUE(const struct kdds_pack *, pack), REDUCE(long, good, KDDS_SUM(long)))
+{
+	const struct kdds_shape *s = kdds_shape_of(a);
+
+	if (!rows)
+		**good += !s && kdds_count(a) == 1;
+	else
+		**good += s && s->rows == rows && s->cols == cols && s->ld == ld && s->pack == pack && kdds_count(a) == rows * cols;
+}
+
+KDDS_TASK(hands_on, UPDATE_ARRAY(double, a), VALUE(size_t, rows), VALUE(size_t, cols), VALUE(size_t, ld),
+	  VALUE(const struct kdds_pack *, pack), REDUCE(long, good, KDDS_SUM(long)))
+{
+	kdds_spawn(shape_is, a, rows, cols, ld, pack, good);
+}
+
+/* gcc does not see that only arrays have a shape. */
+#pragma GCC diagnostic push
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Warray-bounds"
+#endif
+START_TEST(shapes)
+{
+	static const struct kdds_pack pack;
+	double m[100];
+	long good = 0;
+	KDDS_OVER(long, dg, &good);
+	KDDS_OVER(double, one, m);
+	KDDS_OVER_ARRAY(double, row, m, 100);
+	kdds_array(double) tile, packed, none;
+	kdds_data(double) single;
+
+	kdds_bind(single, &m[3]);
+	kdds_bind_tile(tile, m + 1, 9, 3, 10);
+	kdds_bind_packed(packed, m, 10, 10, 10, &pack);
+	kdds_bind_array(none, m, 0);
+	ck_assert_ptr_eq(*one, m);
+	ck_assert_ptr_eq(single.at, &m[3]);
+	ck_assert_ptr_eq(tile.at, m + 1);
+	ck_assert_ptr_null(kdds_shape_of(one));
+	ck_assert_ptr_null(kdds_shape_of(&single.at));
+	ck_assert_uint_eq(kdds_count(one), 1);
+	ck_assert_uint_eq(kdds_count(row), 100);
+	ck_assert_uint_eq(kdds_count(&tile.at), 27);
+	ck_assert_uint_eq(kdds_shape_of(&tile.at)->ld, 10);
+	ck_assert_uint_eq(kdds_count(&none.at), 0);
+	start(counts[_i]);
+	for (int i = 0; i < 20; i++) {
+		kdds_spawn(hands_on, one, 0, 0, 0, NULL, dg);
+		kdds_spawn(hands_on, &single.at, 0, 0, 0, NULL, dg);
+		kdds_spawn(hands_on, row, 1, 100, 100, NULL, dg);
+		kdds_spawn(hands_on, &tile.at, 9, 3, 10, NULL, dg);
+		kdds_spawn(hands_on, &packed.at, 10, 10, 10, &pack, dg);
+		kdds_spawn(hands_on, &none.at, 1, 0, 0, NULL, dg);
+	}
+	kdds_sync();
+	stop();
+	ck_assert_int_eq(good, 120);
+}
+END_TEST
+#pragma GCC diagnostic pop
+
+static void bad_tile(void *arg)
+{
+	double m[100];
+	kdds_array(double) tile;
+
+	(void)arg;
+	kdds_bind_tile(tile, m, 10, 10, 9);
+}
+
+START_TEST(bad_shape)
+{
+	expect_death(bad_tile, "10 rows of 10", "9 apart");
+}
+END_TEST
+
+static void impossible_data(void *arg)
+{
+	volatile size_t n = SIZE_MAX / 16;
+
+	(void)arg;
+	start(1);
+	KDDS_DATA_ARRAY(long, x, n);
+	(void)x;
+}
+
+START_TEST(no_memory_for_data)
+{
+	if (!SANITIZED) /* their allocators die in their own way */
+		expect_death(impossible_data, "out of memory", "frame data");
+}
+END_TEST
+
+/* Modes that only show at run time: helper functions and the abstract machine take what references they are given. */
+KDDS_TASK(reduce_then_read, REDUCE(long, x, KDDS_SUM(long)))
+{
+	KDDS_DATA(long, y);
+	kdds_spawn(get, x, y);
+}
+
+KDDS_TASK(reduce_then_write, REDUCE(long, x, KDDS_SUM(long)))
+{
+	kdds_spawn(put, 1, x);
+}
+
+KDDS_TASK(reduce_then_update, REDUCE(long, x, KDDS_SUM(long)))
+{
+	kdds_spawn(bump, x);
+}
+
+KDDS_TASK(read_then_write, READ(long, x))
+{
+	kdds_spawn(put, 1, (long **)(uintptr_t)x);
+}
+
+KDDS_TASK(read_then_reduce, READ(long, x))
+{
+	kdds_spawn(add, 1, (long **)(uintptr_t)x);
+}
+
+#define MISUSE(task) \
+	static void do_##task(void *arg) \
+	{ \
+		long x = 0; \
+		KDDS_OVER(long, d, &x); \
+		(void)arg; \
+		start(2); \
+		kdds_spawn(task, d); \
+		kdds_sync(); \
+	}
+MISUSE(reduce_then_read)
+MISUSE(reduce_then_write)
+MISUSE(reduce_then_update)
+MISUSE(read_then_write)
+MISUSE(read_then_reduce)
+
+START_TEST(modes)
+{
+	expect_death(do_reduce_then_read, "task get ", "parameter x");
+	expect_death(do_reduce_then_write, "task put ", "REDUCE");
+	expect_death(do_reduce_then_update, "task bump ", "REDUCE");
+	expect_death(do_read_then_write, "task put ", "READ");
+	expect_death(do_read_then_reduce, "task add ", "READ");
+}
+END_TEST
+
+/* Attributes change nothing but who runs what. */
+START_TEST(attributes)
+{
+	static const unsigned all[] = {0, KDDS_LOCAL, KDDS_PRIORITY_HIGH, KDDS_PRIORITY_LOW, KDDS_ON_WORKER(0), KDDS_ON_WORKER(1),
+		KDDS_ON_WORKER(1023), KDDS_ON_PLACE(0), KDDS_ON_PLACE(1023), KDDS_PRIORITY_LOW | KDDS_ON_WORKER(1),
+		KDDS_LOCAL | KDDS_PRIORITY_HIGH | KDDS_ON_PLACE(0), KDDS_PRIORITY_HIGH | KDDS_PRIORITY_LOW};
+	uint64_t x[3] = {0}, want[3] = {0};
+	kdds_data(uint64_t) d[3];
+
+	start(counts[_i]);
+	for (int i = 0; i < 3; i++)
+		kdds_bind(d[i], &x[i]);
+	for (int i = 0; i < 3000; i++) {
+		kdds_spawn_with(all[(unsigned)i % (sizeof(all) / sizeof(*all))], append, i, &d[i % 3].at);
+		want[i % 3] = want[i % 3] * 31 + (unsigned)i;
+	}
+	kdds_sync();
+	stop();
+	for (int i = 0; i < 3; i++)
+		ck_assert_uint_eq(x[i], want[i]);
+}
+END_TEST
+
+/* The abstract machine. */
+static struct kdds_type *machine_fib, *machine_sum, *machine_leaf;
+
+static void sum_body(struct kdds_closure *c)
+{
+	long **a = kdds_arg(c, 0), **b = kdds_arg(c, 1), **r = kdds_arg(c, 2);
+
+	**r = **a + **b;
+}
+
+static void fib_body(struct kdds_closure *c)
+{
+	int n = *(int *)kdds_arg(c, 0);
+	long **r = kdds_arg(c, 1);
+
+	if (n < 2) {
+		**r = n;
+		return;
+	}
+	KDDS_DATA(long, x);
+	KDDS_DATA(long, y);
+	for (int i = 1; i <= 2; i++) {
+		int m = n - i;
+
+		c = kdds_closure_allocate(machine_fib);
+		kdds_push_value(c, &m);
+		kdds_push_access(c, i == 1 ? x : y);
+		kdds_commit(c);
+	}
+	c = kdds_closure_allocate(machine_sum);
+	kdds_push_access(c, x);
+	kdds_push_access(c, y);
+	kdds_push_access(c, r);
+	kdds_commit(c);
+}
+
+static void nothing(struct kdds_closure *c)
+{
+	(void)c;
+}
+
+static void make_machine(void)
+{
+	const struct kdds_param_spec fib[] = {{KDDS_MODE_ANY, sizeof(int), NULL}, {KDDS_W, sizeof(long), NULL}};
+	const struct kdds_param_spec add3[] = {{KDDS_R, sizeof(long), NULL}, {KDDS_R, sizeof(long), NULL}, {KDDS_W, sizeof(long), NULL}};
+
+	ck_assert_int_eq(kdds_type_create("fib", fib_body, fib, 2, &machine_fib), 0);
+	ck_assert_int_eq(kdds_type_create("sum", sum_body, add3, 3, &machine_sum), 0);
+	ck_assert_int_eq(kdds_type_create("leaf", nothing, NULL, 0, &machine_leaf), 0);
+}
+
+START_TEST(machine)
+{
+	struct kdds_closure *c;
+	long r = 0;
+	int n = 15;
+	KDDS_OVER(long, d, &r);
+
+	make_machine();
+	start(counts[_i]);
+	c = kdds_closure_allocate(machine_fib);
+	kdds_push_value(c, &n);
+	kdds_push_access(c, d);
+	kdds_commit(c);
+	kdds_spawn(bump, d); /* both kinds in one frame */
+	c = kdds_closure_allocate(machine_leaf);
+	kdds_commit(c);
+	kdds_sync();
+	stop();
+	kdds_type_destroy(machine_fib);
+	kdds_type_destroy(machine_sum);
+	kdds_type_destroy(machine_leaf);
+	ck_assert_int_eq(r, 611);
+}
+END_TEST
+
+START_TEST(machine_types)
+{
+	struct kdds_param_spec p[KDDS_MAX_PARAMS + 1];
+	struct kdds_type *type = NULL;
+
+	for (int i = 0; i <= KDDS_MAX_PARAMS; i++)
+		p[i] = (struct kdds_param_spec){KDDS_R, 8, NULL};
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, KDDS_MAX_PARAMS + 1, &type), -EINVAL);
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, SIZE_MAX, &type), -EINVAL);
+	ck_assert_ptr_null(type); /* outputs are set on success */
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, KDDS_MAX_PARAMS, &type), 0);
+	kdds_type_destroy(type);
+	p[0].mode = (enum kdds_mode)5;
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
+	p[0].mode = (enum kdds_mode)-1;
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
+	p[0] = (struct kdds_param_spec){KDDS_R, 0, NULL};
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
+	p[0] = (struct kdds_param_spec){KDDS_MODE_ANY, 0, NULL};
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
+	p[0] = (struct kdds_param_spec){KDDS_MODE_ANY, SIZE_MAX, NULL};
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
+	p[0] = (struct kdds_param_spec){KDDS_CW, 8, NULL};
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
+	p[0] = (struct kdds_param_spec){KDDS_R, 8, KDDS_SUM(long)};
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
+	for (int i = 0; i < KDDS_MAX_PARAMS; i++)
+		p[i] = (struct kdds_param_spec){KDDS_MODE_ANY, 5000, NULL};
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, KDDS_MAX_PARAMS, &type), -EINVAL); /* more than a closure holds */
+	kdds_type_destroy(NULL);
+	/* the name is copied */
+	char name[] = "changes";
+	ck_assert_int_eq(kdds_type_create(name, nothing, NULL, 0, &type), 0);
+	name[0] = 'X';
+	ck_assert_str_eq(type->name, "changes");
+	kdds_type_destroy(type);
+}
+END_TEST
+
+/* A large data is described by a size that need not fit a closure: only a reference is in it. */
+START_TEST(machine_large_data)
+{
+	const struct kdds_param_spec p = {KDDS_RW, (size_t)1 << 20, NULL};
+	struct kdds_type *type;
+
+	ck_assert_int_eq(kdds_type_create("large", nothing, &p, 1, &type), 0);
+	kdds_type_destroy(type);
+}
+END_TEST
+
+static struct kdds_closure *begin(struct kdds_type *const *type)
+{
+	make_machine();
+	start(1);
+	return kdds_closure_allocate(*type);
+}
+
+static void push_value_for_data(void *arg)
+{
+	long v = 1;
+
+	(void)arg;
+	kdds_push_value(begin(&machine_sum), &v);
+}
+
+static void push_data_for_value(void *arg)
+{
+	long v = 1;
+	KDDS_OVER(long, d, &v);
+
+	(void)arg;
+	kdds_push_access(begin(&machine_fib), d);
+}
+
+static void push_too_much(void *arg)
+{
+	long v = 1;
+
+	(void)arg;
+	kdds_push_value(begin(&machine_leaf), &v);
+}
+
+static void commit_early(void *arg)
+{
+	struct kdds_closure *c = begin(&machine_fib);
+	int n = 1;
+
+	(void)arg;
+	kdds_push_value(c, &n);
+	kdds_commit(c);
+}
+
+static void commit_twice(void *arg)
+{
+	struct kdds_closure *c = begin(&machine_leaf);
+
+	(void)arg;
+	kdds_commit(c);
+	kdds_commit(c);
+}
+
+static void push_after_commit(void *arg)
+{
+	struct kdds_closure *c = begin(&machine_leaf);
+
+	kdds_commit(c);
+	kdds_push_value(c, &arg);
+}
+
+static void allocate_declared(void *arg)
+{
+	static const struct kdds_type type = {.size = 32, .name = "declared"};
+
+	(void)arg;
+	start(1);
+	kdds_closure_allocate(&type);
+}
+
+static void arg_of_nobody(void *arg)
+{
+	struct kdds_closure *c = begin(&machine_leaf);
+
+	(void)arg;
+	kdds_commit(c);
+	kdds_arg(c, 0);
+}
+
+static void too_many(struct kdds_closure *c)
+{
+	kdds_arg(c, 0);
+}
+
+static void arg_too_many(void *arg)
+{
+	struct kdds_type *type;
+
+	(void)arg;
+	start(1);
+	kdds_type_create("few", too_many, NULL, 0, &type);
+	kdds_commit(kdds_closure_allocate(type));
+	kdds_sync();
+}
+
+START_TEST(machine_misuse)
+{
+	expect_death(push_value_for_data, "task sum", "parameter 0");
+	expect_death(push_data_for_value, "task fib", "parameter 0");
+	expect_death(push_too_much, "task leaf", "parameter 0");
+	expect_death(commit_early, "task fib", "1 of its 2");
+	expect_death(commit_twice, "task leaf", "commit");
+	expect_death(push_after_commit, "task leaf", "not the one being filled");
+	expect_death(allocate_declared, "declared", "kdds_type_create");
+	expect_death(arg_of_nobody, "kdds_arg", "leaf");
+	expect_death(arg_too_many, "kdds_arg", "few");
+}
+END_TEST
+
+/* kdds.h: "One at a time: nothing else is spawned before it is committed." */
+static void spawn_between(void *arg)
+{
+	struct kdds_closure *c = begin(&machine_fib);
+	long v = 1;
+	int n = 3;
+	KDDS_OVER(long, d, &v);
+
+	(void)arg;
+	kdds_push_value(c, &n);
+	kdds_spawn(bump, d);
+	kdds_push_access(c, d);
+	kdds_commit(c);
+	stop();
+}
+
+static void sync_between(void *arg)
+{
+	struct kdds_closure *c;
+	long v = 1;
+	int n = 3;
+	KDDS_OVER(long, d, &v);
+
+	(void)arg;
+	make_machine();
+	start(1);
+	kdds_spawn(bump, d);
+	c = kdds_closure_allocate(machine_fib);
+	kdds_push_value(c, &n);
+	kdds_sync();
+	kdds_push_access(c, d);
+	kdds_commit(c);
+	stop();
+}
+
+START_TEST(machine_interrupted)
+{
+	expect_death(_i ? sync_between : spawn_between, "task fib", "");
+}
+END_TEST
+
+/* Odds and ends. */
+START_TEST(stats)
+{
+	struct kdds_stats s;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	start(counts[_i]);
+	kdds_stats_get(&s);
+	ck_assert_uint_eq(s.tasks, 0);
+	ck_assert_uint_eq(s.stolen, 0);
+	for (int i = 0; i < 1000; i++)
+		kdds_spawn(bump, d);
+	kdds_sync();
+	kdds_stats_get(&s);
+	ck_assert_uint_eq(s.tasks, 1000);
+	ck_assert_uint_le(s.steals, s.requests);
+	ck_assert_uint_le(s.steals, s.stolen);
+	if (counts[_i] == 1)
+		ck_assert_uint_eq(s.requests + s.sleeps + s.parks + s.membarriers, 0);
+	stop();
+	start(counts[_i]); /* from zero again */
+	kdds_stats_get(&s);
+	ck_assert_uint_eq(s.tasks, 0);
+	stop();
+}
+END_TEST
+
+START_TEST(texts)
+{
+	static const int errors[] = {0, -EALREADY, -EPERM, -EINVAL, -ENOMEM, -EAGAIN, -12345, 12345, INT32_MIN};
+	char version[32];
+
+	snprintf(version, sizeof(version), "%d.%d.%d", KDDS_VERSION_MAJOR, KDDS_VERSION_MINOR, KDDS_VERSION_PATCH);
+	ck_assert_str_eq(kdds_version(), version);
+	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
+		ck_assert_ptr_nonnull(kdds_strerror(errors[i]));
+		ck_assert_uint_gt(strlen(kdds_strerror(errors[i])), 0);
+	}
+	ck_assert_ptr_nonnull(strstr(kdds_strerror(-EALREADY), "already initialised"));
+	ck_assert_str_ne(kdds_strerror(-EPERM), kdds_strerror(-ENOMEM));
+}
+END_TEST
+
+START_TEST(help)
+{
+	static const char *const names[] = {"KDDS_WORKERS", "KDDS_BIND", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US"};
+	char text[16384] = "";
+	FILE *f = tmpfile();
+
+	ck_assert_ptr_nonnull(f);
+	kdds_help(f); /* before kdds_init */
+	rewind(f);
+	text[fread(text, 1, sizeof(text) - 1, f)] = 0;
+	fclose(f);
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		ck_assert_msg(strstr(text, names[i]) != NULL, "%s is not in: %s", names[i], text);
+}
+END_TEST
+
+/* Lines of a file of /proc/self, or entries of a directory. */
+static int lines_of(const char *path)
+{
+	FILE *f = fopen(path, "r");
+	int n = 0, c;
+
+	ck_assert_ptr_nonnull(f);
+	while ((c = getc(f)) != EOF)
+		n += c == '\n';
+	fclose(f);
+	return n;
+}
+
+static int entries_of(const char *path)
+{
+	DIR *dir = opendir(path);
+	int n = 0;
+
+	ck_assert_ptr_nonnull(dir);
+	while (readdir(dir))
+		n++;
+	closedir(dir);
+	return n;
+}
+
+START_TEST(many_lives)
+{
+	int maps = 0, descriptors = 0, tasks = 0;
+
+	for (int i = 0; i < 60; i++) {
+		long r = 0;
+		KDDS_OVER(long, d, &r);
+
+		start(1 + i % 4);
+		kdds_spawn(fib_mixed, 12, d);
+		stop();
+		ck_assert_int_eq(r, 144);
+		if (i == 9) { /* by now the C library has what it keeps: thread stacks, arenas */
+			maps = lines_of("/proc/self/maps");
+			descriptors = entries_of("/proc/self/fd");
+			tasks = entries_of("/proc/self/task");
+		}
+	}
+	if (!SANITIZED) {
+		ck_assert_int_eq(entries_of("/proc/self/task"), tasks);
+		ck_assert_msg(lines_of("/proc/self/maps") <= maps + 2, "%d maps, then %d", maps, lines_of("/proc/self/maps"));
+	}
+	ck_assert_int_eq(entries_of("/proc/self/fd"), descriptors);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("api");
+	TCase *tcase = tcase_create("api");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_set_timeout(tcase, 120);
+	tcase_add_test(tcase, before_init);
+	tcase_add_test(tcase, init_and_finalize);
+	tcase_add_test(tcase, finalize_from_task);
+	tcase_add_test(tcase, bad_environment);
+	tcase_add_loop_test(tcase, finalize_waits, 0, COUNTS);
+	tcase_add_test(tcase, main_elsewhere);
+	tcase_add_test(tcase, foreign_threads);
+	tcase_add_loop_test(tcase, sync_in_main, 0, COUNTS);
+	tcase_add_loop_test(tcase, many_in_one_frame, 0, COUNTS);
+	tcase_add_loop_test(tcase, each_runs_once, 0, COUNTS);
+	tcase_add_loop_test(tcase, sync_in_tasks, 0, COUNTS);
+	tcase_add_loop_test(tcase, sync_often, 0, COUNTS);
+	tcase_add_loop_test(tcase, fresh_data, 0, COUNTS);
+	tcase_add_loop_test(tcase, shapes, 0, COUNTS);
+	tcase_add_test(tcase, bad_shape);
+	tcase_add_test(tcase, no_memory_for_data);
+	tcase_add_test(tcase, modes);
+	tcase_add_loop_test(tcase, attributes, 0, COUNTS);
+	tcase_add_loop_test(tcase, machine, 0, COUNTS);
+	tcase_add_test(tcase, machine_types);
+	tcase_add_test(tcase, machine_large_data);
+	tcase_add_test(tcase, machine_misuse);
+	tcase_add_loop_test(tcase, machine_interrupted, 0, 2);
+	tcase_add_loop_test(tcase, stats, 0, COUNTS);
+	tcase_add_test(tcase, texts);
+	tcase_add_test(tcase, help);
+	tcase_add_test(tcase, many_lives);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

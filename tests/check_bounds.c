@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves: memory is bounded where it can be, and said to be short where it is not. (a) Any number of tasks may be committed in
+ * one frame within 64 MiB; (b) tasks may nest a million deep, alone or with a sum waiting at each level, stolen or not, and the
+ * memory goes back at kdds_finalize; (c) a stack too small for the program, for what two variables ask together, and (d) a limit
+ * on address space end it with one line.
+ *
+ * usage: check_bounds [TASKS]     the number of tasks of (a), 1e7; 1e9 takes a minute or two
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <kdds.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "child.h"
+
+enum { DEEP = SANITIZED ? 20000 : 1000000 };
+
+static long tasks = SANITIZED ? 200000 : 10000000;
+static int failures;
+
+static void start(int workers)
+{
+	char text[16];
+	int error;
+
+	snprintf(text, sizeof(text), "%d", workers);
+	setenv("KDDS_WORKERS", text, 1);
+	error = kdds_init();
+	if (error)
+		_exit(10);
+}
+
+static void expect(int ok, const char *what, const struct child *c)
+{
+	printf("%s: %s\n", ok ? "ok" : "FAILED", what);
+	if (!ok)
+		printf("status %d, stderr: %s\n", c->status, c->err);
+	failures += !ok;
+}
+
+static long peak_kib(void)
+{
+	struct rusage u;
+
+	getrusage(RUSAGE_SELF, &u);
+	return u.ru_maxrss;
+}
+
+static long rss_kib(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	long size, rss;
+
+	if (!f || fscanf(f, "%ld %ld", &size, &rss) != 2)
+		abort();
+	fclose(f);
+	return rss * (sysconf(_SC_PAGESIZE) / 1024);
+}
+
+/* What the sanitizers keep in memory is not ours. */
+static void bound(const char *what, long kib, long most)
+{
+	if (!SANITIZED && kib > most) {
+		fprintf(stderr, "%s: %ld KiB, more than %ld\n", what, kib, most);
+		_exit(11);
+	}
+}
+
+static long ran; /* atomic */
+
+KDDS_TASK(nothing)
+{
+}
+
+KDDS_TASK(count)
+{
+	__atomic_fetch_add(&ran, 1, __ATOMIC_RELAXED);
+}
+
+/* (a) */
+static void one_frame(void *arg)
+{
+	struct kdds_stats s;
+
+	start(*(int *)arg);
+	for (long i = 0; i < tasks; i++)
+		kdds_spawn(nothing);
+	kdds_sync();
+	kdds_stats_get(&s);
+	if (s.tasks != (uint64_t)tasks)
+		_exit(12);
+	kdds_finalize();
+	bound("peak memory of one frame", peak_kib(), 65536);
+}
+
+KDDS_TASK(body_of_many)
+{
+	for (long i = 0; i < tasks; i++)
+		kdds_spawn(nothing);
+}
+
+/* The same in a task, whose frame is not main's. */
+static void one_nested_frame(void *arg)
+{
+	start(*(int *)arg);
+	kdds_spawn(body_of_many);
+	kdds_finalize();
+	bound("peak memory of one nested frame", peak_kib(), 65536);
+}
+
+/* (b) */
+KDDS_TASK(nest, VALUE(long, n))
+{
+	if (n)
+		kdds_spawn(nest, n - 1);
+	else
+		kdds_spawn(count);
+}
+
+KDDS_TASK(sum, READ(long, a), WRITE(long, r))
+{
+	**r = **a + 1;
+}
+
+KDDS_TASK(nest_sum, VALUE(long, n), WRITE(long, r))
+{
+	if (!n) {
+		**r = 0;
+		return;
+	}
+	KDDS_DATA(long, x);
+	kdds_spawn(nest_sum, n - 1, x);
+	kdds_spawn(sum, x, r);
+}
+
+/* Two deep branches: a thief takes one. */
+KDDS_TASK(nest_two, VALUE(long, n), WRITE(long, a), WRITE(long, b))
+{
+	kdds_spawn(nest_sum, n, a);
+	kdds_spawn(nest_sum, n, b);
+}
+
+static void deep(void *arg)
+{
+	long before = rss_kib(), after;
+
+	start(*(int *)arg);
+	kdds_spawn(nest, DEEP);
+	kdds_sync();
+	if (ran != 1)
+		_exit(12);
+	kdds_finalize();
+	after = rss_kib();
+	bound("memory kept after a deep chain", after - before, 16384);
+}
+
+static void deep_sums(void *arg)
+{
+	long before = rss_kib(), after, a = 0, b = 0;
+	KDDS_OVER(long, da, &a);
+	KDDS_OVER(long, db, &b);
+
+	start(*(int *)arg);
+	for (int i = 0; i < 3; i++) {
+		kdds_spawn(nest_sum, DEEP, da);
+		kdds_sync();
+		if (a != DEEP)
+			_exit(12);
+		kdds_spawn(nest_two, DEEP / 2, da, db);
+		kdds_sync();
+		if (a != DEEP / 2 || b != DEEP / 2)
+			_exit(12);
+	}
+	kdds_finalize();
+	after = rss_kib();
+	bound("memory kept after deep sums", after - before, 16384);
+}
+
+/* (c) */
+static void shallow_stack(void *arg)
+{
+	setenv("KDDS_STACK", "8M", 1);
+	start(*(int *)arg);
+	kdds_spawn(nest, 10000000);
+	kdds_sync();
+}
+
+/* kdds_sync nests frames as well. */
+KDDS_TASK(nest_sync, VALUE(long, n))
+{
+	char padding[256]; /* the C stack is to outlive ours */
+
+	memset(padding, 0, sizeof(padding));
+	__asm__ volatile("" : : "r"(padding) : "memory");
+	if (n)
+		kdds_spawn(nest_sync, n - 1);
+	kdds_sync();
+}
+
+static void shallow_stack_sync(void *arg)
+{
+	struct rlimit unlimited = {1ul << 33, 1ul << 33};
+
+	setrlimit(RLIMIT_STACK, &unlimited); /* main's own grows up to it */
+	setenv("KDDS_STACK", "8M", 1);
+	setenv("KDDS_WINDOW", "64K", 1);
+	start(*(int *)arg);
+	kdds_spawn(nest_sync, 100000);
+	kdds_sync();
+}
+
+/* A window that does not fit the stack. */
+static void wide_window(void *arg)
+{
+	setenv("KDDS_STACK", "4M", 1);
+	setenv("KDDS_WINDOW", "1G", 1);
+	setenv("KDDS_WORKERS", "1", 1);
+	(void)arg;
+	if (kdds_init())
+		_exit(1);
+	for (long i = 0; i < 1000000; i++)
+		kdds_spawn(nothing);
+	kdds_sync();
+	kdds_finalize();
+	_exit(0);
+}
+
+/* (d) */
+static void little_space(void *arg)
+{
+	struct rlimit limit;
+	long a = 0;
+	KDDS_OVER(long, da, &a);
+
+	limit.rlim_cur = limit.rlim_max = *(rlim_t *)arg;
+	if (setrlimit(RLIMIT_AS, &limit))
+		_exit(10);
+	setenv("KDDS_WORKERS", "4", 1);
+	if (kdds_init())
+		_exit(1);
+	kdds_spawn(nest_sum, 10000, da);
+	kdds_sync();
+	kdds_finalize();
+	_exit(a == 10000 ? 0 : 12);
+}
+
+static void limited(void)
+{
+	struct child c;
+	rlim_t least = 0;
+
+	/* How much is enough depends on how many stacks steals ask for; with more than any schedule needs it is. */
+	for (rlim_t limit = (rlim_t)rss_kib() * 1024 / 2; limit < (rlim_t)1 << 42; limit += limit / 4) {
+		char what[100];
+
+		child_run(&c, little_space, &limit, 60);
+		if (!c.status && !*c.err) {
+			if (!least)
+				least = limit;
+		} else if (c.status != 1 || !one_line(c.err, "") || limit > (rlim_t)1 << 40) {
+			snprintf(what, sizeof(what), "(d) %llu MiB of address space", (unsigned long long)limit >> 20);
+			expect(0, what, &c);
+		}
+	}
+	printf("%s: (d) address space: enough from %llu MiB on\n", least ? "ok" : "FAILED", (unsigned long long)least >> 20);
+	failures += !least;
+}
+
+int main(int argc, char **argv)
+{
+	static int one = 1, four = 4;
+	struct child c;
+
+	if (argc > 1)
+		tasks = (long)strtod(argv[1], NULL);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	unsetenv("KDDS_STACK");
+	unsetenv("KDDS_WINDOW");
+	child_run(&c, one_frame, &one, 250);
+	expect(!c.status, "(a) one frame, 1 worker", &c);
+	child_run(&c, one_frame, &four, 250);
+	expect(!c.status, "(a) one frame, 4 workers", &c);
+	child_run(&c, one_nested_frame, &one, 250);
+	expect(!c.status, "(a) a nested frame, 1 worker", &c);
+	child_run(&c, one_nested_frame, &four, 250);
+	expect(!c.status, "(a) a nested frame, 4 workers", &c);
+	child_run(&c, deep, &one, 120);
+	expect(!c.status, "(b) a deep chain, 1 worker", &c);
+	child_run(&c, deep, &four, 120);
+	expect(!c.status, "(b) a deep chain, 4 workers", &c);
+	child_run(&c, deep_sums, &one, 120);
+	expect(!c.status, "(b) deep sums, 1 worker", &c);
+	child_run(&c, deep_sums, &four, 120);
+	expect(!c.status, "(b) deep sums, 4 workers", &c);
+	child_run(&c, shallow_stack, &one, 60);
+	expect(c.status == 1 && one_line(c.err, "KDDS_STACK"), "(c) a stack too small, 1 worker", &c);
+	child_run(&c, shallow_stack, &four, 60);
+	expect(c.status == 1 && one_line(c.err, "KDDS_STACK"), "(c) a stack too small, 4 workers", &c);
+	child_run(&c, shallow_stack_sync, &one, 60);
+	expect(c.status == 1 && one_line(c.err, "KDDS_STACK"), "(c) a stack too small for kdds_sync, 1 worker", &c);
+	child_run(&c, wide_window, NULL, 60);
+	expect(!c.status || (c.status == 1 && one_line(c.err, "KDDS_")), "(c) a window wider than the stack", &c);
+	if (SANITIZED) /* they need the address space */
+		printf("skipped: (d)\n");
+	else
+		limited();
+	return failures != 0;
+}

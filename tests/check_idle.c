@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves: a process without work leaves the processor alone, whatever the number of its workers, main waiting outside the
+ * library; the workers wake for new work; and a task that a long body spawns is started elsewhere while that body goes on,
+ * thieves asleep or not. The latency is printed; it fails the test only above 20 ms, when its median of 20 says that nobody was
+ * woken. These two verdicts depend on time; the first is about processor time, which a loaded machine does not change.
+ */
+#define _GNU_SOURCE
+#include <kdds.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "child.h"
+
+#define SECONDS 2
+#define CPU_SHARE (SANITIZED ? 0.05 : 0.01) /* of one core */
+#define LATENCIES 20
+#define LATENCY_NS 20000000
+#define BODY_NS 50000000
+
+static int failures;
+
+static uint64_t now_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void pause_ns(uint64_t ns)
+{
+	struct timespec t = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+
+	nanosleep(&t, NULL);
+}
+
+static void expect(int ok, const char *what, int workers, double value, const char *unit)
+{
+	printf("%s: %d workers, %s: %g %s\n", ok ? "ok" : "FAILED", workers, what, value, unit);
+	failures += !ok;
+}
+
+static void start(int workers)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", workers);
+	setenv("KDDS_WORKERS", text, 1);
+	if (kdds_init())
+		exit(1);
+}
+
+KDDS_TASK(sum, READ(long, a), READ(long, b), WRITE(long, r))
+{
+	**r = **a + **b;
+}
+
+KDDS_TASK(fib, VALUE(int, n), WRITE(long, r))
+{
+	if (n < 2) {
+		**r = n;
+		return;
+	}
+	KDDS_DATA(long, x);
+	KDDS_DATA(long, y);
+	kdds_spawn(fib, n - 1, x);
+	kdds_spawn(fib, n - 2, y);
+	kdds_spawn(sum, x, y, r);
+}
+
+static void work(int workers)
+{
+	long r = 0;
+	KDDS_OVER(long, d, &r);
+
+	kdds_spawn(fib, 15, d);
+	kdds_sync();
+	expect(r == 610, "fib(15)", workers, (double)r, "");
+}
+
+static void idle(int workers, const char *what)
+{
+	uint64_t cpu;
+	double share;
+
+	pause_ns(500000000);
+	cpu = now_ns(CLOCK_PROCESS_CPUTIME_ID);
+	pause_ns(SECONDS * 1000000000ull);
+	share = (double)(now_ns(CLOCK_PROCESS_CPUTIME_ID) - cpu) / (SECONDS * 1e9);
+	expect(share < CPU_SHARE, what, workers, 100 * share, "% of a core");
+}
+
+/* When it ran, and where. */
+struct start {
+	uint64_t pushed_ns, started_ns;
+	int spawner, worker;
+};
+
+KDDS_TASK(child, UPDATE(struct start, s))
+{
+	(**s).started_ns = now_ns(CLOCK_MONOTONIC);
+	(**s).worker = kdds_worker();
+}
+
+KDDS_TASK(parent, UPDATE(struct start, s))
+{
+	uint64_t t = now_ns(CLOCK_MONOTONIC);
+
+	(**s).pushed_ns = t;
+	(**s).spawner = kdds_worker();
+	kdds_spawn(child, s);
+	while (now_ns(CLOCK_MONOTONIC) - t < BODY_NS)
+		;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* From the push of a child to its start on another worker, when the thieves have been idle for some time. */
+static void latency(int workers, uint64_t idle_ns, const char *what)
+{
+	uint64_t ns[LATENCIES];
+	struct start s;
+	int elsewhere = 0;
+	KDDS_OVER(struct start, d, &s);
+
+	for (int i = 0; i < LATENCIES; i++) {
+		pause_ns(idle_ns);
+		kdds_spawn(parent, d);
+		kdds_sync();
+		ns[i] = s.started_ns - s.pushed_ns;
+		elsewhere += s.worker != s.spawner;
+	}
+	qsort(ns, LATENCIES, sizeof(*ns), compare);
+	printf("%d workers, %s: %d of %d started elsewhere, after %.3f ms (least), %.3f (median), %.3f (most)\n", workers, what,
+	       elsewhere, LATENCIES, (double)ns[0] * 1e-6, (double)ns[LATENCIES / 2] * 1e-6, (double)ns[LATENCIES - 1] * 1e-6);
+	expect(ns[LATENCIES / 2] < LATENCY_NS, what, workers, (double)ns[LATENCIES / 2] * 1e-6, "ms");
+}
+
+int main(void)
+{
+	static const int counts[] = {4, 16};
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (int i = 0; i < 2; i++) {
+		start(counts[i]);
+		idle(counts[i], "before any work");
+		work(counts[i]);
+		idle(counts[i], "after work");
+		work(counts[i]);
+		kdds_finalize();
+	}
+	start(2);
+	latency(2, 0, "a child of a long body, thieves awake");
+	latency(2, 100000000, "a child of a long body, thieves asleep");
+	kdds_finalize();
+	start(4);
+	latency(4, 100000000, "a child of a long body, thieves asleep");
+	kdds_finalize();
+	return failures != 0;
+}

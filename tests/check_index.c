@@ -1,0 +1,881 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves, on frames built by hand, without any worker running: a closure is ready exactly when the modes of the uses before it
+ * allow, for every pair of modes, the earlier one waiting, taken, complete or passed; completion fires those that waited, once,
+ * oldest first; a range holds what may go together and ends where it says; attributes say what is taken first. And the cost:
+ * the links followed grow with the number of accesses, however many visits are made.
+ */
+#include <check.h>
+#include <stdlib.h>
+
+#include "closure.h"
+#include "env.h"
+#include "index.h"
+#include "kdds.h"
+#include "stack.h"
+#include "steal.h"
+#include "worker.h"
+
+KDDS_TASK(get, READ(long, x))
+{
+	(void)**x;
+}
+
+KDDS_TASK(put, WRITE(long, x))
+{
+	**x = 1;
+}
+
+KDDS_TASK(update, UPDATE(long, x))
+{
+	++**x;
+}
+
+KDDS_TASK(add, REDUCE(long, x, KDDS_SUM(long)))
+{
+	++**x;
+}
+
+KDDS_TASK(fadd, REDUCE(double, x, KDDS_SUM(double)))
+{
+	++**x;
+}
+
+KDDS_TASK(fget, READ(double, x))
+{
+	(void)**x;
+}
+
+KDDS_TASK(fupdate, UPDATE(double, x))
+{
+	++**x;
+}
+
+KDDS_TASK(copy, READ(long, x), WRITE(long, y))
+{
+	**y = **x;
+}
+
+KDDS_TASK(join, READ(long, x), READ(long, y), WRITE(long, z))
+{
+	**z = **x + **y;
+}
+
+KDDS_TASK(step, UPDATE(long, x), READ(long, y), READ(long, z))
+{
+	**x += **y + **z;
+}
+
+KDDS_TASK(add_get, REDUCE(long, x, KDDS_SUM(long)), READ(long, y))
+{
+	**x += **y;
+}
+
+KDDS_TASK(none)
+{
+}
+
+enum { NONE, R, W, RW, CW, MODES };
+
+static struct kd_worker worker; /* the stack's home, and the thief */
+static struct kd_stack *stack;
+static struct kdds_frame *frame;
+
+static void setup(void)
+{
+	setenv("KDDS_STACK", "512M", 1);
+	setenv("KDDS_WINDOW", "64M", 1); /* a push never calls the library */
+	ck_assert_int_eq(kd_env_read(), 0);
+	worker.id = 1;
+	stack = kd_stack_create(&worker);
+	kd_stack_start(stack, NULL);
+	frame = (struct kdds_frame *)stack->mem;
+}
+
+static void teardown(void)
+{
+	kd_stack_stop(stack);
+	kd_stack_destroy(stack);
+}
+
+static struct kdds_closure *closure(unsigned i)
+{
+	char *c = kd_frame_first(frame);
+
+	while (i--)
+		c += kd_closure_at(c)->bytes;
+	return kd_closure_at(c);
+}
+
+/* The number of the closure at c, or one past the last's for the tail. */
+static unsigned number(const char *at)
+{
+	unsigned i = 0;
+
+	for (char *c = kd_frame_first(frame); c != at; c += kd_closure_at(c)->bytes, i++)
+		if (c >= frame->tail)
+			ck_abort_msg("a range begins or ends between closures");
+	return i;
+}
+
+static int all(const struct kdds_closure *c, void *arg)
+{
+	(void)c;
+	(void)arg;
+	return 1;
+}
+
+static int nobody(const struct kdds_closure *c, void *arg)
+{
+	(void)c;
+	(void)arg;
+	return 0;
+}
+
+/* One visit of a thief that wants anything, at most length closures. */
+static int visit(struct kd_range *r, unsigned length, unsigned budget)
+{
+	struct kd_view v;
+
+	if (!kd_index_open(&v, stack, frame))
+		return 0;
+	v.index->length = length;
+	return kd_index_take(&v, budget, all, NULL, r);
+}
+
+/* The same: the number of the first, or -1. */
+static int take_range(struct kd_range *r, unsigned length, unsigned budget)
+{
+	return visit(r, length, budget) ? (int)number(r->begin) : -1;
+}
+
+static int take(struct kd_range *r)
+{
+	return take_range(r, 1, 1000000);
+}
+
+static void complete(const struct kd_range *r)
+{
+	struct kd_view v;
+
+	if (!kd_index_open(&v, stack, frame))
+		ck_abort_msg("the frame of a stolen range is empty");
+	kd_index_complete(&v, r);
+	kd_store_relaxed(&kd_closure_at(r->begin)->state, KD_DONE);
+}
+
+/* The owner's head. */
+static void claim(unsigned i)
+{
+	frame->head = (char *)closure(i);
+}
+
+static unsigned looked(void)
+{
+	return kd_index_at(stack, frame)->looked;
+}
+
+static void spawn(struct kdds_frame *kd_self, int mode, long **x)
+{
+	switch (mode) {
+	case R:
+		kdds_spawn(get, x);
+		break;
+	case W:
+		kdds_spawn(put, x);
+		break;
+	case RW:
+		kdds_spawn(update, x);
+		break;
+	case CW:
+		kdds_spawn(add, x);
+		break;
+	}
+}
+
+START_TEST(empty)
+{
+	struct kd_range r;
+
+	ck_assert_int_eq(take(&r), -1);
+}
+END_TEST
+
+/* What the earlier use is doing when the thief looks. */
+enum { RUNNING, STOLEN, COMPLETE, PASSED, STATES };
+
+/* Is the later one ready? A reduction is for anybody; what comes behind one waits for its merge. */
+static int expected(int earlier, int later, int state)
+{
+	if (later == CW || (earlier == R && later == R) || earlier == NONE)
+		return 1;
+	return state == PASSED || (state == COMPLETE && earlier != CW);
+}
+
+START_TEST(pairs)
+{
+	int earlier = _i / STATES / (MODES - 1), later = 1 + _i / STATES % (MODES - 1), state = _i % STATES, got;
+	struct kdds_frame *kd_self = frame;
+	struct kd_range first, r;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	if (earlier == NONE)
+		kdds_spawn(none);
+	else
+		spawn(frame, earlier, d);
+	kdds_spawn(none);
+	spawn(frame, later, d);
+	switch (state) {
+	case RUNNING:
+		claim(0);
+		break;
+	case PASSED:
+		claim(1);
+		break;
+	default:
+		ck_assert_int_eq(take(&first), 0);
+		if (state == COMPLETE)
+			complete(&first);
+	}
+	if (state != PASSED)
+		ck_assert_int_eq(take(&r), 1);
+	got = take(&r);
+	ck_assert_msg(got == (expected(earlier, later, state) ? 2 : -1), "%d x %d, state %d: took %d", earlier, later, state, got);
+}
+END_TEST
+
+/* The earlier use noted and waited for, then passed by the owner: the next visit finds the later one. */
+START_TEST(passing_fires)
+{
+	int earlier = 1 + _i / (MODES - 1), later = 1 + _i % (MODES - 1);
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	spawn(frame, earlier, d);
+	kdds_spawn(none);
+	spawn(frame, later, d);
+	claim(0);
+	ck_assert_int_eq(take(&r), 1);
+	if (expected(earlier, later, RUNNING)) {
+		ck_assert_int_eq(take(&r), 2);
+		return;
+	}
+	ck_assert_int_eq(take(&r), -1);
+	claim(1);
+	ck_assert_int_eq(take(&r), 2);
+	ck_assert_int_eq(take(&r), -1);
+}
+END_TEST
+
+/* A chain of updates: one at a time, in order, each as soon as the one before is complete. */
+START_TEST(chain)
+{
+	struct kd_range r, none;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	for (int i = 0; i < 100; i++)
+		spawn(frame, i % 3 ? RW : W, d);
+	for (int i = 0; i < 100; i++) {
+		ck_assert_int_eq(take(&r), i);
+		ck_assert_uint_eq(r.count, 1);
+		ck_assert_ptr_eq(r.frame, frame);
+		ck_assert_int_eq(take(&none), -1);
+		complete(&r);
+	}
+	ck_assert_int_eq(take(&none), -1);
+}
+END_TEST
+
+/* a -> b, c -> d, the branches completed in both orders. */
+START_TEST(diamond)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r[2], top, none;
+	long v[4];
+	KDDS_OVER(long, a, &v[0]);
+	KDDS_OVER(long, b, &v[1]);
+	KDDS_OVER(long, c, &v[2]);
+	KDDS_OVER(long, d, &v[3]);
+
+	kdds_spawn(put, a);
+	kdds_spawn(copy, a, b);
+	kdds_spawn(copy, a, c);
+	kdds_spawn(join, b, c, d);
+	ck_assert_int_eq(take(&top), 0);
+	ck_assert_int_eq(take(&none), -1);
+	complete(&top);
+	ck_assert_int_eq(take(&r[0]) + take(&r[1]), 1 + 2);
+	ck_assert_int_eq(take(&none), -1);
+	complete(&r[_i]);
+	ck_assert_int_eq(take(&none), -1);
+	complete(&r[!_i]);
+	ck_assert_int_eq(take(&none), 3);
+}
+END_TEST
+
+/* The last of many readers lets the writer go, in whatever order they complete. */
+START_TEST(readers)
+{
+	enum { N = 50 };
+	struct kd_range r[N + 1], none;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	spawn(frame, W, d);
+	for (int i = 0; i < N; i++)
+		spawn(frame, R, d);
+	spawn(frame, W, d);
+	ck_assert_int_eq(take(&r[0]), 0);
+	ck_assert_int_eq(take(&none), -1);
+	complete(&r[0]);
+	for (int i = 1; i <= N; i++)
+		ck_assert_int_ge(take(&r[i]), 1);
+	for (int i = 0; i < N; i++) {
+		ck_assert_int_eq(take(&none), -1);
+		complete(&r[1 + (i * 7 + (int)_i) % N]);
+	}
+	ck_assert_int_eq(take(&none), N + 1);
+}
+END_TEST
+
+/* Those that waited for the same closure become ready oldest first (index.h: "the oldest ready one"). */
+START_TEST(fired_in_order)
+{
+	struct kd_range r;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	spawn(frame, W, d);
+	for (int i = 0; i < 8; i++)
+		spawn(frame, R, d);
+	ck_assert_int_eq(take(&r), 0);
+	ck_assert_int_eq(take(&(struct kd_range){0}), -1);
+	complete(&r);
+	for (int i = 1; i <= 8; i++)
+		ck_assert_int_eq(take(&r), i);
+}
+END_TEST
+
+/* Hence a range can be made of them. */
+START_TEST(fired_together)
+{
+	struct kd_range r;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	spawn(frame, W, d);
+	for (int i = 0; i < 8; i++)
+		spawn(frame, R, d);
+	ck_assert_int_eq(take(&r), 0);
+	ck_assert_int_eq(take(&(struct kd_range){0}), -1);
+	complete(&r);
+	ck_assert_int_eq(take_range(&r, 100, 100), 1);
+	ck_assert_uint_eq(r.count, 8);
+	ck_assert(r.independent);
+}
+END_TEST
+
+/* Contributions may be taken at any time; a read behind them waits until the owner has merged the last. */
+START_TEST(reductions)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r[3], none;
+	double x = 0;
+	KDDS_OVER(double, d, &x);
+
+	kdds_spawn(fupdate, d);
+	for (int i = 0; i < 3; i++)
+		kdds_spawn(fadd, d);
+	kdds_spawn(fget, d);
+	kdds_spawn(fupdate, d);
+	claim(0);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(take(&r[i]), 1 + i);
+	for (int i = 0; i < 3; i++)
+		complete(&r[i]);
+	ck_assert_int_eq(take(&none), -1);
+	claim(2);
+	ck_assert_int_eq(take(&none), -1);
+	claim(3);
+	ck_assert_int_eq(take(&none), -1);
+	frame->head = (char *)closure(4); /* merged; claimed by the owner: it is the owner's */
+	ck_assert_int_eq(take(&none), -1);
+	claim(5);
+	ck_assert_int_eq(take(&none), -1);
+}
+END_TEST
+
+/* A closure that reduces is not looked into by others: it may point to private copies. It counts as a writer of all it uses. */
+START_TEST(reducer_reads)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r, none;
+	long x = 0, y = 0;
+	KDDS_OVER(long, d, &x);
+	KDDS_OVER(long, e, &y);
+
+	kdds_spawn(put, e);
+	kdds_spawn(add_get, d, e); /* waits for e */
+	kdds_spawn(update, e);
+	claim(0);
+	ck_assert_int_eq(take(&none), -1);
+	teardown();
+	setup();
+	kd_self = frame;
+	kdds_bind(kd_data_d, &x);
+	kdds_bind(kd_data_e, &y);
+	kdds_spawn(put, e);
+	kdds_spawn(add_get, d, e);
+	kdds_spawn(update, e);
+	ck_assert_int_eq(take(&r), 0);
+	ck_assert_int_eq(take(&none), -1);
+	complete(&r);
+	ck_assert_int_eq(take(&r), 1);
+	complete(&r);
+	ck_assert_int_eq(take(&none), -1);
+}
+END_TEST
+
+/* The same data twice in one task: it does not wait for itself. */
+START_TEST(same_data_twice)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	kdds_spawn(step, d, d, d);
+	kdds_spawn(step, d, d, d);
+	ck_assert_int_eq(take(&r), 0);
+	ck_assert_int_eq(take(&(struct kd_range){0}), -1);
+	complete(&r);
+	ck_assert_int_eq(take(&r), 1);
+}
+END_TEST
+
+/* A frame emptied by kdds_sync and filled again at the same addresses: what the anchors remember names no closure of now. */
+START_TEST(emptied)
+{
+	struct kd_range r;
+	long x = 0, y = 0;
+	KDDS_OVER(long, d, &x);
+	KDDS_OVER(long, e, &y);
+
+	for (int life = 0; life < 3; life++) {
+		for (int i = 0; i < 4; i++)
+			spawn(frame, W, i % 2 ? e : d);
+		for (int i = 0; i < 2; i++)
+			ck_assert_int_eq(take(&r), i);
+		ck_assert_int_eq(take(&r), -1);
+		frame->bias += (uint32_t)((frame->tail - kd_frame_first(frame)) >> 3);
+		kd_frame_reset(frame);
+		ck_assert_int_eq(take(&r), -1);
+	}
+	spawn(frame, W, e); /* where d's first was */
+	spawn(frame, W, d);
+	ck_assert_int_eq(take(&r), 0);
+	ck_assert_int_eq(take(&r), 1);
+}
+END_TEST
+
+/* Ranges: independent closures; a chain in order; not one that waits for something outside; and their ends. */
+START_TEST(ranges)
+{
+	struct kd_range r, q;
+	long x = 0, y = 0;
+	KDDS_OVER(long, d, &x);
+	KDDS_OVER(long, e, &y);
+
+	for (int i = 0; i < 10; i++)
+		spawn(frame, R, d); /* 0 .. 9 */
+	spawn(frame, W, d);     /* 10: waits for all */
+	for (int i = 0; i < 5; i++)
+		spawn(frame, RW, e); /* 11 .. 15 */
+	ck_assert_int_eq(take_range(&r, 4, 100), 0);
+	ck_assert_uint_eq(r.count, 4);
+	ck_assert(r.independent);
+	ck_assert(r.more);
+	ck_assert_uint_eq(number(r.end), 4);
+	ck_assert_int_eq(take_range(&q, 100, 100), 4);
+	ck_assert_uint_eq(q.count, 6); /* 10 waits for 0 .. 3, which are elsewhere */
+	ck_assert_uint_eq(number(q.end), 10);
+	complete(&r);
+	complete(&q);
+	ck_assert_ptr_eq(kd_steal_end(stack, r.begin), r.end);
+	ck_assert_ptr_eq(kd_steal_end(stack, q.begin), q.end);
+	ck_assert_int_eq(take_range(&r, 1, 100), 10);
+	ck_assert_int_eq(take_range(&q, 3, 100), 11);
+	ck_assert_uint_eq(q.count, 3);
+	ck_assert(!q.independent);
+	ck_assert_int_eq(take(&(struct kd_range){0}), -1);
+	complete(&q);
+	ck_assert_ptr_eq(kd_steal_end(stack, q.begin), q.end);
+	ck_assert_int_eq(take_range(&q, 100, 100), 14);
+	ck_assert_uint_eq(q.count, 2);
+	ck_assert_ptr_eq(q.end, frame->tail);
+}
+END_TEST
+
+/* A whole range that depends on its own first closures alone: taken at once, in order; one that does not fit ends it. */
+START_TEST(range_with_inner_dependences)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r, q;
+	long v[4] = {0};
+	KDDS_OVER(long, a, &v[0]);
+	KDDS_OVER(long, b, &v[1]);
+	KDDS_OVER(long, c, &v[2]);
+	KDDS_OVER(long, o, &v[3]);
+
+	kdds_spawn(update, o); /* 0: the owner's */
+	kdds_spawn(put, a);
+	kdds_spawn(copy, a, b);
+	kdds_spawn(copy, a, c);
+	kdds_spawn(join, b, c, a);
+	kdds_spawn(copy, o, b); /* 5: waits for 0 */
+	kdds_spawn(get, b);
+	kdds_spawn(get, c);
+	claim(0);
+	ck_assert_int_eq(take_range(&r, 100, 100), 1);
+	ck_assert_uint_eq(r.count, 4);
+	ck_assert(!r.independent);
+	ck_assert_int_eq(take_range(&q, 100, 100), -1); /* 7 waits for 3 */
+	complete(&r);
+	ck_assert_int_eq(take_range(&q, 100, 100), 7);
+	ck_assert_uint_eq(q.count, 1);
+	complete(&q);
+	ck_assert_int_eq(take_range(&q, 100, 100), -1);
+	frame->head = (char *)closure(1); /* the owner is done with 0, and looks at the range */
+	ck_assert_int_eq(take_range(&q, 100, 100), 5);
+	ck_assert_uint_eq(q.count, 2);
+}
+END_TEST
+
+/* The owner has outrun the notes, or is in their midst. */
+START_TEST(owner_ahead)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	for (int i = 0; i < 100; i++)
+		kdds_spawn(none);
+	for (int i = 0; i < 10; i++)
+		spawn(frame, RW, d);
+	ck_assert_int_eq(take_range(&r, 10, 5), 0);
+	complete(&r);
+	claim(50);
+	ck_assert_int_eq(take_range(&r, 10, 5), 51);
+	ck_assert_uint_eq(r.count, 10);
+	claim(104);
+	ck_assert_int_eq(take(&r), -1); /* the next update waits for the one being run */
+	claim(105);
+	ck_assert_int_eq(take(&r), -1);
+	kdds_spawn(none);
+	ck_assert_int_eq(take(&r), 110);
+}
+END_TEST
+
+/* Budget bounds what a visit reads; the next goes on from there. */
+START_TEST(budget)
+{
+	struct kd_range r;
+	struct kd_view v;
+	long x = 0;
+	unsigned visits = 0;
+	KDDS_OVER(long, d, &x);
+
+	for (int i = 0; i < 1000; i++)
+		spawn(frame, RW, d);
+	claim(0);
+	for (; kd_index_at(stack, frame)->cursor != frame->tail; visits++)
+		ck_assert_int_eq(take_range(&r, 1, 10), -1);
+	ck_assert_uint_eq(visits, 100);
+	ck_assert(kd_index_open(&v, stack, frame));
+	ck_assert(!kd_index_has_ready(&v));
+}
+END_TEST
+
+/* What the thief does not want stays ready for others. */
+START_TEST(unwanted)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r;
+	struct kd_view v;
+
+	for (int i = 0; i < 5; i++)
+		kdds_spawn(none);
+	ck_assert(kd_index_open(&v, stack, frame));
+	ck_assert(!kd_index_take(&v, 100, nobody, NULL, &r));
+	ck_assert(kd_index_has_ready(&v));
+	for (int i = 0; i < 5; i++)
+		ck_assert_int_eq(take(&r), i);
+	ck_assert(kd_index_open(&v, stack, frame));
+	ck_assert(!kd_index_has_ready(&v));
+}
+END_TEST
+
+static const struct kd_scope anywhere = {NULL, NULL};
+
+/* A steal as a worker makes it, with what it wants by attribute; the number of the first closure, or -1. */
+static int steal(int id, int place, struct kd_range *r)
+{
+	worker.id = id;
+	worker.place = place;
+	if (!kd_steal(&worker, stack, &anywhere, 0, r))
+		return -1;
+	ck_assert_uint_eq(stack->lock, 0);
+	ck_assert_uint_eq(stack->flags & KD_LOCK, 0);
+	ck_assert_uint_eq(kd_closure_at(r->begin)->state & KD_STOLEN, KD_STOLEN);
+	return (int)number(r->begin);
+}
+
+static void stolen_done(const struct kd_range *r)
+{
+	ck_assert_ptr_null(kd_steal_complete(r, 0));
+	ck_assert_uint_eq(kd_closure_at(r->begin)->state & KD_DONE, KD_DONE);
+}
+
+/* Of those that become ready together, PRIORITY_HIGH goes first and PRIORITY_LOW last. */
+START_TEST(priorities)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range first, r;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	kdds_spawn(put, d);
+	kdds_spawn_with(KDDS_PRIORITY_LOW, get, d);
+	kdds_spawn(get, d);
+	kdds_spawn_with(KDDS_PRIORITY_HIGH | KDDS_LOCAL, get, d);
+	ck_assert_int_eq(steal(1, 0, &first), 0);
+	ck_assert_int_eq(steal(1, 0, &r), -1);
+	stolen_done(&first);
+	kd_index_at(stack, frame)->length = 1;
+	ck_assert_int_eq(steal(1, 0, &r), 3);
+	ck_assert_int_eq(steal(1, 0, &r), 2);
+	ck_assert_int_eq(steal(1, 0, &r), 1);
+}
+END_TEST
+
+/* Likewise of those that were ready from the beginning (kdds.h: "stolen before others that are ready"). */
+START_TEST(high_among_ready)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r;
+
+	kdds_spawn(none);
+	kdds_spawn(none);
+	kdds_spawn_with(KDDS_PRIORITY_HIGH, none);
+	ck_assert_int_eq(steal(1, 0, &r), 2);
+}
+END_TEST
+
+START_TEST(low_among_ready)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r;
+
+	kdds_spawn_with(KDDS_PRIORITY_LOW, none);
+	kdds_spawn(none);
+	ck_assert_int_eq(steal(1, 0, &r), 1);
+	ck_assert_uint_eq(r.count, 1);
+	ck_assert_int_eq(steal(1, 0, &r), 0);
+}
+END_TEST
+
+/* ON_WORKER and ON_PLACE: others take it only when they find nothing else. */
+START_TEST(on_worker)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r;
+
+	kdds_spawn_with(KDDS_ON_WORKER(2), none); /* 0 */
+	kdds_spawn_with(KDDS_ON_PLACE(2), none);  /* 1 */
+	kdds_spawn(none);                         /* 2 */
+	kdds_spawn_with(KDDS_ON_WORKER(1), none); /* 3 */
+	kdds_spawn_with(KDDS_ON_PLACE(0), none);  /* 4 */
+	ck_assert_int_eq(steal(1, 0, &r), 2);
+	ck_assert_uint_eq(r.count, 1);
+	ck_assert_int_eq(steal(1, 5, &r), 3);
+	ck_assert_int_eq(steal(5, 2, &r), 1);
+	ck_assert_int_eq(steal(5, 0, &r), 4);
+	ck_assert_int_eq(steal(5, 5, &r), 0); /* nothing else is left */
+	ck_assert_int_eq(steal(5, 5, &r), -1);
+}
+END_TEST
+
+START_TEST(on_last_worker)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r;
+
+	kdds_spawn_with(KDDS_ON_WORKER(1023) | KDDS_PRIORITY_HIGH, none);
+	kdds_spawn_with(KDDS_ON_PLACE(1023), none);
+	ck_assert_int_eq(steal(1023, 0, &r), 0);
+	ck_assert_int_eq(steal(0, 1023, &r), 1);
+}
+END_TEST
+
+/* The programs of which the cost is taken: N closures on few data. */
+enum { N = 10000, DATA = 16 };
+
+static uint32_t seed;
+
+static uint32_t roll(uint32_t sides)
+{
+	seed = seed * 1664525u + 1013904223u;
+	return (seed >> 8) % sides;
+}
+
+static unsigned build(int shape, long ***d)
+{
+	struct kdds_frame *kd_self = frame;
+	unsigned accesses = 0;
+
+	for (int i = 0; i < N; i++) {
+		unsigned a = roll(DATA), b = roll(DATA), c = roll(DATA);
+
+		switch (shape) {
+		case 0: /* one chain */
+			spawn(frame, RW, d[0]);
+			accesses++;
+			break;
+		case 1: /* one writer, all others read */
+			spawn(frame, i ? R : W, d[0]);
+			accesses++;
+			break;
+		case 2: /* 99 readers, a writer, 99 readers... */
+			spawn(frame, i % 100 ? R : W, d[0]);
+			accesses++;
+			break;
+		case 3: /* random modes, reductions too */
+			spawn(frame, 1 + (int)roll(4), d[a]);
+			accesses++;
+			break;
+		case 4: /* random stencil */
+			kdds_spawn(step, d[a], d[b], d[c]);
+			accesses += 3;
+			break;
+		case 5: /* all readers, then one writer */
+			spawn(frame, i < N - 1 ? R : W, d[0]);
+			accesses++;
+			break;
+		case 6: /* reductions and a read now and then */
+			spawn(frame, i % 50 ? CW : R, d[0]);
+			accesses++;
+			break;
+		default: /* independent */
+			kdds_spawn(none);
+			break;
+		}
+	}
+	return accesses;
+}
+
+/* Thieves visit until all is done; each keeps its range for a while. The owner goes on as far as it can now and then. */
+static void work_off(unsigned length, int owner)
+{
+	struct kd_range held[8];
+	unsigned n = 0, visits = 0, done = 0;
+	char *head = owner ? kd_frame_first(frame) : NULL;
+
+	if (owner)
+		frame->head = head;
+	for (;;) {
+		int got = n < 8 && (!n || roll(3)) && visit(&held[n], length, 128);
+
+		if (++visits > 40 * N)
+			ck_abort_msg("%u closures done after %u visits", done, visits);
+		if (got) {
+			kd_store_relaxed(&kd_closure_at(held[n].begin)->state, KD_STOLEN);
+			n++;
+		} else if (n) {
+			unsigned i = roll(n);
+
+			done += held[i].count;
+			complete(&held[i]);
+			held[i] = held[--n];
+		} else if (!owner) {
+			break;
+		}
+		/* The owner runs one closure, or gets past a stolen range. */
+		if (owner && (!n || !roll(4))) {
+			uint32_t state = kd_closure_at(head)->state;
+
+			if (state & KD_STOLEN)
+				continue;
+			done += !(state & KD_DONE);
+			head = state & KD_DONE ? kd_steal_end(stack, head) : head + kd_closure_at(head)->bytes;
+			if (head == frame->tail)
+				break;
+			frame->head = head;
+		}
+	}
+	ck_assert_uint_eq(done, N);
+}
+
+START_TEST(cost)
+{
+	int shape = _i / 6, owner = _i % 2;
+	unsigned length = _i % 6 < 2 ? 1 : _i % 6 < 4 ? 7 : 4096, accesses;
+	long v[DATA] = {0}, **d[DATA];
+	kdds_data(long) anchors[DATA];
+
+	if (!owner && (shape == 3 || shape == 6))
+		return; /* without the owner nobody merges */
+	seed = (uint32_t)_i;
+	for (int i = 0; i < DATA; i++) {
+		kdds_bind(anchors[i], &v[i]);
+		d[i] = &anchors[i].at;
+	}
+	accesses = build(shape, d);
+	work_off(length, owner);
+	ck_assert_msg(looked() <= 4 * accesses, "shape %d, ranges of %u, owner %d: %u links followed for %u accesses", shape, length,
+		      owner, looked(), accesses);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("index");
+	TCase *tcase = tcase_create("index");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	tcase_set_timeout(tcase, 60);
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, empty);
+	tcase_add_loop_test(tcase, pairs, 0, MODES * (MODES - 1) * STATES);
+	tcase_add_loop_test(tcase, passing_fires, 0, (MODES - 1) * (MODES - 1));
+	tcase_add_test(tcase, chain);
+	tcase_add_loop_test(tcase, diamond, 0, 2);
+	tcase_add_loop_test(tcase, readers, 0, 5);
+	tcase_add_test(tcase, fired_in_order);
+	tcase_add_test(tcase, fired_together);
+	tcase_add_test(tcase, reductions);
+	tcase_add_test(tcase, reducer_reads);
+	tcase_add_test(tcase, same_data_twice);
+	tcase_add_test(tcase, emptied);
+	tcase_add_test(tcase, ranges);
+	tcase_add_test(tcase, range_with_inner_dependences);
+	tcase_add_test(tcase, owner_ahead);
+	tcase_add_test(tcase, budget);
+	tcase_add_test(tcase, unwanted);
+	tcase_add_test(tcase, priorities);
+	tcase_add_test(tcase, high_among_ready);
+	tcase_add_test(tcase, low_among_ready);
+	tcase_add_test(tcase, on_worker);
+	tcase_add_test(tcase, on_last_worker);
+	tcase_add_loop_test(tcase, cost, 0, 8 * 6);
+	suite_add_tcase(suite, tcase);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

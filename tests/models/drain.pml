@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A body that empties its frame and fills it again, against thieves that remember where the lowest frame with work is (low)
+ * and what the frame's closures were (the index, and the links between closures).
+ * What is modelled: src/sched.c kd_sched_drain(), run(), await_visitor(), unshare(); src/steal.c visit(), leave(), lowest(),
+ * search_up(), kd_steal(), kd_steal_complete(); src/index.c kd_index_open(), linked(), walk(), note(); src/stack.h
+ * kd_frame_reset().
+ *
+ * One stack with the base closures 1 and 2. F is the frame of their bodies, in cells 1 to 7 its closures; G, the frame on top
+ * of it, always empty, begins in the cell at F's tail, so its header is overwritten when F is filled differently.
+ *   body of 1: push a, b; drain; push d, e (e uses what b and d used); return, so d and e are run
+ *   body of 2: push f, g
+ * a, b, e are one cell large; d, f, g two. A cell holds a closure (its id times 4, and its state), the inside of one, or
+ * G's header. G's header is one store: nothing of it is visible alone.
+ */
+#ifndef NP
+#define NP 2
+#endif
+#ifndef VISITS
+#define VISITS 3
+#endif
+#define K 4
+
+/* Addresses. */
+#define HEAD(f) (f) /* frame 0 is the base, frame 1 is F */
+#define TAIL 2      /* of F */
+#define BIAS 3      /* of F */
+#define TOP 4
+#define DRAINS 5
+#define ACK 6
+#define LOCKED 7
+#define FLAGS 8
+#define CELL(c) (8 + (c))
+#define NA 17
+
+#define KD_LOCK 1
+#define KD_SHARED 2
+
+#define KD_STOLEN 1
+#define KD_DONE 2
+
+#define HEADER 255
+#define INSIDE 254
+#define IS_CLOSURE(v) ((v) >= 4 && (v) < HEADER - 1)
+#define SIZE(id) (((id) == 3 || (id) >= 5) -> 2 : 1)
+
+#define FRAME_F 20 /* as a value of low */
+#define BIAS0 7
+
+#ifdef LOW_IGNORES_HEAD
+#define HEAD_MOVED 0
+#else
+#define HEAD_MOVED (low_head != hd)
+#endif
+
+#include "tso.pml"
+
+byte link1[7], link2[7]; /* of closures, constant once published */
+
+/* Thieves', under the lock. */
+byte low, low_head, low_drains;
+byte x_head, x_bias, x_passed, x_cursor, x_life;
+#define KD_WAITS 0
+#define KD_TAKEN 1
+#define KD_COMPLETE 2
+byte n_state[9], n_size[9], n_life[9];
+
+/* Ghosts. */
+bit ran[9], alive[7]; /* alive: in a frame that is not being emptied */
+byte n_id[9];         /* what the note is about */
+bit done;
+
+inline execute(i)
+{
+	d_step { assert(!ran[i]); ran[i] = 1 }
+}
+
+/* at advances; the body remembers the link in l */
+inline push(id, a1, a2, l)
+{
+	d_step {
+		assert(at + SIZE(id) <= 8);
+		alive[id] = 1;
+		link1[id] = a1;
+		link2[id] = a2;
+		l = (at + bias) | 0
+	};
+	store(CELL(at), id * 4);
+	if
+	:: SIZE(id) == 2 -> store(CELL(at + 1), INSIDE)
+	:: else
+	fi;
+	d_step { at = at + SIZE(id) };
+	store(TAIL, at)
+}
+
+/* kd_frame_reset, of F */
+inline reset()
+{
+	d_step { alive[1] = 0; alive[2] = 0; alive[3] = 0; alive[4] = 0; alive[5] = 0; alive[6] = 0 };
+#ifdef HEAD_BEFORE_TAIL
+	store(HEAD(1), 0);
+	store(TAIL, 1)
+#else
+	store(TAIL, 1);
+	store(HEAD(1), 0)
+#endif
+}
+
+/* await_visitor(), and now and then unshare() */
+inline await_visitor()
+{
+	do
+	:: 1 ->
+		flags = mem[FLAGS];
+		if
+		:: flags & KD_SHARED ->
+			store(ACK, 1);
+			fence();
+			flags = mem[FLAGS]
+		:: else
+		fi;
+		if
+		:: flags & KD_LOCK -> mem[FLAGS] != flags
+		:: else -> break
+		fi
+	od
+}
+
+inline unshare()
+{
+	if
+	:: flags & KD_SHARED ->
+		exchange(ACK, 0);
+		if
+		:: !(mem[FLAGS] & KD_LOCK) -> fetch_and(FLAGS, 255 - KD_SHARED)
+		:: else
+		fi
+	:: 1
+	fi;
+	flags = 0
+}
+
+/* The owner's loop over the closures of F, until all are done or (blocked) one is stolen and may_block. */
+inline run_frame(may_block)
+{
+	blocked = 0;
+	load(HEAD(1), c);
+	if
+	:: c == 0 -> c = 1
+	:: else
+	fi;
+	do
+	:: c == at -> break
+	:: c != at ->
+		store(HEAD(1), c);
+		flags = mem[FLAGS];
+		load(CELL(c), state);
+		if
+		:: flags || (state & 3) ->
+			await_visitor();
+			unshare();
+			load(CELL(c), state)
+		:: else
+		fi;
+		if
+		:: state & KD_DONE -> c = c + SIZE(state / 4)
+		:: state & KD_STOLEN ->
+			if
+			:: may_block -> blocked = 1; break
+			:: 1 -> mem[CELL(c)] & KD_DONE /* patient: help() */
+			fi
+		:: else ->
+			atomic { execute(state / 4); c = c + SIZE(state / 4) }
+		fi;
+		state = 0
+	od;
+	c = 0
+}
+
+proctype owner()
+{
+	byte me = 0, c, at = 1, bias = BIAS0, flags, state, lb, ld, lx;
+	bit blocked;
+
+	store(HEAD(0), 1);
+	flags = mem[FLAGS];
+	if
+	:: flags -> await_visitor(); unshare()
+	:: else
+	fi;
+	execute(7);
+	push(1, 0, 0, lx);
+	push(2, 0, 0, lb);
+
+	/* kd_sched_drain() */
+	store(CELL(at), HEADER);
+	store(TOP, 1);
+	run_frame(1);
+	if
+	:: !blocked ->
+#ifdef BIAS_NOT_MOVED
+		reset();
+#else
+		bias = bias + at - 1;
+#ifdef BIAS_BEFORE_RESET
+		store(BIAS, bias);
+		reset();
+#else
+		reset();
+		store(BIAS, bias);
+#endif
+#endif
+		at = 1
+	:: else
+	fi;
+#ifdef DRAINS_BEFORE_TOP
+	store(DRAINS, 1);
+	store(TOP, 0);
+#else
+	store(TOP, 0);
+#ifndef NO_DRAINS
+	store(DRAINS, 1);
+#endif
+#endif
+#ifndef NO_LOCK_WAIT_IN_DRAIN
+	if
+	:: mem[FLAGS] -> await_visitor(); flags = 0
+	:: else
+	fi;
+#endif
+
+	push(3, 0, 0, ld);
+	push(4, lb, ld, lx);
+	/* the body returns; run() goes on with F */
+	store(CELL(at), HEADER);
+	store(TOP, 1);
+	run_frame(0);
+	reset();
+	at = 1;
+#ifdef HEAD_BEFORE_TOP
+	store(HEAD(0), 2);
+	store(TOP, 0);
+#else
+	store(TOP, 0);
+	store(HEAD(0), 2);
+#endif
+	flags = mem[FLAGS];
+	if
+	:: flags -> await_visitor(); unshare()
+	:: else
+	fi;
+	execute(8);
+	push(5, 0, 0, lx);
+	push(6, 0, 0, lx);
+	store(CELL(at), HEADER);
+	store(TOP, 1);
+	run_frame(0);
+	reset();
+	store(TOP, 0);
+
+	/* kd_stack_stop() */
+	acquire(LOCKED);
+	d_step {
+		assert(ran[1] && ran[2] && ran[3] && ran[4] && ran[5] && ran[6] && ran[7] && ran[8]);
+		done = 1
+	};
+	store(LOCKED, 0)
+}
+
+/* kd_index_open(), of F: h, t, and whether it has closures (t > 1) */
+inline index_open()
+{
+	ph = mem[HEAD(0)];
+#ifndef BIAS_READ_LAST
+	b = mem[BIAS];
+#endif
+	h = mem[HEAD(1)];
+	t = mem[TAIL];
+#ifdef BIAS_READ_LAST
+	b = mem[BIAS];
+#endif
+	d_step {
+		if
+		:: t > 1 ->
+			if
+			:: x_head != ph || x_bias != b ->
+				x_head = ph;
+				x_bias = b;
+				x_passed = 1;
+				x_cursor = 1;
+				x_life++
+			:: else
+			fi;
+			if
+			:: h > x_cursor -> x_passed = h; x_cursor = h
+			:: else
+			fi;
+			do
+			:: x_passed < h ->
+				assert(n_life[x_passed] == x_life && n_size[x_passed]);
+				n_state[x_passed] = KD_COMPLETE;
+				x_passed = x_passed + n_size[x_passed]
+			:: else -> break
+			od
+		:: else
+		fi;
+		ph = 0;
+		b = 0
+	}
+}
+
+/* Inside a d_step. linked() and walk(), of one access of the closure at q: 0 when it waits for nothing */
+inline walk(l)
+{
+	if
+	:: l ->
+		o = (l - 1 - x_bias) & 255;
+		if
+		:: o > q - 1 -> o = 0 /* names no closure */
+		:: else ->
+			o = o + 1;
+			assert(IS_CLOSURE(mem[CELL(o)])); /* stale links name no closure */
+			if
+			:: o < h || o >= x_cursor || n_life[o] != x_life || n_state[o] == KD_COMPLETE -> o = 0
+			:: else
+			fi
+		fi
+	:: else -> o = 0
+	fi
+}
+
+/* Inside a d_step. */
+inline note_all()
+{
+	do
+	:: x_cursor < t ->
+		o = mem[CELL(x_cursor)];
+		assert(IS_CLOSURE(o));
+		n_id[x_cursor] = o / 4;
+		n_state[x_cursor] = KD_WAITS;
+		n_size[x_cursor] = SIZE(o / 4);
+		n_life[x_cursor] = x_life;
+		x_cursor = x_cursor + SIZE(o / 4)
+	:: else -> break
+	od
+}
+
+proctype thief(byte me)
+{
+	byte visits = VISITS, flags, h, t, c, hd, dr, top, ph, b, v;
+	byte o, q;
+
+	do
+	:: visits == 0 -> break
+	:: done -> break
+	:: d_step { visits > 0 && mem[LOCKED] == 0 -> visits--; drain(me); mem[LOCKED] = 1 } ->
+		/* visit() */
+		if
+		:: done -> store(LOCKED, 0); break
+		:: else
+		fi;
+		fetch_or(FLAGS, KD_LOCK | KD_SHARED);
+#ifndef NO_MEMBARRIER
+		if
+		:: !mem[ACK] -> membarrier()
+		:: else
+		fi;
+#endif
+		/* lowest() */
+#ifdef LOW_READ_AFTER_TOP
+		top = mem[TOP];
+#endif
+		hd = mem[HEAD(0)];
+		dr = mem[DRAINS];
+#ifndef LOW_READ_AFTER_TOP
+		top = mem[TOP];
+#endif
+		d_step {
+			if
+			:: !low || !top || HEAD_MOVED || low_drains != dr ->
+				low = FRAME_F;
+				low_head = hd;
+				low_drains = dr
+			:: else
+			fi;
+			hd = 0;
+			dr = 0
+		};
+		/* search_up() */
+		c = 0;
+		if
+		:: low == FRAME_F ->
+			index_open();
+			if
+			:: t > 1 ->
+				d_step {
+					note_all();
+					/* kd_index_take(): the oldest ready one */
+					q = x_passed;
+					do
+					:: q < x_cursor && !c ->
+						if
+						:: n_state[q] == KD_WAITS && q > h ->
+							v = mem[CELL(q)] / 4;
+							assert(v == n_id[q]);
+							walk(link1[v]);
+							if
+							:: !o -> walk(link2[v])
+							:: else
+							fi;
+							if
+							:: !o -> c = q
+							:: else
+							fi
+						:: else
+						fi;
+						q = q + n_size[q]
+					:: else -> break
+					od;
+					v = 0;
+					o = 0;
+					q = 0
+				};
+				if
+				:: c > 0 -> /* mark() */
+					d_step {
+						v = mem[CELL(c)];
+						assert(IS_CLOSURE(v) && alive[v / 4] && !(v & 3));
+						n_state[c] = KD_TAKEN
+					};
+					store(CELL(c), v | KD_STOLEN)
+				:: c > 0 -> c = 0 /* not wanted */
+				:: c == 0
+				fi;
+				if
+				:: c == 0 && top ->
+					v = 0;
+					if
+					:: h ->
+						v = mem[CELL(h)];
+						assert(IS_CLOSURE(v));
+						d_step { v = (h + SIZE(v / 4) == t) }
+					:: else
+					fi;
+					if
+					:: v -> low = t
+					:: else
+					fi;
+					v = 0;
+					assert(mem[CELL(t)] == HEADER) /* kd_index_open, of G */
+				:: else
+				fi
+			:: else
+			fi
+		:: else ->
+			assert(mem[CELL(low)] == HEADER)
+		fi;
+		fetch_and(FLAGS, 255 - KD_LOCK);
+		store(LOCKED, 0);
+		d_step { h = 0; t = 0; top = 0 };
+		if
+		:: c ->
+			d_step {
+				/* what it uses is complete */
+				assert(v / 4 != 4 || (ran[2] && ran[3]))
+			};
+			execute(v / 4);
+			/* kd_steal_complete() */
+			acquire(LOCKED);
+			index_open();
+			d_step { assert(t > 1 && alive[v / 4] && n_state[c] == KD_TAKEN); n_state[c] = KD_COMPLETE };
+			store(CELL(c), (v & 252) | KD_DONE);
+			store(LOCKED, 0);
+			fence();
+			d_step { h = 0; t = 0; c = 0; v = 0 }
+		:: else
+		fi
+	od
+}
+
+init {
+	atomic {
+		mem[TAIL] = 1;
+		mem[BIAS] = BIAS0;
+		run owner();
+		run thief(1);
+#if NP > 2
+		run thief(2)
+#endif
+	}
+}

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What thieves note about closures that depend on each other: harvest of what the owner has passed, the lists of waiting and
+ * ready closures, ranges, completion.
+ * What is modelled: src/index.c kd_index_open(), kd_index_take() with next_ready(), settle(), make_ready(), fire(), note(),
+ * join(), extend(), kd_index_complete(); src/steal.c visit(), leave(), mark(), kd_steal_complete(), kd_steal_end(); of
+ * src/sched.c run() and claim_slow() with one frame, always biased.
+ *
+ * The owner's body pushes four closures, returns and runs them in order; thieves take ranges of up to two. A closure names up
+ * to two others before it that it waits for, in the order in which its accesses are walked; the graph is one of five.
+ * Closures are 1 to 4. The notes are touched under the lock only, so what happens to them in one go is one step.
+ */
+#ifndef NP
+#define NP 3
+#endif
+#ifndef VISITS
+#define VISITS 2
+#endif
+#define K 3
+#define N 4
+
+/* Addresses. */
+#define HEAD 0
+#define TAIL 1
+#define LOCKED 2
+#define FLAGS 3
+#define STATE(c) (3 + (c))
+#define NA (4 + N)
+
+#define KD_LOCK 1
+#define KD_STOLEN 1
+#define KD_DONE 2
+
+#include "tso.pml"
+
+/* The graph. */
+byte pred[2 * N + 2];
+#define PRED(c, i) pred[2 * (c) - 2 + (i)]
+
+/* kd_note, of closure c, and kd_index. */
+#define KD_WAITS 0
+#define KD_READY 1
+#define KD_TAKEN 2
+#define KD_COMPLETE 3
+byte n_state[N + 1], n_next[N + 1], n_waiters[N + 1], n_access[N + 1], n_end[N + 1];
+bit noted[N + 1];
+byte passed = 1, cursor = 1, ready, ready_end;
+
+/* Ghosts. */
+bit started[N + 1], complete[N + 1];
+bit ended, reused, done;
+hidden byte q, p, m, w, z;
+
+inline begin(cl)
+{
+	d_step {
+		assert(!started[cl]);
+		started[cl] = 1;
+		assert((!PRED(cl, 0) || complete[PRED(cl, 0)]) && (!PRED(cl, 1) || complete[PRED(cl, 1)]))
+	}
+}
+
+/* What follows is for use inside a d_step, under the lock. */
+
+/* The closure that cl waits for goes to q; from begin_at on (0: none) those of the range being built count as complete. */
+inline waits_for(cl, begin_at)
+{
+	q = 0;
+	do
+	:: n_access[cl] < 2 ->
+		q = PRED(cl, n_access[cl]);
+		if
+		:: q && q >= h && noted[q] && !(begin_at && q >= begin_at) && n_state[q] != KD_COMPLETE -> break
+		:: else -> q = 0; n_access[cl]++
+		fi
+	:: else -> break
+	od
+}
+
+inline make_ready(cl)
+{
+	n_state[cl] = KD_READY;
+	n_next[cl] = 0;
+	if
+	:: ready -> n_next[ready_end] = cl
+	:: else -> ready = cl
+	fi;
+	ready_end = cl
+}
+
+inline settle(cl)
+{
+	waits_for(cl, 0);
+	if
+	:: !q -> make_ready(cl)
+	:: else -> n_next[cl] = n_waiters[q]; n_waiters[q] = cl
+	fi
+}
+
+inline fire(dn)
+{
+	w = n_waiters[dn];
+	n_waiters[dn] = 0;
+	do
+	:: w ->
+		z = w;
+		w = n_next[z];
+		if
+		:: n_state[z] == KD_WAITS ->
+#ifdef FIRE_WITHOUT_WALK
+			make_ready(z)
+#else
+			settle(z)
+#endif
+		:: else
+		fi
+	:: else -> break
+	od;
+	z = 0
+}
+
+inline conclude(dn)
+{
+#ifdef FIRE_BEFORE_COMPLETE
+	fire(dn);
+	n_state[dn] = KD_COMPLETE
+#else
+	n_state[dn] = KD_COMPLETE;
+#ifndef NO_FIRE
+	fire(dn)
+#endif
+#endif
+}
+
+inline make_note(cl)
+{
+	noted[cl] = 1;
+	n_state[cl] = KD_WAITS;
+	n_next[cl] = 0;
+	n_waiters[cl] = 0;
+	n_access[cl] = 0;
+	n_end[cl] = 0;
+	cursor = cl + 1
+}
+
+inline harvest()
+{
+	assert(!reused);
+	if
+	:: h > cursor -> passed = h; cursor = h
+	:: else
+	fi;
+	do
+#ifdef HARVEST_HEAD
+	:: passed <= h && passed < cursor ->
+#else
+	:: passed < h ->
+#endif
+		p = passed;
+		passed++;
+		conclude(p)
+	:: else -> break
+	od;
+	p = 0
+}
+
+/* The first ready closure, but for the first skip of them, off the list; goes to r. */
+inline next_ready(res)
+{
+	p = 0;
+	m = ready;
+	w = skip_n;
+	res = 0;
+	do
+	:: m && !res ->
+#ifdef TAKE_AT_HEAD
+		if
+		:: m >= h && n_state[m] == KD_READY && w -> w--; p = m; m = n_next[m]
+		:: else ->
+			if
+			:: m >= h && n_state[m] == KD_READY -> res = m
+			:: else
+			fi;
+#else
+		if
+		:: m > h && n_state[m] == KD_READY && w -> w--; p = m; m = n_next[m]
+		:: else ->
+			if
+			:: m > h && n_state[m] == KD_READY -> res = m
+			:: else
+			fi;
+#endif
+			if
+			:: p -> n_next[p] = n_next[m]
+			:: else -> ready = n_next[m]
+			fi;
+			if
+			:: ready_end == m -> ready_end = p
+			:: else
+			fi;
+			m = n_next[m]
+		fi
+	:: else -> break
+	od;
+	p = 0; m = 0; w = 0
+}
+
+/* Range [c, end). */
+inline take()
+{
+	next_ready(c);
+	do
+	:: !c && cursor < t ->
+		p = cursor;
+		make_note(p);
+		if
+		:: p > h ->
+			settle(p);
+			if
+			:: n_state[p] == KD_READY -> next_ready(c)
+			:: else
+			fi
+		:: else
+		fi
+	:: else -> break
+	od;
+	if
+	:: c ->
+		n_state[c] = KD_TAKEN;
+		end = c + 1;
+		if
+		:: longer && end < t ->
+			m = (end == cursor); /* fresh */
+			if
+			:: m -> make_note(end)
+			:: else
+			fi;
+			w = n_access[end];
+			if
+			:: n_state[end] == KD_WAITS -> waits_for(end, c)
+			:: n_state[end] == KD_READY -> q = 0
+			:: else -> q = 1
+			fi;
+			if
+			:: !q ->
+#ifndef JOIN_WITHOUT_TAKING
+				n_state[end] = KD_TAKEN;
+#endif
+				end++
+			:: else ->
+				if
+#ifndef JOIN_KEEPS_ACCESS
+				:: n_state[end] == KD_WAITS -> n_access[end] = w
+#endif
+				:: else
+				fi;
+				if
+				:: m -> w = end; settle(w)
+				:: else
+				fi
+			fi
+		:: else
+		fi
+	:: else
+	fi;
+	p = 0; m = 0; w = 0; q = 0
+}
+
+/* A closure that waits is on the list of one that is not complete and that it really waits for; one that is ready is on the
+ * ready list unless the owner has it. */
+inline check()
+{
+	p = passed;
+	do
+	:: p < cursor ->
+		if
+		:: p > h && n_state[p] == KD_WAITS ->
+			q = 0;
+			m = passed;
+			do
+			:: m < cursor ->
+				w = n_waiters[m];
+				do
+				:: w == p -> q++; w = 0;
+					assert(n_state[m] != KD_COMPLETE && (PRED(p, 0) == m || PRED(p, 1) == m))
+				:: w && w != p -> w = n_next[w]
+				:: else -> break
+				od;
+				m++
+			:: else -> break
+			od;
+			assert(q == 1)
+		:: p > h && n_state[p] == KD_READY ->
+			m = ready;
+			do
+			:: m && m != p -> m = n_next[m]
+			:: else -> break
+			od;
+			assert(m == p)
+		:: else
+		fi;
+		p++
+	:: else -> break
+	od;
+	p = 0; q = 0; m = 0; w = 0
+}
+
+/* kd_steal_end */
+inline skip_range()
+{
+#ifdef NO_RANGE_END
+	c++
+#else
+	d_step { assert(n_end[c] > c); c = n_end[c] }
+#endif
+}
+
+proctype owner()
+{
+	byte me = 0, c = 1, state;
+
+	do
+	:: c <= N -> c++; store(TAIL, c)
+	:: else -> break
+	od;
+	c = 1;
+	do
+	:: c == N + 1 -> break
+	:: c != N + 1 ->
+		store(HEAD, c);
+		mem[FLAGS] == 0; /* else it waits */
+		load(STATE(c), state);
+		if
+		:: state & KD_STOLEN ->
+			mem[STATE(c)] & KD_DONE; /* parked meanwhile, see claim.pml */
+			skip_range()
+		:: state & KD_DONE ->
+			skip_range()
+		:: else ->
+			begin(c);
+			atomic { complete[c] = 1; c++ }
+		fi;
+		state = 0
+	od;
+	/* kd_frame_reset, and the next claim, after which the memory is used again */
+	ended = 1;
+	store(TAIL, 1);
+	store(HEAD, 0);
+	mem[FLAGS] == 0;
+	d_step {
+		assert(complete[1] && complete[2] && complete[3] && complete[4]);
+		reused = 1
+	};
+	acquire(LOCKED); /* kd_stack_stop() */
+	done = 1;
+	store(LOCKED, 0)
+}
+
+proctype thief(byte me)
+{
+	byte visits = VISITS, c, end, h, t;
+	bit longer, skip_n;
+
+	do
+	:: visits == 0 -> break
+	:: done -> break
+	:: d_step { visits > 0 && mem[LOCKED] == 0 -> visits--; drain(me); mem[LOCKED] = 1 } ->
+		if
+		:: done -> store(LOCKED, 0); break
+		:: else
+		fi;
+		fetch_or(FLAGS, KD_LOCK);
+#ifndef NO_MEMBARRIER
+		membarrier();
+#endif
+#ifdef TAIL_BEFORE_HEAD
+		t = mem[TAIL];
+		h = mem[HEAD];
+#else
+		h = mem[HEAD];
+		t = mem[TAIL];
+#endif
+		if
+		:: t > 1 ->
+			if
+			:: longer = 1
+			:: 1
+			fi;
+			if
+			:: skip_n = 1
+			:: 1
+			fi;
+			d_step {
+				harvest();
+				take();
+				longer = 0;
+				skip_n = 0;
+				check()
+			};
+			if
+			:: c -> store(STATE(c), KD_STOLEN)
+			:: else
+			fi
+		:: else
+		fi;
+		fetch_and(FLAGS, 0);
+		store(LOCKED, 0);
+		d_step { h = 0; t = 0 };
+		if
+		:: c ->
+			begin(c);
+			complete[c] = 1;
+			if
+			:: end == c + 2 ->
+				begin(c + 1);
+				complete[c + 1] = 1
+			:: else
+			fi;
+			/* kd_steal_complete() */
+			acquire(LOCKED);
+#ifdef DONE_BEFORE_FIRE
+			store(STATE(c), KD_DONE);
+#endif
+			h = mem[HEAD];
+			d_step {
+				assert(!ended);
+				harvest();
+				conclude(c);
+				if
+				:: end == c + 2 -> p = c + 1; conclude(p)
+				:: else
+				fi;
+				n_end[c] = end;
+				check()
+			};
+			store(STATE(c), KD_DONE);
+			store(LOCKED, 0);
+			fence();
+			d_step { h = 0; c = 0; end = 0 }
+		:: else
+		fi
+	od
+}
+
+init {
+	atomic {
+		if
+		:: PRED(3, 0) = 1; PRED(3, 1) = 2; PRED(4, 0) = 3
+		:: PRED(3, 0) = 2; PRED(3, 1) = 1; PRED(4, 0) = 3; PRED(4, 1) = 2
+		:: PRED(2, 0) = 1; PRED(3, 0) = 1; PRED(4, 0) = 3; PRED(4, 1) = 2
+		:: PRED(3, 0) = 1; PRED(4, 0) = 3; PRED(4, 1) = 2
+		:: PRED(2, 0) = 1; PRED(3, 0) = 2; PRED(4, 0) = 1
+		fi;
+		mem[TAIL] = 1;
+		run owner();
+		run thief(1);
+#if NP > 2
+		run thief(2)
+#endif
+	}
+}

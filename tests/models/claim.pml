@@ -7,6 +7,9 @@
  *
  * One stack. Its base holds two closures, 1 and 2. The body of each pushes closures into the same frame F: two, then one or
  * two. Any worker may own the stack; it begins with worker 0, the others are thieves; who has set the stack aside is one too.
+ * The owner may be told to set the stack aside, once. A stack that is forgotten is an invalid end state.
+ *
+ * PLAIN_PARK, TRUST_SHARED_NOT_ACK and UNFENCED_COMPLETE leave out orders that this model does not need: it holds with them.
  * NULL is 0, a closure's address in its frame is 1 or 2, the tail of an empty frame 1.
  */
 #ifndef NP
@@ -202,30 +205,33 @@ body:
 
 set_aside: /* park() */
 	skip;
-#ifdef UNFENCED_PARK
-	store(PARK, c);
-#else
-	exchange(PARK, c);
-#endif
-#ifdef NO_LOOK_AFTER_PARK
-	goto look;
-#endif
+#ifdef PARK_WITHOUT_LOCK
 	load(CELL(c), state);
 	if
-	:: state & KD_DONE ->
-#ifdef NO_CAS_IN_PARK
-		exchange(PARK, 0);
-		goto own
-#else
-		cas(PARK, c, 0, ok);
-		if
-		:: ok -> goto own
-		:: else
-		fi
-#endif
-	:: else
+	:: !(state & KD_DONE) -> exchange(PARK, c); goto look
+	:: else -> goto own
 	fi;
-	goto look;
+#else
+	acquire(LOCKED);
+#ifdef NO_LOOK_IN_PARK
+	state = 0;
+#else
+	load(CELL(c), state);
+#endif
+	if
+	:: !(state & KD_DONE) ->
+#ifdef PLAIN_PARK
+		store(PARK, c);
+#else
+		exchange(PARK, c);
+#endif
+		store(LOCKED, 0);
+		goto look
+	:: else ->
+		store(LOCKED, 0);
+		goto own
+	fi;
+#endif
 
 ended:	/* kd_stack_stop() */
 	skip;

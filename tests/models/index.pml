@@ -77,46 +77,67 @@ inline waits_for(cl, begin_at)
 	od
 }
 
-inline make_ready(cl)
+/* Behind the ready closure `before`; 0: at the front. */
+inline make_ready(cl, before)
 {
 	n_state[cl] = KD_READY;
-	n_next[cl] = 0;
 	if
-	:: ready -> n_next[ready_end] = cl
-	:: else -> ready = cl
+	:: before -> n_next[cl] = n_next[before]; n_next[before] = cl
+	:: else -> n_next[cl] = ready; ready = cl
 	fi;
-	ready_end = cl
+	if
+	:: ready_end == before -> ready_end = cl
+	:: else
+	fi
 }
 
 inline settle(cl)
 {
 	waits_for(cl, 0);
 	if
-	:: !q -> make_ready(cl)
+	:: !q -> make_ready(cl, ready_end)
 	:: else -> n_next[cl] = n_waiters[q]; n_waiters[q] = cl
 	fi
 }
 
+/* Those that waited, the oldest first; place_of(): each before the younger ones that are ready. */
 inline fire(dn)
 {
 	w = n_waiters[dn];
 	n_waiters[dn] = 0;
+	hi = 0;
 	do
-	:: w ->
-		z = w;
-		w = n_next[z];
+	:: w -> z = n_next[w]; n_next[w] = hi; hi = w; w = z
+	:: else -> break
+	od;
+	m = 0;
+	do
+	:: hi ->
+		z = hi;
+		hi = n_next[z];
 		if
 		:: n_state[z] == KD_WAITS ->
 #ifdef FIRE_WITHOUT_WALK
-			make_ready(z)
+			q = 0;
 #else
-			settle(z)
+			waits_for(z, 0);
 #endif
+			if
+			:: q -> n_next[z] = n_waiters[q]; n_waiters[q] = z
+			:: else ->
+				do
+				:: m && n_next[m] && n_next[m] <= z -> m = n_next[m]
+				:: !m && ready && ready <= z -> m = ready
+				:: else -> break
+				od;
+				make_ready(z, m);
+				m = z
+			fi
 		:: else
 		fi
 	:: else -> break
 	od;
-	z = 0
+	z = 0; m = 0; q = 0
 }
 
 inline conclude(dn)
@@ -208,22 +229,21 @@ inline next_ready(res)
 /* Range [c, end). */
 inline take()
 {
-	next_ready(c);
+	z = 0; /* found */
 	do
-	:: !c && cursor < t ->
+	:: cursor < t && (further || !z) ->
 		p = cursor;
 		make_note(p);
 		if
 		:: p > h ->
 			settle(p);
-			if
-			:: n_state[p] == KD_READY -> next_ready(c)
-			:: else
-			fi
+			z = z | (n_state[p] == KD_READY)
 		:: else
 		fi
 	:: else -> break
 	od;
+	z = 0;
+	next_ready(c);
 	if
 	:: c ->
 		n_state[c] = KD_TAKEN;
@@ -359,7 +379,7 @@ proctype owner()
 proctype thief(byte me)
 {
 	byte visits = VISITS, c, end, h, t;
-	bit longer, skip_n;
+	bit longer, further, skip_n;
 
 	do
 	:: visits == 0 -> break
@@ -387,6 +407,10 @@ proctype thief(byte me)
 			:: 1
 			fi;
 			if
+			:: further = 1
+			:: 1
+			fi;
+			if
 			:: skip_n = 1
 			:: 1
 			fi;
@@ -394,6 +418,7 @@ proctype thief(byte me)
 				harvest();
 				take();
 				longer = 0;
+				further = 0;
 				skip_n = 0;
 				check()
 			};

@@ -140,6 +140,7 @@ KDDS_TASK(add, VALUE(long, v), REDUCE(long, s, KDDS_SUM(long)))
 
 static double run_chain(long n, long unused)
 {
+	KDDS_SELF;
 	long v = 0;
 	KDDS_OVER(long, x, &v);
 
@@ -152,6 +153,7 @@ static double run_chain(long n, long unused)
 
 static double run_independent(long n, long unused)
 {
+	KDDS_SELF;
 	long v[64];
 	kdds_data(long) x[64];
 
@@ -167,6 +169,7 @@ static double run_independent(long n, long unused)
 
 static double run_wavefront(long n, long unused)
 {
+	KDDS_SELF;
 	kdds_data(long) *x = malloc(sizeof(*x) * (size_t)(n + 1) * 2);
 	long *v = calloc((size_t)(n + 1) * 2, sizeof(*v));
 	size_t w = (size_t)n + 1;
@@ -188,6 +191,7 @@ static double run_wavefront(long n, long unused)
 
 static double run_wavefront_full(long n, long unused)
 {
+	KDDS_SELF;
 	size_t w = (size_t)n + 1;
 	kdds_data(long) *x = malloc(sizeof(*x) * w * w);
 	long *v = calloc(w * w, sizeof(*v));
@@ -208,6 +212,7 @@ static double run_wavefront_full(long n, long unused)
 
 static double run_reduce(long n, long unused)
 {
+	KDDS_SELF;
 	long total = 0;
 	KDDS_OVER(long, s, &total);
 

@@ -72,7 +72,8 @@ int kdds_init_layout(int version, uint32_t layout);
  *
  * Context: a thread that is in no task, once until kdds_finalize.
  * @return 0; -EALREADY when already initialised; -EINVAL for a bad KDDS_ variable or a library whose layouts differ;
- *         -ENOMEM, -EAGAIN when memory or threads cannot be had. A line on stderr says which.
+ *         -ENOMEM, -EAGAIN when memory or threads cannot be had. A line on stderr says which. (Without address space for
+ *         a single stack the program ends, as it does whenever a stack cannot be had.)
  */
 #define kdds_init() kdds_init_layout(KDDS_VERSION, KD_LAYOUT)
 
@@ -178,9 +179,12 @@ static inline void kd_anchor_init_array(void *anchor, struct kdds_shape *shape, 
 /** @cond internal */
 static inline const struct kdds_shape *kd_shape_of(const struct kdds_anchor *a)
 {
-	const struct kdds_shape *s = &((const struct kdds_anchor_array *)a)->shape;
+	const struct kdds_shape *s;
 
-	return a->array && s->rows ? s : NULL;
+	if (!a->array)
+		return NULL;
+	s = (const struct kdds_shape *)(const void *)((const char *)a + offsetof(struct kdds_anchor_array, shape));
+	return s->rows ? s : NULL;
 }
 static inline size_t kd_count_of(const struct kdds_shape *s)
 {

@@ -125,15 +125,15 @@ void kdds_help(FILE *out)
 
 const char *kdds_strerror(int error)
 {
-	switch (-error) {
+	switch (error) {
 	case 0:
 		return "success";
-	case EALREADY:
+	case -EALREADY:
 		return "the library is already initialised";
-	case EPERM:
-		return "the library is not initialised, or not by this thread";
+	case -EPERM:
+		return "the library is not initialised, or not by this thread, or a task is running";
 	default:
-		return kd_errno_text(-error);
+		return error < 0 && error >= -4095 ? kd_errno_text(-error) : "unknown error";
 	}
 }
 

@@ -230,12 +230,16 @@ static void unlink_ready(struct kd_view *v, uint32_t *link, uint32_t before)
 		v->index->ready_end = before;
 }
 
-/* The first ready closure, at `from` or behind, that the caller may have, off the list; those the owner has run are dropped. */
+#define READY_STEPS 64
+
+/* The first ready closure, at `from` or behind, that the caller may have, off the list; those the owner has run are dropped.
+ * After some that the caller may not have it gives up. */
 static char *next_ready(struct kd_view *v, const char *from, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
 	uint32_t *link = &v->index->ready, before = 0;
+	unsigned steps = 0;
 
-	while (*link) {
+	while (*link && steps < READY_STEPS) {
 		char *c = kd_position_at(v->stack, *link);
 
 		if (!takable(v, c)) {
@@ -246,6 +250,7 @@ static char *next_ready(struct kd_view *v, const char *from, int (*wanted)(const
 		} else {
 			before = *link;
 			link = &kd_note_at(v->stack, c)->next;
+			steps++;
 		}
 	}
 	return NULL;

@@ -113,6 +113,9 @@ void kd_reduce_merge(struct kdds_closure *c)
 			x[i] = (T)(combine); \
 	}
 
+/* Integers wrap around: a partial result may overflow where the whole does not. */
+#define INT_SUM(T, N) DEFINE(sum, T, N, 0, (unsigned long long)x[i] + (unsigned long long)y[i])
+#define INT_PROD(T, N) DEFINE(prod, T, N, 1, (unsigned long long)x[i] * (unsigned long long)y[i])
 #define SUM(T, N) DEFINE(sum, T, N, 0, x[i] + y[i])
 #define PROD(T, N) DEFINE(prod, T, N, 1, x[i] * y[i])
 #define MIN(T, N) DEFINE(min, T, N, MOST_##N, y[i] < x[i] ? y[i] : x[i])
@@ -150,9 +153,9 @@ void kd_reduce_merge(struct kdds_closure *c)
 #define MOST_LDOUBLE INFINITY
 #define LEAST_LDOUBLE -INFINITY
 
-KD_INT_CASES(SUM)
+KD_INT_CASES(INT_SUM)
 KD_FLOAT_CASES(SUM)
-KD_INT_CASES(PROD)
+KD_INT_CASES(INT_PROD)
 KD_FLOAT_CASES(PROD)
 KD_INT_CASES(MIN)
 KD_FLOAT_CASES(MIN)

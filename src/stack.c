@@ -119,15 +119,13 @@ void kd_stack_unlock(struct kd_stack *s)
 	kd_store_release(&s->lock, 0);
 }
 
-/* Whether the frame that the block was made for is still there, below the running one: the same memory may be another frame by
- * now, or none. */
+/* Whether the frame that the block was made for may still be there. The list is ordered by frame, the youngest first; a block
+ * below the running frame is kept, though its frame may have ended and another begun: it goes when the stack shrinks. */
 static int alive(const struct kd_block *b, const struct kdds_frame *running)
 {
-	const struct kdds_frame *f = running;
-
-	while (f > b->frame)
-		f = f->parent;
-	return f == b->frame && f->gen == b->gen && kd_load_relaxed(&f->parent->head) == b->head;
+	if (b->frame != running)
+		return b->frame < running;
+	return running->gen == b->gen && kd_load_relaxed(&running->parent->head) == b->head;
 }
 
 void *kd_block_alloc(struct kd_stack *s, struct kdds_frame *f, size_t size, size_t align)

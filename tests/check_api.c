@@ -1163,7 +1163,8 @@ START_TEST(many_lives)
 	}
 	if (!SANITIZED) {
 		ck_assert_int_eq(entries_of("/proc/self/task"), tasks);
-		ck_assert_msg(lines_of("/proc/self/maps") <= maps + 2, "%d maps, then %d", maps, lines_of("/proc/self/maps"));
+		/* malloc may still add an arena or two; one mapping lost in each of the 50 lives since would show. */
+		ck_assert_msg(lines_of("/proc/self/maps") < maps + 25, "%d maps, then %d", maps, lines_of("/proc/self/maps"));
 	}
 	ck_assert_int_eq(entries_of("/proc/self/fd"), descriptors);
 }

@@ -252,10 +252,9 @@ static inline void kd_link(struct kdds_access *to, struct kdds_anchor *from, uin
 static inline void kd_link_array(struct kdds_access_array *to, struct kdds_anchor *from, uint32_t link, uint32_t mode,
 				 const char *task, const char *param)
 {
-	const struct kdds_shape *shape = &((const struct kdds_anchor_array *)from)->shape;
-
 	if (from->array) {
-		to->shape = *shape;
+		to->shape = *(const struct kdds_shape *)(const void *)((const char *)from +
+								       offsetof(struct kdds_anchor_array, shape));
 	} else {
 		to->shape.rows = to->shape.cols = to->shape.ld = 0;
 		to->shape.pack = NULL;

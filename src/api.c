@@ -31,21 +31,32 @@ struct kdds_frame *kdds_frame_current(void)
 	return running_frame("kdds_spawn");
 }
 
+/* Sleepers may have left their mark while the frame was being emptied: the next push is to see it. */
+static void set_limit(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
+{
+	kd_store_relaxed(&f->limit, kd_frame_first(f) + bytes);
+	if (kd_load_acquire(&w->current->flags) & KD_POKE)
+		kd_store_relaxed(&f->limit, NULL);
+}
+
 char *kdds_push_slow(struct kdds_frame *f, size_t size)
 {
 	struct kd_worker *w = self("kdds_spawn");
 	size_t window = kd_env.window, used = (size_t)(f->tail - kd_frame_first(f));
 	size_t windows = used ? (used + window - 1) / window : 1; /* that the frame has been given */
+	int poked = !kd_load_relaxed(&f->limit);
 
-	if (!kd_load_relaxed(&f->limit))
-		kd_idle_wake_one();
+	if (poked)
+		kd_fetch_and(&w->current->flags, ~(uint32_t)KD_POKE); /* one mark, one wake-up */
 	if (used + size > windows * window) {
 		if (kd_sched_drain(w, f, windows >= 4))
 			windows = 1;
 		else
 			windows++;
 	}
-	kd_store_relaxed(&f->limit, kd_frame_first(f) + windows * window);
+	set_limit(w, f, windows * window);
+	if (poked) /* after the limit: the woken one may come to mark it again */
+		kd_idle_wake_one();
 	return f->tail;
 }
 
@@ -70,7 +81,7 @@ void kdds_sync_frame(struct kdds_frame *f)
 		kd_die("kdds_sync: called for a task that is not the one being run");
 	if (f->tail != kd_frame_first(f))
 		kd_sched_drain(kd_self_worker, f, 1);
-	kd_store_relaxed(&f->limit, kd_frame_first(f) + kd_env.window);
+	set_limit(kd_self_worker, f, kd_env.window);
 }
 
 void kdds_mode_error(const char *task, const char *param, uint32_t have, uint32_t want)

@@ -165,6 +165,7 @@ static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_fra
 	/* Counts closures, and so names frames, uniquely; nested calls (kdds_sync) count from further on. */
 	uint64_t serial = s->serial, from = serial, window = kd_env.window + sizeof(struct kdds_frame);
 	enum outcome outcome = ENDED;
+	uint32_t flags;
 
 	s->serial += KD_SERIALS;
 	if (!c)
@@ -185,7 +186,8 @@ static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_fra
 		/* Dekker with visit() in steal.c: our claim, then their flag; their flag, then (membarrier) our claim. */
 		kd_store_release(&f->head, c);
 		kd_compiler_fence();
-		if (kd_unlikely(kd_load_acquire(&s->flags) | kd_load_acquire(&kd_closure_at(c)->state))) {
+		flags = kd_load_acquire(&s->flags); /* before the state, which a thief may change until it is seen */
+		if (kd_unlikely(flags | kd_load_acquire(&kd_closure_at(c)->state))) {
 			switch (claim_slow(w, s, f, g, &c)) {
 			case AGAIN:
 				continue;
@@ -242,6 +244,8 @@ static void make_current(struct kd_worker *w, struct kd_stack *s)
 	kd_store(&w->current, s);
 	if (kd_load(&kd_pool.sleepers))
 		kd_fetch_or(&s->flags, KD_POKE);
+	if (w->nest && kd_load(&w->halt)) /* kd_idle_interrupt may have marked the one before */
+		kd_fetch_or(&s->flags, KD_HALT);
 }
 
 static void set_halted(struct kd_worker *w, struct kd_stack *s)
@@ -250,7 +254,7 @@ static void set_halted(struct kd_worker *w, struct kd_stack *s)
 		kd_os_yield();
 	s->link = w->halted;
 	kd_store_relaxed(&w->halted, s);
-	kd_store_release(&w->halted_lock, 0);
+	kd_store(&w->halted_lock, 0); /* before kd_idle_wake_one looks for sleepers */
 	kd_idle_wake_one();
 }
 

@@ -10,9 +10,11 @@
 #define MISS_DOUBLINGS 6 /* a visit holds the victim up for some microseconds: in vain at most every 64 */
 
 /* A visit: the lock, and the owner held at its next claim. 0: someone else is there, or the stack is not in use. */
-static int visit(struct kd_worker *w, struct kd_stack *s)
+static int visit(struct kd_worker *w, struct kd_stack *s, int poke)
 {
-	if (!kd_stack_trylock(s))
+	if (poke) /* the last look before sleep must leave its mark */
+		kd_stack_lock(s);
+	else if (!kd_stack_trylock(s))
 		return 0;
 	if (!kd_load_acquire(&s->active)) {
 		kd_stack_unlock(s);
@@ -233,7 +235,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_scope *sco
 	int got = 0;
 
 	kd_count(w, requests, 1);
-	if ((!poke && looks_empty(s)) || !visit(w, s))
+	if ((!poke && looks_empty(s)) || !visit(w, s, poke))
 		return 0;
 	if (kd_scope_holds(s, scope)) {
 		if (s != scope->stack)
@@ -274,10 +276,9 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 	/* Partner: park() in sched.c, under the lock; and help(), Dekker: our state, then their park; their park, our state. */
 	kd_fence();
 	if (kd_load_acquire(&s->park) == kd_park_bound(r->begin)) {
-		struct kd_worker *runner = kd_load_relaxed(&s->runner);
-
+		/* The runner only after the exchange: before, the wait could be another worker's by now. */
 		if (kd_cas(&s->park, kd_park_bound(r->begin), NULL))
-			kd_idle_interrupt(runner);
+			kd_idle_interrupt(kd_load_relaxed(&s->runner));
 		return NULL;
 	}
 	return kd_load_acquire(&s->park) == r->begin && kd_cas(&s->park, r->begin, NULL) ? s : NULL;

@@ -2,7 +2,7 @@
 /*
  * The states of a closure, in the word that the owner looks at before it runs it.
  *
- *        born 0 (KD_SPECIAL when the type reduces)
+ *        born 0 (KD_SPECIAL when it reduces by an operator that is not exact)
  *          |  \
  *          |   \ a thief takes a range that begins here   (under the stack's lock)
  *          |    v
@@ -12,6 +12,7 @@
  *
  * Only the first closure of a stolen range changes state; where the range ends is in the thieves' notes (index.h). The
  * owner knows what it has run itself by its position alone (kdds_frame.head).
+ * KD_SPECIAL: it is to reduce into private copies; a thief sets it for every reducing closure it takes.
  * KD_PRIVATE: the closure reduces, and its access records point to private copies that are still to be merged.
  */
 #ifndef KD_CLOSURE_H

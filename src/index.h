@@ -30,7 +30,7 @@ struct kd_note {
 			     a stolen range: where it ends */
 	uint16_t units;   /* its size in units of 16 bytes, so that walking needs no closure */
 	uint8_t access : 5, state : 3;
-	uint8_t life;     /* low bits of the index's: is this a note of the frame as it is now? */
+	uint8_t life;     /* the index's: is this a note of the frame as it is now? */
 };
 
 /* A frame's notes. */
@@ -84,8 +84,8 @@ static inline struct kd_index *kd_index_at(const struct kd_stack *s, const struc
 int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f);
 
 /*
- * Finds up to index->length closures to take, reading at most budget new ones: the oldest ready one, and those behind it that
- * wait for nothing outside the range. Marks them taken. 0: none.
+ * Finds up to index->length closures to take, reading at most budget new ones: the oldest ready one that a running owner will
+ * not reach before the thief is done, else the oldest, and those behind it that wait for nothing outside the range. Marks them taken. 0: none.
  * wanted(c, arg) says whether the caller may have c.
  */
 int kd_index_take(struct kd_view *v, unsigned budget, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What each launcher's back end gives to boot.c. The functions are those of boot.h. */
+#ifndef KD_BOOT_LAUNCHER_H
+#define KD_BOOT_LAUNCHER_H
+
+#include "boot.h"
+
+struct kd_boot_launcher {
+	const char *name;
+	/* Whether this process was started by it, to be told from the environment, cheaply and in silence. */
+	int (*present)(void);
+	/* Sets kd_boot's rank and size, and local_rank, local_size, fd, secret as far as it knows them (boot.c sets local_size to 0
+	 * and the secret to zeroes before, and finds out by itself what is not set). */
+	int (*start)(void);
+	int (*put)(const char *key, const void *value, size_t size);
+	int (*fence)(void);
+	int (*get)(uint32_t rank, const char *key, void *value, size_t *size_p);
+	int (*event)(void); /* NULL: it has no fd */
+	void (*stop)(void);
+};
+
+extern const struct kd_boot_launcher kd_boot_kddsrun, kd_boot_pmi, kd_boot_pmix;
+
+#endif

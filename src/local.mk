@@ -6,6 +6,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/atomic.h \
 	src/base.h \
 	src/closure.h \
+	src/comm.h \
+	src/comm_ofi.c \
 	src/env.c \
 	src/env.h \
 	src/idle.c \
@@ -30,7 +32,7 @@ src_libkdds_internal_la_SOURCES = \
 	src/type.c \
 	src/worker.c \
 	src/worker.h
-src_libkdds_internal_la_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS)
+src_libkdds_internal_la_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(LIBFABRIC_CFLAGS)
 src_libkdds_internal_la_LIBADD = $(HWLOC_LIBS)
 
 lib_LTLIBRARIES += libkdds.la

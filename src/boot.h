@@ -19,6 +19,7 @@ struct kd_boot {
 	uint32_t local_rank, local_size; /* among the job's processes on this host */
 	int fd;                          /* -1, or: when it is readable kd_boot_event has something to look at */
 	uint8_t secret[KD_BOOT_SECRET_BYTES]; /* the job's, the same on every rank */
+	uint64_t build; /* set by the caller before kd_boot_start: what all ranks must agree on; kddsrun compares it */
 };
 
 extern struct kd_boot kd_boot;

@@ -5,9 +5,15 @@ src_libkdds_internal_la_SOURCES = \
 	src/api.c \
 	src/atomic.h \
 	src/base.h \
+	src/boot.c \
+	src/boot.h \
+	src/boot_kddsrun.c \
+	src/boot_launcher.h \
 	src/closure.h \
 	src/comm.h \
 	src/comm_ofi.c \
+	src/control.c \
+	src/control.h \
 	src/env.c \
 	src/env.h \
 	src/idle.c \
@@ -42,3 +48,27 @@ libkdds_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(KDDS_LIBTOOL_VERSION) -no-und
 	-Wl,--version-script=$(srcdir)/src/libkdds.map
 EXTRA_libkdds_la_DEPENDENCIES = $(srcdir)/src/libkdds.map
 EXTRA_DIST += src/libkdds.map
+
+# The launcher shares control.c and topo.c with the library, not its interface: it needs no libkdds.so to run.
+bin_PROGRAMS += kddsrun
+kddsrun_SOURCES = \
+	src/kddsrun.c \
+	src/run_agent.c \
+	src/run_agent.h \
+	src/run_hosts.c \
+	src/run_hosts.h \
+	src/run_job.c \
+	src/run_job.h \
+	src/run_link.c \
+	src/run_link.h \
+	src/run_loop.c \
+	src/run_loop.h \
+	src/run_out.c \
+	src/run_out.h \
+	src/run_say.c \
+	src/run_say.h \
+	src/run_tree.c \
+	src/run_tree.h \
+	src/run_values.c \
+	src/run_values.h
+kddsrun_LDADD = src/libkdds_internal.la

@@ -52,6 +52,11 @@ tests_nomem_la_LIBADD = -ldl
 check_PROGRAMS += tests/nomem_program
 tests_nomem_program_LDADD = libkdds.la
 
+# A rank for the launcher's tests.
+check_PROGRAMS += tests/boot_probe
+tests_boot_probe_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+tests_boot_probe_LDADD = src/libkdds_internal.la
+
 check_PROGRAMS += tests/oracle
 tests_oracle_LDADD = libkdds.la
 

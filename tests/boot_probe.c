@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A rank for the launcher's tests: starts, publishes, fences, gets and checks everybody's values, stops; says so in one line.
+ *
+ *   boot_probe [STEP:RANK:ACTION[:ARGUMENT]]...
+ *
+ * does something else at a step (0 before kd_boot_start, 1 after it, 2 after put, 3 after the fence, 4 after the gets, 5 after
+ * kd_boot_stop) on a rank (* all): exit STATUS, kill SIGNAL, sleep SECONDS, wait (until the launcher says to end), noise (on
+ * the control socket), build NUMBER, again (everything once more), say TEXT, fence.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "boot.h"
+
+static char **plans;
+static int round_number;
+
+static void wait_for_launcher(void)
+{
+	for (;;) {
+		struct pollfd p = {kd_boot.fd, POLLIN, 0};
+		int error;
+
+		poll(&p, 1, 60000);
+		error = kd_boot_event();
+		if (error) {
+			printf("rank %u: told to end: %d\n", kd_boot.rank, error);
+			fflush(stdout);
+			exit(3);
+		}
+	}
+}
+
+static void make_noise(void)
+{
+	char noise[4096];
+
+	memset(noise, 0x5a, sizeof(noise));
+	if (send(kd_boot.fd, noise, sizeof(noise), MSG_NOSIGNAL) < 0)
+		perror("noise");
+}
+
+static int act(const char *action, const char *argument)
+{
+	int number = argument ? atoi(argument) : 0;
+
+	if (!strcmp(action, "exit"))
+		exit(number);
+	else if (!strcmp(action, "kill"))
+		raise(number);
+	else if (!strcmp(action, "sleep"))
+		usleep((useconds_t)(atof(argument) * 1e6));
+	else if (!strcmp(action, "wait"))
+		wait_for_launcher();
+	else if (!strcmp(action, "noise"))
+		make_noise();
+	else if (!strcmp(action, "build"))
+		kd_boot.build = (uint64_t)number;
+	else if (!strcmp(action, "say"))
+		printf("%s\n", argument), fflush(stdout);
+	else if (!strcmp(action, "fence"))
+		return kd_boot_fence() ? -1 : 0;
+	else if (!strcmp(action, "again"))
+		return round_number ? 0 : 1;
+	else
+		exit(99);
+	return 0;
+}
+
+/* 1: once more from the start. */
+static int at(int step)
+{
+	int again = 0;
+
+	for (char **p = plans; *p; p++) {
+		char plan[256], *rest = plan;
+		const char *when, *who, *what, *rank = getenv("KDDS_RANK");
+		char own[16];
+
+		if (step)
+			snprintf(own, sizeof(own), "%u", kd_boot.rank);
+		else
+			snprintf(own, sizeof(own), "%s", rank ? rank : "0");
+		snprintf(plan, sizeof(plan), "%s", *p);
+		when = strsep(&rest, ":");
+		who = strsep(&rest, ":");
+		what = strsep(&rest, ":");
+		if (!what)
+			exit(99);
+		if (atoi(when) == step && (!strcmp(who, "*") || !strcmp(who, own))) {
+			int result = act(what, rest);
+
+			if (result < 0)
+				exit(98);
+			again |= result;
+		}
+	}
+	return again;
+}
+
+static uint64_t value_of(uint32_t rank, uint64_t i)
+{
+	return (rank + 1) * 1000003u + i + (uint64_t)round_number * 17;
+}
+
+static int check_values(void)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t n = 0; n < kd_boot.size; n++) {
+		uint32_t rank = (kd_boot.rank + n) % kd_boot.size;
+		uint64_t value[4];
+		size_t size = sizeof(value);
+		int error = kd_boot_get(rank, "probe", value, &size);
+
+		if (kd_boot.size == 1 && error == -ENOENT)
+			return 0; /* nobody to publish for, without a launcher */
+		if (error || size != sizeof(value) || value[0] != value_of(rank, 0) || value[3] != value_of(rank, 3)) {
+			printf("rank %u: the value of rank %u is wrong: %d\n", kd_boot.rank, rank, error);
+			return 1;
+		}
+		sum += value[1];
+	}
+	return sum == 0;
+}
+
+static int check_refusals(void)
+{
+	char value[4];
+	size_t size = sizeof(value);
+	int none = kd_boot_get(0, "nothing", value, &size), small;
+
+	size = sizeof(value);
+	small = kd_boot_get(0, "probe", value, &size);
+	if (none == -ENOENT && (small == -EMSGSIZE || (kd_boot.size == 1 && small == -ENOENT)))
+		return 0;
+	printf("rank %u: get answers %d, %d\n", kd_boot.rank, none, small);
+	return 1;
+}
+
+int main(int argc, char **argv)
+{
+	int wrong = 0;
+	uint64_t secret = 0;
+
+	plans = argv + (argc > 0);
+	for (;; round_number++) {
+		uint64_t value[4];
+
+		at(0);
+		if (kd_boot_start())
+			return 97;
+		at(1);
+		for (uint64_t i = 0; i < 4; i++)
+			value[i] = value_of(kd_boot.rank, i);
+		if (kd_boot_put("probe", value, sizeof(value)))
+			return 96;
+		at(2);
+		if (kd_boot_fence())
+			return 95;
+		at(3);
+		wrong |= check_values() | check_refusals();
+		if (at(4)) {
+			kd_boot_fence();
+			kd_boot_stop();
+			continue;
+		}
+		break;
+	}
+	for (size_t i = 0; i < sizeof(kd_boot.secret); i++)
+		secret = secret * 31 + kd_boot.secret[i];
+	printf("rank %u of %u, %u of %u here, secret %llx, %s\n", kd_boot.rank, kd_boot.size, kd_boot.local_rank, kd_boot.local_size,
+	       (unsigned long long)secret, wrong ? "WRONG" : "ok");
+	fflush(stdout);
+	kd_boot_stop();
+	at(5);
+	return wrong;
+}

@@ -274,14 +274,16 @@ struct kdds_param_spec {
 typedef void kdds_body(struct kdds_closure *c);
 
 /**
- * Makes a task type. @p name and @p params are copied.
+ * Makes a task type. @p name and @p params are copied. In a job of several ranks closures of it may be stolen by other ranks if
+ * all make the same types in the same order before kdds_init; those of a type made later stay in the process.
  *
  * Context: any thread. @param type_p the new type, to be destroyed by kdds_type_destroy when no closure of it is left.
  * @return 0, -EINVAL (a parameter count above KDDS_MAX_PARAMS, a mode or size that means nothing), -ENOMEM
  */
 int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_spec *params, size_t nparams,
 		     struct kdds_type **type_p);
-void kdds_type_destroy(struct kdds_type *type); /**< Frees a type made by kdds_type_create. */
+/** Frees a type made by kdds_type_create. */
+void kdds_type_destroy(struct kdds_type *type);
 
 /** Reserves the next closure of the running task's frame. One at a time: nothing else is spawned before it is committed.
  *  Context: main, task. */

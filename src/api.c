@@ -7,6 +7,7 @@
 #include "idle.h"
 #include "kdds.h"
 #include "log.h"
+#include "net.h"
 #include "sched.h"
 #include "topo.h"
 #include "worker.h"
@@ -94,12 +95,12 @@ void kdds_mode_error(const char *task, const char *param, uint32_t have, uint32_
 
 int kdds_rank(void)
 {
-	return 0;
+	return (int)kd_net.rank;
 }
 
 int kdds_size(void)
 {
-	return 1;
+	return (int)kd_net.size;
 }
 
 int kdds_workers(void)

@@ -18,7 +18,7 @@
 #include "base.h"
 
 #define KD_COMM_MESSAGE_BYTES 8192 /* the longest message */
-#define KD_COMM_ADDRESS_BYTES 64   /* the longest address of an endpoint */
+#define KD_COMM_ADDRESS_BYTES 128  /* the longest address of an endpoint */
 
 /* Memory that others may read; made by kd_comm_expose. addr and key go to them in a message. */
 struct kd_comm_region {

@@ -19,7 +19,7 @@
  * installs signal handlers. All but a handful of its functions are calls through tables, inline in rdma/.
  */
 #define _GNU_SOURCE
-#include "comm.h"
+#include "comm_engine.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -159,6 +159,10 @@ static struct {
 	uint32_t woken, sleeping;
 } engine = {.cq_fd = -1, .wake_fd = -1};
 
+static void stop(void);
+static const char *name(void);
+static void wake(void);
+
 static int negative_errno(ssize_t error)
 {
 	return error > -FI_ERRNO_OFFSET ? (int)error : -EIO; /* libfabric's own have no meaning outside */
@@ -235,7 +239,7 @@ static void peer_refuse(struct peer *p)
 	p->refused = engine.refused;
 	engine.refused = p;
 	if (kd_load_relaxed(&engine.sleeping)) /* under the lock, as its writers */
-		kd_comm_wake();
+		wake();
 }
 
 /* Gets */
@@ -257,7 +261,7 @@ static void get_finish(struct get *g)
 	*engine.finished_last = g;
 	engine.finished_last = &g->next;
 	if (kd_load_relaxed(&engine.sleeping))
-		kd_comm_wake();
+		wake();
 }
 
 /* Asks a peer for what its window has room for. */
@@ -295,7 +299,7 @@ static void peer_push(struct peer *p)
 	}
 }
 
-int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len, struct kd_comm_get *get)
+static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len, struct kd_comm_get *get)
 {
 	struct peer *p = peer_find(rank);
 	struct get *g;
@@ -371,7 +375,7 @@ static int gets_deliver(void)
 
 /* Messages */
 
-int kd_comm_send(uint32_t rank, const void *message, size_t len)
+static int send_message(uint32_t rank, const void *message, size_t len)
 {
 	struct peer *p = peer_find(rank);
 	struct buffer *b;
@@ -476,7 +480,7 @@ static int refused_retry(void)
 	return n;
 }
 
-int kd_comm_progress(void)
+static int progress(void)
 {
 	struct fi_cq_msg_entry entries[16];
 	int n = 0;
@@ -517,7 +521,7 @@ int kd_comm_progress(void)
 		struct fid *fid = &engine.cq->fid;
 
 		if (fi_trywait(engine.fabric, &fid, 1))
-			kd_comm_wake();
+			wake();
 	}
 	return n;
 }
@@ -527,7 +531,7 @@ int kd_comm_progress(void)
  * at .woken. Both in sequentially consistent order, so at least one of them sees the other. Only the first wake since the last
  * wait writes.
  */
-void kd_comm_wake(void)
+static void wake(void)
 {
 	uint64_t one = 1;
 
@@ -536,7 +540,7 @@ void kd_comm_wake(void)
 		kd_die("cannot wake the communication thread: %s", kd_errno_text(errno));
 }
 
-int kd_comm_wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns)
+static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns)
 {
 	struct pollfd fds[3] = {{engine.wake_fd, POLLIN, 0}, {fd, POLLIN, 0}, {engine.cq_fd, POLLIN, 0}};
 	struct fid *fid = &engine.cq->fid;
@@ -585,7 +589,7 @@ static uint64_t new_key(void)
 	return (x ^ x >> 31) & engine.key_mask;
 }
 
-int kd_comm_expose(void *p, size_t len, struct kd_comm_region *region_p)
+static int expose(void *p, size_t len, struct kd_comm_region *region_p)
 {
 	struct fid_mr *mr;
 	int error, tries = 0;
@@ -601,7 +605,7 @@ int kd_comm_expose(void *p, size_t len, struct kd_comm_region *region_p)
 	return 0;
 }
 
-void kd_comm_hide(struct kd_comm_region *region)
+static void hide(struct kd_comm_region *region)
 {
 	struct fid_mr *mr = region->handle;
 
@@ -832,7 +836,7 @@ static int find_provider(const char *provider, const char *node)
 
 static int failed(const char *what, ssize_t error)
 {
-	kd_error("libfabric's provider %s cannot %s: %s", kd_comm_name(), what, fi.strerror((int)-error));
+	kd_error("libfabric's provider %s cannot %s: %s", name(), what, fi.strerror((int)-error));
 	return negative_errno(error);
 }
 
@@ -882,7 +886,7 @@ static int open_endpoint(void *address, size_t *size_p)
 	return 0;
 }
 
-int kd_comm_open(const char *provider, const char *listen, int local, const struct kd_comm_events *events, void *address,
+static int start(const char *provider, const char *listen, int local, const struct kd_comm_events *events, void *address,
 		 size_t *size_p)
 {
 	char node[NI_MAXHOST];
@@ -929,16 +933,16 @@ int kd_comm_open(const char *provider, const char *listen, int local, const stru
 	receives_post();
 	return 0;
 fail:
-	kd_comm_close();
+	stop();
 	return error;
 }
 
-const char *kd_comm_name(void)
+static const char *name(void)
 {
 	return engine.info ? engine.info->fabric_attr->prov_name : "none";
 }
 
-int kd_comm_connect(uint32_t rank, const void *address, size_t size)
+static int connect_rank(uint32_t rank, const void *address, size_t size)
 {
 	kd_aligned(16) char copy[KD_COMM_ADDRESS_BYTES] = {0};
 	struct peer *p;
@@ -985,7 +989,7 @@ static void close_fid(void *object)
 }
 
 /* Also what kd_comm_open has begun. */
-void kd_comm_close(void)
+static void stop(void)
 {
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	uint64_t end = kd_os_now_ns() + CLOSE_NS;
@@ -993,8 +997,8 @@ void kd_comm_close(void)
 	engine.closing = 1;
 	pthread_mutex_lock(&lock);
 	while (engine.sends && kd_os_now_ns() < end)
-		if (!kd_comm_progress())
-			kd_comm_wait(&lock, -1, 1000000);
+		if (!progress())
+			wait_events(&lock, -1, 1000000);
 	pthread_mutex_unlock(&lock);
 
 	/* Once the endpoint is closed nobody writes to the memory of gets and buffers. */
@@ -1041,3 +1045,6 @@ void kd_comm_close(void)
 	memset(&engine, 0, sizeof(engine));
 	engine.cq_fd = engine.wake_fd = -1;
 }
+
+const struct kd_comm_engine kd_comm_ofi = {start, stop, name, connect_rank, send_message, get_memory, expose, hide, progress,
+					   wait_events, wake};

@@ -15,7 +15,7 @@ struct option {
 	size_t field;
 	uint64_t min, max;
 	const char *value;   /* default, as one would write it */
-	const char *choices; /* words separated by '|', numbered from 0; NULL: a number, with an optional K, M or G */
+	const char *choices; /* words separated by '|', numbered from 0; "": any text; NULL: a number, with an optional K, M or G */
 	const char *help;
 };
 
@@ -32,6 +32,11 @@ static const struct option options[] = {
 	 "bytes of address space for a stack of frames; committed only as used"},
 	{"KDDS_SPIN_US", FIELD(spin_us), 0, 10000000, "1000", NULL,
 	 "microseconds a worker without work looks for some before it sleeps"},
+	{"KDDS_CACHE", FIELD(cache), 0, 1ull << 40, "256M", NULL,
+	 "bytes of other ranks' data, not in use, that a rank keeps in case it needs them again"},
+	{"KDDS_PROVIDER", FIELD(provider), 0, 0, "tcp;ofi_rxm", "", "libfabric provider for messages between ranks"},
+	{"KDDS_ADDRESS", FIELD(address), 0, 0, "", "",
+	 "address or host name to listen on when ranks are on several hosts; empty: that of the host's name"},
 };
 
 static int parse_number(const char *text, uint64_t *value_p)
@@ -75,6 +80,10 @@ static int read_option(const struct option *o)
 
 	if (!text || !*text)
 		text = o->value;
+	if (o->choices && !*o->choices) {
+		memcpy((char *)&kd_env + o->field, &text, sizeof(text));
+		return 0;
+	}
 	if ((o->choices ? parse_choice(text, o->choices, &value) : parse_number(text, &value)) || value < o->min ||
 	    value > o->max) {
 		if (o->choices)
@@ -108,5 +117,5 @@ void kd_env_help(FILE *out)
 	fprintf(out, "Environment:\n");
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
 		fprintf(out, "  %-14s %s%s%s (default %s)\n", options[i].name, options[i].choices ? options[i].choices : "",
-			options[i].choices ? ": " : "", options[i].help, options[i].value);
+			options[i].choices && *options[i].choices ? ": " : "", options[i].help, options[i].value);
 }

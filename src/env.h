@@ -15,6 +15,8 @@ struct kd_env {
 	uint64_t window;  /* bytes */
 	uint64_t stack;   /* bytes */
 	uint64_t spin_us;
+	uint64_t cache; /* bytes */
+	const char *provider, *address; /* address "": the host's own */
 };
 
 extern struct kd_env kd_env;

@@ -2,7 +2,9 @@
 #include "idle.h"
 
 #include "env.h"
+#include "net.h"
 #include "os.h"
+#include "rsteal.h"
 
 #define NAP_NS 2000000u        /* first sleep; doubled as long as nothing is found */
 #define NAP_DOUBLINGS 7        /* up to 256 ms */
@@ -17,14 +19,19 @@ static void sleep_now(struct kd_worker *w)
 
 static int nap(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg), void *arg)
 {
-	int found;
+	int found, far = w->far;
 
 	/* Dekker with kd_idle_wake_one and with sched.c's switch of stacks: we are counted, then we look. */
 	kd_store(&w->sleeps, 1);
 	kd_fetch_add(&kd_pool.sleepers, 1);
 	found = look(w, arg);
-	if (!found && !kd_load(&kd_pool.stop) && !kd_load(&w->halt))
+	if (!found && !kd_load(&kd_pool.stop) && !kd_load(&w->halt)) {
+		if (far)
+			kd_net_hunger(1);
 		sleep_now(w);
+		if (far)
+			kd_net_hunger(-1);
+	}
 	kd_fetch_add(&kd_pool.sleepers, -1);
 	kd_store(&w->sleeps, 0);
 	return found;
@@ -72,6 +79,8 @@ void kd_idle_wake_one(void)
 		for (int i = 0; i < kd_pool.count; i++)
 			if (wake(&kd_pool.workers[i]))
 				return;
+	if (kd_net.on)
+		kd_rsteal_poked();
 }
 
 void kd_idle_wake_all(void)

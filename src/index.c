@@ -258,11 +258,11 @@ static char *next_ready(struct kd_view *v, const char *from, int (*wanted)(const
 
 /* Where to look for closures first: so far ahead of a running owner that it does not catch up with the thief, who takes
  * about as long for length closures as the owner does. */
-static char *ahead(const struct kd_view *v)
+static char *ahead(const struct kd_view *v, uint32_t length)
 {
 	if (!v->head || kd_load_relaxed(&v->stack->park))
 		return v->first;
-	return v->head + (size_t)v->index->length * kd_closure_at(v->head)->bytes;
+	return v->head + (size_t)length * kd_closure_at(v->head)->bytes;
 }
 
 /* Whether the closure behind the range can join it; says so in its note. */
@@ -281,9 +281,10 @@ static int join(struct kd_view *v, struct kd_range *r, struct kdds_closure *c, s
 	return 1;
 }
 
-static void extend(struct kd_view *v, struct kd_range *r, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+static void extend(struct kd_view *v, struct kd_range *r, uint32_t length,
+		   int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
-	for (uint32_t taken = 1; taken < v->index->length && r->end < v->tail; taken++) {
+	for (uint32_t taken = 1; taken < length && r->end < v->tail; taken++) {
 		struct kdds_closure *c = kd_closure_at(r->end);
 		int fresh = r->end == v->index->cursor;
 		struct kd_note *n = fresh ? note(v, r->end) : kd_note_at(v->stack, r->end);
@@ -300,11 +301,12 @@ static void extend(struct kd_view *v, struct kd_range *r, int (*wanted)(const st
 
 #define LOOK_FURTHER 16
 
-int kd_index_take(struct kd_view *v, unsigned budget, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
-		  struct kd_range *range_p)
+int kd_index_take(struct kd_view *v, unsigned budget, uint32_t length,
+		  int (*wanted)(const struct kdds_closure *c, void *arg), void *arg, struct kd_range *range_p)
 {
 	struct kd_index *x = v->index;
-	char *from = ahead(v), *c;
+	uint32_t most = length ? length : x->length;
+	char *from = ahead(v, most), *c;
 	int found = 0;
 
 	/* Some more than needed: there may be one of high priority. */
@@ -325,9 +327,9 @@ int kd_index_take(struct kd_view *v, unsigned budget, int (*wanted)(const struct
 	kd_note_at(v->stack, c)->state = KD_TAKEN;
 	*range_p = (struct kd_range){.from = v->stack, .frame = v->frame, .begin = c, .end = c + kd_closure_at(c)->bytes,
 				     .count = 1, .independent = 1};
-	extend(v, range_p, wanted, arg);
+	extend(v, range_p, most, wanted, arg);
 	range_p->independent &= range_p->count > 1;
-	range_p->fine = x->length > 64; /* so many took less than SHORT_NS */
+	range_p->fine = most > 64; /* so many took less than SHORT_NS */
 	range_p->more = (range_p->independent && !range_p->fine) || x->ready;
 	return 1;
 }

@@ -84,12 +84,12 @@ static inline struct kd_index *kd_index_at(const struct kd_stack *s, const struc
 int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f);
 
 /*
- * Finds up to index->length closures to take, reading at most budget new ones: the oldest ready one that a running owner will
- * not reach before the thief is done, else the oldest, and those behind it that wait for nothing outside the range. Marks them taken. 0: none.
- * wanted(c, arg) says whether the caller may have c.
+ * Finds up to length closures to take (0: as many as earlier steals have taught), reading at most budget new ones: the oldest
+ * ready one that a running owner will not reach before the thief is done, else the oldest, and those behind it that wait for
+ * nothing outside the range. Marks them taken. 0: none. wanted(c, arg) says whether the caller may have c.
  */
-int kd_index_take(struct kd_view *v, unsigned budget, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
-		  struct kd_range *range_p);
+int kd_index_take(struct kd_view *v, unsigned budget, uint32_t length,
+		  int (*wanted)(const struct kdds_closure *c, void *arg), void *arg, struct kd_range *range_p);
 
 /* The closures of a stolen range are complete: what waited for them may be ready now. The view is of the range's frame. */
 void kd_index_complete(struct kd_view *v, const struct kd_range *range);

@@ -3,10 +3,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>
+#include <stdlib.h>
 
 #include "env.h"
 #include "kdds.h"
 #include "log.h"
+#include "net.h"
+#include "sched.h"
 #include "topo.h"
 #include "worker.h"
 
@@ -19,6 +22,24 @@ static int check_layout(int version, uint32_t layout)
 	kd_error("the program was compiled with kdds.h %d.%d.%d, the library is %s and lays out closures differently: compile "
 		 "the program again", version / 10000, version / 100 % 100, version % 100, kdds_version());
 	return -EINVAL;
+}
+
+static void stop(void)
+{
+	kd_net_end();
+	kd_pool_stop();
+	kd_net_stop();
+	if (CPU_COUNT(&main_cpus))
+		sched_setaffinity(0, sizeof(main_cpus), &main_cpus);
+	kd_topo_fini();
+}
+
+/* The life of a rank other than 0: it works for the others until the job is over. */
+static kd_noreturn void serve_job(void)
+{
+	kd_sched_loop(kd_self_worker);
+	stop();
+	exit(0);
 }
 
 int kdds_init_layout(int version, uint32_t layout)
@@ -36,7 +57,9 @@ int kdds_init_layout(int version, uint32_t layout)
 		error = kd_topo_init();
 	if (error)
 		return error;
-	error = kd_pool_start(kd_env.workers ? (int)kd_env.workers : kd_topo_cpus());
+	error = kd_net_start();
+	if (!error)
+		error = kd_pool_start(kd_env.workers ? (int)kd_env.workers : kd_topo_cpus());
 	if (error) {
 		kd_topo_fini();
 		return error;
@@ -45,7 +68,10 @@ int kdds_init_layout(int version, uint32_t layout)
 	sched_getaffinity(0, sizeof(main_cpus), &main_cpus);
 	if (kd_env.bind)
 		kd_topo_bind(0, kd_pool.count);
-	return 0;
+	error = kd_net_run();
+	if (kd_net.rank)
+		serve_job();
+	return error;
 }
 
 int kdds_finalize(void)
@@ -60,9 +86,6 @@ int kdds_finalize(void)
 		return -EPERM;
 	}
 	kdds_sync();
-	kd_pool_stop();
-	if (CPU_COUNT(&main_cpus))
-		sched_setaffinity(0, sizeof(main_cpus), &main_cpus);
-	kd_topo_fini();
+	stop();
 	return 0;
 }

@@ -10,25 +10,42 @@ src_libkdds_internal_la_SOURCES = \
 	src/boot_kddsrun.c \
 	src/boot_launcher.h \
 	src/closure.h \
+	src/comm.c \
 	src/comm.h \
+	src/comm_engine.h \
+	src/comm_loop.c \
 	src/comm_ofi.c \
 	src/control.c \
 	src/control.h \
 	src/env.c \
 	src/env.h \
+	src/gdata.c \
+	src/gdata.h \
 	src/idle.c \
 	src/idle.h \
+	src/image.c \
+	src/image.h \
 	src/index.c \
 	src/index.h \
 	src/init.c \
 	src/log.c \
 	src/log.h \
+	src/net.c \
+	src/net.h \
 	src/os.c \
 	src/os.h \
+	src/package.c \
+	src/package.h \
+	src/peer.c \
+	src/peer.h \
 	src/reduce.c \
 	src/reduce.h \
+	src/rsteal.c \
+	src/rsteal.h \
 	src/sched.c \
 	src/sched.h \
+	src/siphash.c \
+	src/siphash.h \
 	src/stack.c \
 	src/stack.h \
 	src/steal.c \
@@ -36,6 +53,10 @@ src_libkdds_internal_la_SOURCES = \
 	src/topo.c \
 	src/topo.h \
 	src/type.c \
+	src/type.h \
+	src/value.c \
+	src/value.h \
+	src/wire.h \
 	src/worker.c \
 	src/worker.h
 src_libkdds_internal_la_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(LIBFABRIC_CFLAGS)

@@ -9,8 +9,10 @@
 #include "env.h"
 #include "idle.h"
 #include "log.h"
+#include "net.h"
 #include "os.h"
 #include "reduce.h"
+#include "rsteal.h"
 #include "steal.h"
 
 #define QUIET_CLAIMS 1024  /* fenced claims without a visit before the owner stops fencing */
@@ -306,15 +308,14 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 
 /* Looking for work. */
 struct look {
-	struct kd_scope scope;
+	struct kd_quest quest;
 	struct kd_range range;
 	struct kd_stack *stack; /* found: a halted stack; NULL: the range */
-	int poke;
 };
 
 static int try_stack(struct kd_worker *w, struct look *l, struct kd_stack *s)
 {
-	if (!s || !kd_load_relaxed(&s->active) || !kd_steal(w, s, &l->scope, l->poke, &l->range))
+	if (!s || !kd_load_relaxed(&s->active) || !kd_steal(w, s, &l->quest, &l->range))
 		return 0;
 	w->victim = s;
 	return 1;
@@ -337,16 +338,17 @@ static int try_parked(struct kd_worker *w, struct look *l, struct kd_worker *v)
 
 static int try_worker(struct kd_worker *w, struct look *l, struct kd_worker *v)
 {
-	if ((l->stack = take_halted(v, &l->scope)))
+	if (!l->quest.far && (l->stack = take_halted(v, &l->quest.scope)))
 		return 1;
 	return (v != w && try_stack(w, l, kd_load_acquire(&v->current))) || try_parked(w, l, v);
 }
 
-/* Near first: what this worker has set aside itself, then the last victim, then others at random. With poke: everybody. */
+/* Near first: what this worker has set aside itself, then the last victim, then others at random, then what has come from other
+ * processes. With poke: everybody. */
 static int look(struct kd_worker *w, void *arg)
 {
 	struct look *l = arg;
-	int n = kd_pool.count, tries = l->poke ? n : kd_min(n, VICTIMS_PER_LOOK);
+	int n = kd_pool.count, tries = l->quest.poke ? n : kd_min(n, VICTIMS_PER_LOOK);
 	int start = (int)(kd_worker_random(w) % (unsigned)n);
 
 	if (try_worker(w, l, w) || (w->victim && try_stack(w, l, w->victim)))
@@ -358,22 +360,52 @@ static int look(struct kd_worker *w, void *arg)
 		if (v != w && try_worker(w, l, v))
 			return 1;
 	}
-	return 0;
+	return kd_net.on && kd_rsteal_take(&l->range);
 }
 
 static int last_look(struct kd_worker *w, void *arg)
 {
-	((struct look *)arg)->poke = 1;
+	((struct look *)arg)->quest.poke = 1;
 	return look(w, arg);
+}
+
+int kd_sched_look_far(struct kd_worker *w, uint32_t most, int poke, struct kd_range *range_p)
+{
+	struct look l = {.quest = {.far = most, .poke = poke}};
+
+	if (!kd_load_acquire(&kd_pool.workers) || !look(w, &l))
+		return 0;
+	*range_p = l.range;
+	return 1;
+}
+
+void kd_sched_resume(struct kd_stack *s)
+{
+	kd_fetch_add(&s->home->parked, -1);
+	set_halted(s->home, s);
+}
+
+/* Work from other processes: asks for it, unless what comes could not be run. A waiting body takes what has come, but does not
+ * ask for more, lest its C stack grow; it may take anything, since bodies wait for their descendants only, and those begin later
+ * than what lies below them: there is no way round in a circle. */
+static int look_beyond(const struct look *l)
+{
+	if (!kd_net.on || l->quest.scope.stack)
+		return 0;
+	kd_net_help();
+	return 1;
 }
 
 /* Finds something to run in the scope and runs it, or idles a little. */
 static void step(struct kd_worker *w, const struct kd_scope *scope)
 {
-	struct look l = {.scope = *scope};
+	struct look l = {.quest = {.scope = *scope}};
 
-	if (!look(w, &l) && !kd_idle(w, last_look, &l))
-		return;
+	if (!look(w, &l)) {
+		w->far = look_beyond(&l);
+		if (!(kd_net.on && kd_rsteal_take(&l.range)) && !kd_idle(w, last_look, &l))
+			return;
+	}
 	kd_idle_end(w);
 	if (!l.stack) {
 		l.stack = kd_worker_stack(w);
@@ -391,7 +423,7 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 {
 	struct kd_scope scope = {NULL, NULL};
 
-	if (s->range.from || s->bound > 1)
+	if (s->range.count || s->bound > 1)
 		scope = (struct kd_scope){s, s->waiting};
 	kd_store_relaxed(&s->runner, w);
 	kd_fetch_add(&s->home->parked, 1);

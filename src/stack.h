@@ -28,15 +28,17 @@ struct kd_stack;
 /* Names for frames that one run of the owner's loop may use up. */
 #define KD_SERIALS ((uint64_t)1 << 40)
 
-/* A stolen range of closures [begin, end) of a frame: what a thief owes its victim. */
+/* A stolen range of closures [begin, end), of a frame of this process or of an import: what a thief owes its victim. */
 struct kd_range {
-	struct kd_stack *from;
+	struct kd_stack *from; /* NULL: it is of an import */
 	struct kdds_frame *frame;
+	struct kd_import *import; /* rsteal.h */
 	char *begin, *end;
 	uint32_t count;
 	uint8_t independent; /* no closure of it waits for another: it may be divided */
 	uint8_t more;        /* there was more to take */
 	uint8_t fine;        /* of tasks so short that it is not worth dividing */
+	uint8_t far;         /* the thief is another process */
 	uint64_t start_ns;
 };
 

@@ -4,6 +4,8 @@
 #include "idle.h"
 #include "index.h"
 #include "os.h"
+#include "package.h"
+#include "rsteal.h"
 
 #define FRAMES_PER_VISIT 256
 #define NOTES_PER_VISIT 128
@@ -42,6 +44,7 @@ static void leave(struct kd_stack *s)
 
 struct wish {
 	int worker, place;
+	int far;
 	int anything;
 };
 
@@ -49,6 +52,8 @@ static int wanted(const struct kdds_closure *c, void *arg)
 {
 	const struct wish *wish = arg;
 
+	if (wish->far && !kd_package_allows(c))
+		return 0;
 	if (wish->anything)
 		return 1;
 	if (c->attr & KDDS_PRIORITY_LOW)
@@ -59,23 +64,26 @@ static int wanted(const struct kdds_closure *c, void *arg)
 }
 
 /* The far half of what is left of the range the victim itself has stolen. */
-static int divide(struct kd_stack *s, struct kd_range *range_p)
+static int divide(struct kd_stack *s, int far, struct kd_range *range_p)
 {
 	char *head = kd_load_acquire(&s->base.head), *end = kd_load_relaxed(&s->base.tail), *half;
 	uint32_t n = 0;
 
-	if (!s->range.from || !s->range.independent || s->range.fine)
+	if (!s->range.independent || s->range.fine)
 		return 0;
 	if (!head)
 		head = s->range.begin;
 	half = head += kd_closure_at(head)->bytes;
 	if (head >= end)
 		return 0;
-	for (char *c = head; c < end; c += kd_closure_at(c)->bytes)
+	for (char *c = head; c < end; c += kd_closure_at(c)->bytes) {
 		if (n++ % 2)
 			half += kd_closure_at(half)->bytes;
-	*range_p = (struct kd_range){.from = s->range.from, .frame = s->range.frame, .begin = half, .end = end,
-				     .count = n - n / 2, .independent = n - n / 2 > 1, .more = n > 1};
+		if (far && !kd_package_allows(kd_closure_at(c)))
+			return 0;
+	}
+	*range_p = (struct kd_range){.from = s->range.from, .frame = s->range.frame, .import = s->range.import, .begin = half,
+				     .end = end, .count = n - n / 2, .independent = n - n / 2 > 1, .more = n > 1};
 	kd_store_release(&s->base.tail, half);
 	return 1;
 }
@@ -106,6 +114,7 @@ static struct kdds_frame *lowest(struct kd_stack *s, struct kdds_frame **top_p)
 struct search {
 	struct kd_stack *stack;
 	struct wish wish;
+	uint32_t length; /* closures to take; see kd_index_take */
 	struct kdds_frame *top, *unwanted; /* unwanted: has ready closures, that the thief would rather leave to others */
 	uint64_t now_ns;
 	uint32_t rest_us; /* 0, or until when the frames that have anything are to be left alone */
@@ -122,7 +131,7 @@ static int take(struct search *x, struct kdds_frame *f, struct kd_range *range_p
 		return 0;
 	}
 	x->others = 1;
-	if (kd_index_take(&x->view, NOTES_PER_VISIT, wanted, &x->wish, range_p))
+	if (kd_index_take(&x->view, NOTES_PER_VISIT, x->length, wanted, &x->wish, range_p))
 		return 1;
 	if (!x->unwanted && kd_index_has_ready(&x->view))
 		x->unwanted = f;
@@ -163,9 +172,9 @@ static int search_down(struct search *x, struct kd_range *range_p)
 }
 
 /* The oldest ready closures of the stack; with from, those of frame from and younger ones. */
-static int search(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *from, struct kd_range *range_p)
+static int search(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *from, uint32_t far, struct kd_range *range_p)
 {
-	struct search x = {.stack = s, .wish = {.worker = w->id, .place = w->place},
+	struct search x = {.stack = s, .wish = {.worker = w->id, .place = w->place, .far = far != 0}, .length = far,
 			   .now_ns = kd_os_now_ns()};
 	struct kdds_frame *low = lowest(s, &x.top);
 	int more;
@@ -174,7 +183,7 @@ static int search(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *fr
 	    (more && !from && search_down(&x, range_p)))
 		return 1;
 	x.wish.anything = 1;
-	if (x.unwanted && kd_index_open(&x.view, s, x.unwanted) && kd_index_take(&x.view, 0, wanted, &x.wish, range_p))
+	if (x.unwanted && kd_index_open(&x.view, s, x.unwanted) && kd_index_take(&x.view, 0, far, wanted, &x.wish, range_p))
 		return 1;
 	kd_store_relaxed(&s->misses, kd_min(s->misses + 1, MISS_DOUBLINGS));
 	kd_store_relaxed(&s->next_us, x.rest_us && !x.others ? x.rest_us : (uint32_t)(x.now_ns / 1000) + (1u << s->misses));
@@ -229,26 +238,28 @@ static void mark(const struct kd_range *r)
 			kd_store_relaxed(&c->state, kd_load_relaxed(&c->state) | KD_SPECIAL);
 }
 
-int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_scope *scope, int poke, struct kd_range *range_p)
+int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *quest, struct kd_range *range_p)
 {
+	const struct kd_scope *scope = &quest->scope;
 	uint64_t start_ns = kd_os_now_ns();
 	int got = 0;
 
 	kd_count(w, requests, 1);
-	if ((!poke && looks_empty(s)) || !visit(w, s, poke))
+	if ((!quest->poke && looks_empty(s)) || !visit(w, s, quest->poke))
 		return 0;
 	if (kd_scope_holds(s, scope)) {
 		if (s != scope->stack)
-			got = divide(s, range_p);
+			got = divide(s, quest->far != 0, range_p);
 		if (!got)
-			got = search(w, s, s == scope->stack ? scope->frame : NULL, range_p);
+			got = search(w, s, s == scope->stack ? scope->frame : NULL, quest->far, range_p);
 	}
 	if (got) {
 		mark(range_p);
 		kd_store_relaxed(&s->misses, 0);
 		range_p->start_ns = start_ns;
+		range_p->far = quest->far != 0;
 		kd_count(w, steals, 1);
-	} else if (poke) {
+	} else if (quest->poke) {
 		kd_fetch_or(&s->flags, KD_POKE);
 		poke_running(s);
 	}
@@ -265,10 +276,15 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 	uint64_t now = kd_os_now_ns();
 	struct kd_view v;
 
+	if (r->import) {
+		kd_rsteal_complete(r);
+		return NULL;
+	}
 	kd_stack_lock(s);
 	kd_index_open(&v, s, r->frame);
 	kd_index_complete(&v, r);
-	kd_index_learn(v.index, r->count, now - r->start_ns, now);
+	if (!r->far) /* the journey says nothing of the tasks */
+		kd_index_learn(v.index, r->count, now - r->start_ns, now);
 	/* The last touch of the closure and its frame: from here on the owner may pass, pop and use the memory again. */
 	kd_store_release(&c->state,
 			 (kd_load_relaxed(&c->state) & (KD_SPECIAL | KD_PRIVATE)) | KD_DONE | (merge ? KD_MERGE : 0));

@@ -13,14 +13,20 @@ struct kd_scope {
 	struct kdds_frame *frame;
 };
 
+/* What a thief looks for. */
+struct kd_quest {
+	struct kd_scope scope;
+	uint32_t far; /* 0: work for this process; else so many closures at most, for another */
+	int poke;     /* a stack without work is to be left so that its owner wakes a sleeper when it has some */
+};
+
 /* Whether the range that s runs was stolen, at whatever remove, from the scope's frames. The caller owns s or holds its lock. */
 int kd_scope_holds(const struct kd_stack *s, const struct kd_scope *scope);
 
-/* Looks for work on one victim stack. Returns 1 and a range for the caller to run, or 0. Bounded, never waits for a task. With
- * poke, a stack without work is left so that its owner wakes a sleeper when it has some. */
-int kd_steal(struct kd_worker *w, struct kd_stack *victim, const struct kd_scope *scope, int poke, struct kd_range *range_p);
+/* Looks for work on one victim stack. Returns 1 and a range for the caller to run, or 0. Bounded, never waits for a task. */
+int kd_steal(struct kd_worker *w, struct kd_stack *victim, const struct kd_quest *quest, struct kd_range *range_p);
 
-/* The closures of the range are complete: tells their frame, wakes the bound stack that waits for them. A stack that was
+/* The closures of the range are complete: tells their frame or their import, wakes the bound stack that waits for them. A stack that was
  * parked on them is returned, to be run by the caller, who owns it from now on. */
 struct kd_stack *kd_steal_complete(const struct kd_range *range, int merge);
 

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The abstract machine: task types made at run time, closures filled parameter by parameter. */
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "type.h"
+
 #include "closure.h"
+#include "image.h"
 #include "kdds.h"
 #include "log.h"
+#include "worker.h"
 
 /* A type made at run time, and behind it its access table and its name. */
 struct dynamic {
@@ -14,6 +19,7 @@ struct dynamic {
 	kdds_body *body;
 	size_t nparams;
 	uint32_t state; /* closures are born with it */
+	uint64_t wire_name; /* see kd_type_name */
 	struct {
 		struct kdds_param_spec spec;
 		uint32_t offset, access; /* in the closure; index in the access table */
@@ -21,6 +27,13 @@ struct dynamic {
 	struct kdds_param table[KDDS_MAX_PARAMS];
 	char name[];
 };
+
+/* The types made before kdds_init, by number; NULL: destroyed. */
+static struct dynamic **named;
+static uint32_t nnamed;
+static pthread_mutex_t named_lock = PTHREAD_MUTEX_INITIALIZER;
+
+#define NUMBERED 0x80000000u
 
 /* The body being run, for kdds_arg; and the closure being filled, for kdds_push and kdds_commit. */
 struct call {
@@ -63,6 +76,56 @@ static int valid(const struct kdds_param_spec *p)
 	       (p->mode == KDDS_CW) == !!p->op;
 }
 
+static uint32_t fingerprint(const struct dynamic *d)
+{
+	uint32_t h = 2166136261u;
+
+	for (const char *c = d->name; *c; c++)
+		h = (h ^ (unsigned char)*c) * 16777619u;
+	for (size_t i = 0; i < d->nparams; i++) {
+		h = (h ^ (uint32_t)d->params[i].spec.mode) * 16777619u;
+		h = (h ^ (uint32_t)d->params[i].spec.size) * 16777619u;
+	}
+	return h;
+}
+
+/* Gives the type a name, unless it is too late for the other processes to have it too. */
+static int enter(struct dynamic *d)
+{
+	struct dynamic **grown;
+
+	if (kd_pool.workers)
+		return 0;
+	pthread_mutex_lock(&named_lock);
+	grown = realloc(named, (nnamed + 1) * sizeof(*named));
+	if (grown) {
+		named = grown;
+		d->wire_name = (uint64_t)fingerprint(d) << 32 | NUMBERED | nnamed;
+		d->type.magic = KD_TYPE_MAGIC;
+		named[nnamed++] = d;
+	}
+	pthread_mutex_unlock(&named_lock);
+	return grown ? 0 : -ENOMEM;
+}
+
+uint64_t kd_type_name(const struct kdds_type *type)
+{
+	if (type->magic != KD_TYPE_MAGIC)
+		return 0;
+	return type->run == run_dynamic ? dynamic_of(type)->wire_name : kd_image_name(type);
+}
+
+const struct kdds_type *kd_type_at(uint64_t name)
+{
+	uint32_t number = (uint32_t)name & ~NUMBERED;
+	const struct kdds_type *type;
+
+	if (name & NUMBERED)
+		return number < nnamed && named[number] && named[number]->wire_name == name ? &named[number]->type : NULL;
+	type = kd_image_at(name, sizeof(*type), 0);
+	return type && (uintptr_t)type % _Alignof(struct kdds_type) == 0 && type->magic == KD_TYPE_MAGIC ? type : NULL;
+}
+
 int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_spec *params, size_t nparams,
 		     struct kdds_type **type_p)
 {
@@ -103,12 +166,28 @@ int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_
 	d->type.naccess = (uint16_t)naccess;
 	d->type.access = d->table;
 	d->type.name = d->name;
+	if (enter(d)) {
+		free(d);
+		return -ENOMEM;
+	}
 	*type_p = &d->type;
 	return 0;
 }
 
 void kdds_type_destroy(struct kdds_type *type)
 {
+	if (!type)
+		return;
+	pthread_mutex_lock(&named_lock);
+	if (kd_type_name(type))
+		named[(uint32_t)kd_type_name(type) & ~NUMBERED] = NULL;
+	while (nnamed && !named[nnamed - 1])
+		nnamed--;
+	if (!nnamed) {
+		free(named);
+		named = NULL;
+	}
+	pthread_mutex_unlock(&named_lock);
 	free(type);
 }
 

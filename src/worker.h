@@ -19,6 +19,7 @@ struct kd_worker {
 	uint64_t idle_since_ns;  /* 0: not idle */
 	uint32_t idle_tries;
 	uint32_t idle_naps;      /* sleeps since it last found work */
+	int far;                 /* without work it would take some from another process */
 	struct kdds_stats stats;
 	pthread_t thread;
 

@@ -67,7 +67,7 @@ struct spec {
 	uint64_t seed;
 	uint32_t type;              /* number of accesses and their modes */
 	uint16_t depth;
-	int16_t spawner;            /* worker */
+	int16_t spawner;            /* worker, or if elsewhere than in rank 0 -1 - rank */
 	uint8_t before[MAX_ACCESSES]; /* mode of the data's use before this one in its frame; 0: none */
 };
 
@@ -242,9 +242,14 @@ static void dawdle(struct dice *d)
 	}
 }
 
+static int16_t here(void)
+{
+	return (int16_t)(kdds_rank() ? -1 - kdds_rank() : kdds_worker());
+}
+
 static void count(const struct spec *s, int nested)
 {
-	int stolen = kdds_worker() != s->spawner;
+	int stolen = here() != s->spawner;
 
 	for (unsigned i = 0; i < naccess_of(s->type); i++)
 		__atomic_fetch_add(&met[s->before[i]][mode_of(s->type, i)][stolen][nested], 1, __ATOMIC_RELAXED);
@@ -293,7 +298,7 @@ static void body(struct kdds_closure *c)
 			after_sync(&b, direct);
 		}
 		next_child(&b, s, n, &child, data);
-		child.spawner = (int16_t)kdds_worker();
+		child.spawner = here();
 		spawn(&child, (void *)x, data);
 		if (lively)
 			dawdle(&dice);
@@ -365,7 +370,7 @@ static double now(void)
 	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* Programs for some time on a number of workers; the number of programs, or -1. */
+/* Programs for some time, on a number of workers (0: as many as the environment says); the number of programs, or -1. */
 static long round_of(int workers, double seconds, uint64_t *seed)
 {
 	char text[16];
@@ -373,14 +378,16 @@ static long round_of(int workers, double seconds, uint64_t *seed)
 	long n = 0;
 
 	snprintf(text, sizeof(text), "%d", workers);
-	setenv("KDDS_WORKERS", text, 1);
-	setenv("KDDS_WINDOW", *seed & 1 ? "64K" : "1M", 1);
+	if (workers) {
+		setenv("KDDS_WORKERS", text, 1);
+		setenv("KDDS_WINDOW", *seed & 1 ? "64K" : "1M", 1);
+	}
 	if (kdds_init())
 		return -1;
 	do {
 		if (!agree(*seed)) {
-			fprintf(stderr, "oracle: seed %llu on %d workers: values differ from the sequential execution's\n",
-				(unsigned long long)*seed, workers);
+			fprintf(stderr, "oracle: seed %llu on %d ranks of %d workers: values differ from the sequential "
+				"execution's\n", (unsigned long long)*seed, kdds_size(), kdds_workers());
 			return -1;
 		}
 		++*seed;
@@ -413,9 +420,9 @@ int main(int argc, char **argv)
 	double seconds = 20;
 	uint64_t seed = (uint64_t)time(NULL) * 1000003;
 	long total = 0;
-	int option;
+	int option, job = 0;
 
-	while ((option = getopt(argc, argv, "s:n:")) != -1)
+	while ((option = getopt(argc, argv, "s:n:j")) != -1)
 		switch (option) {
 		case 's':
 			seconds = atof(optarg);
@@ -423,13 +430,24 @@ int main(int argc, char **argv)
 		case 'n':
 			seed = strtoull(optarg, NULL, 0);
 			break;
+		case 'j':
+			job = 1;
+			break;
 		default:
-			fprintf(stderr, "usage: oracle [-s SECONDS] [-n FIRST_SEED]\n");
+			fprintf(stderr, "usage: oracle [-s SECONDS] [-n FIRST_SEED] [-j]\n-j: one kdds_init, for a job of several ranks\n");
 			return 2;
 		}
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	printf("first seed %llu\n", (unsigned long long)seed);
 	make_types();
+	if (job) {
+		total = round_of(0, seconds, &seed);
+		if (total < 0)
+			return 1;
+		printf("%ld programs up to seed %llu, all equal to the oracle\n", total, (unsigned long long)seed);
+		destroy_types();
+		return 0;
+	}
+	printf("first seed %llu\n", (unsigned long long)seed);
 	for (double end = now() + seconds; now() < end;)
 		for (unsigned i = 0; i < sizeof(counts) / sizeof(*counts); i++) {
 			long n = round_of(counts[i], seconds / 18, &seed);

@@ -50,9 +50,10 @@ struct kdds_op {
 
 /** Turns a data into bytes and back for its travel to another process; the local machine never calls it. */
 struct kdds_pack {
-	size_t (*bytes)(const void *data);
+	size_t (*bytes)(const void *data);                      /**< how many pack will write */
 	void (*pack)(const void *data, void *buffer);
-	void (*unpack)(void *data, const void *buffer);
+	void (*unpack)(void *data, const void *buffer, size_t bytes); /**< data is a value to be replaced, or zeroes */
+	void (*release)(void *data);                            /**< NULL, or: frees what unpack has allocated in a copy that is not needed any more */
 };
 
 /** The extent of a data: rows x cols elements, consecutive rows ld elements apart. rows 0: one element, no array. */
@@ -80,7 +81,11 @@ struct kdds_type {
 	uint16_t reduces; /**< some access is KDDS_CW */
 	const struct kdds_param *access;
 	const char *name;
+	uint32_t magic;   /**< KD_TYPE_MAGIC, if closures of it may be named to other processes: what such a name leads to is a type */
+	uint32_t pointers; /**< some immediate value is a pointer: closures stay in their process */
 };
+
+#define KD_TYPE_MAGIC 0x6b646473u
 
 /** The head of a closure; access records and values follow at the offsets its type gives. */
 struct kdds_closure {

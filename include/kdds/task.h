@@ -100,6 +100,18 @@
 #define KD_CWS_UPDATE_ARRAY KD_CWS_VALUE
 #define KD_CWS_REDUCE_ARRAY KD_CWS_REDUCE
 
+/* is an immediate value a pointer? (In structs and unions it cannot be told.) */
+#define KD_POINTS(t, x) KD_USE(KD_POINTS_, t, KD_TUPLE_##x)
+#define KD_POINTS_VALUE(t, T, n, op) | (__builtin_classify_type(((struct kd_closure_##t *)0)->n) == 5)
+#define KD_POINTS_READ(t, T, n, op)
+#define KD_POINTS_WRITE KD_POINTS_READ
+#define KD_POINTS_UPDATE KD_POINTS_READ
+#define KD_POINTS_REDUCE KD_POINTS_READ
+#define KD_POINTS_READ_ARRAY KD_POINTS_READ
+#define KD_POINTS_WRITE_ARRAY KD_POINTS_READ
+#define KD_POINTS_UPDATE_ARRAY KD_POINTS_READ
+#define KD_POINTS_REDUCE_ARRAY KD_POINTS_READ
+
 /* the state a closure is born with */
 #define KD_BORN(t, x) KD_USE(KD_BORN_, t, KD_TUPLE_##x)
 #define KD_BORN_VALUE(t, T, n, op)
@@ -212,7 +224,7 @@
 	static const struct kdds_type kd_type_##t = { \
 		kd_run_##t, sizeof(struct kd_closure_##t) < 32 ? 32 : sizeof(struct kd_closure_##t), \
 		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), \
-		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t}; \
+		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t, KD_TYPE_MAGIC, 0 KD_MAP(KD_POINTS, t, ##__VA_ARGS__)}; \
 	__attribute__((unused, always_inline)) static inline void kd_spawn_##t( \
 		struct kdds_frame *kd_f, uint16_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
 	{ \

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm.h"
+
+#include <string.h>
+
+#include "comm_engine.h"
+
+static const struct kd_comm_engine *engine;
+
+int kd_comm_open(const char *provider, const char *listen, int local, const struct kd_comm_events *events, void *address,
+		 size_t *size_p)
+{
+	int loop = !strcmp(provider, "loop") || !strncmp(provider, "loop:", 5);
+
+	engine = loop ? &kd_comm_loop : &kd_comm_ofi;
+	return engine->open(provider, listen, local, events, address, size_p);
+}
+
+void kd_comm_close(void)
+{
+	engine->close();
+}
+
+const char *kd_comm_name(void)
+{
+	return engine->name();
+}
+
+int kd_comm_connect(uint32_t rank, const void *address, size_t size)
+{
+	return engine->connect(rank, address, size);
+}
+
+int kd_comm_send(uint32_t rank, const void *message, size_t len)
+{
+	return engine->send(rank, message, len);
+}
+
+int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len, struct kd_comm_get *get)
+{
+	return engine->get(rank, local, addr, key, len, get);
+}
+
+int kd_comm_expose(void *p, size_t len, struct kd_comm_region *region_p)
+{
+	return engine->expose(p, len, region_p);
+}
+
+void kd_comm_hide(struct kd_comm_region *region)
+{
+	engine->hide(region);
+}
+
+int kd_comm_progress(void)
+{
+	return engine->progress();
+}
+
+int kd_comm_wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns)
+{
+	return engine->wait(lock, fd, timeout_ns);
+}
+
+void kd_comm_wake(void)
+{
+	engine->wake();
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "net.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "atomic.h"
+#include "boot.h"
+#include "comm.h"
+#include "env.h"
+#include "gdata.h"
+#include "image.h"
+#include "kdds.h"
+#include "log.h"
+#include "os.h"
+#include "peer.h"
+#include "rsteal.h"
+
+#define SLEEP_NS 1000000000u
+
+struct kd_net kd_net = {.size = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_t thread;
+static int leaving, stop; /* the launcher's descriptor is not ours any more; the thread is to end */
+
+/* What there is to do besides messages. Returns when there will be more. */
+static uint64_t work(uint64_t now)
+{
+	uint64_t due = kd_rsteal_tick(now);
+
+	if (kd_load(&kd_net.hungry))
+		due = kd_min(due, kd_rsteal_ask(now));
+	return kd_min(due, kd_peer_tick(now));
+}
+
+static void *serve(void *arg)
+{
+	(void)arg;
+	pthread_setname_np(pthread_self(), "kdds net");
+	pthread_mutex_lock(&kd_net.lock);
+	while (!stop) {
+		int events = kd_comm_progress();
+		uint64_t now = kd_os_now_ns(), due = work(now);
+
+		if (events || due <= now)
+			continue;
+		if (kd_comm_wait(&kd_net.lock, leaving ? -1 : kd_boot.fd, kd_min(due - now, SLEEP_NS)) && !leaving &&
+		    kd_boot_event())
+			_Exit(1); /* all has been said */
+	}
+	pthread_mutex_unlock(&kd_net.lock);
+	return NULL;
+}
+
+static int open_endpoint(void)
+{
+	static const struct kd_comm_events events = {kd_peer_receive};
+	char address[KD_COMM_ADDRESS_BYTES];
+	size_t size = sizeof(address);
+	int error = kd_comm_open(kd_env.provider, kd_env.address, kd_boot.local_size == kd_boot.size, &events, address, &size);
+
+	if (!error)
+		error = kd_boot_put("address", address, size);
+	return error;
+}
+
+/* All ranks must run the same build: they name their functions to each other. */
+static int compare_builds(void)
+{
+	uint64_t theirs;
+	size_t size = sizeof(theirs);
+	int error = kd_boot_get(0, "build", &theirs, &size);
+
+	if (error || (size == sizeof(theirs) && kd_boot.build == theirs))
+		return error;
+	kd_error("rank %u runs another build of the program or of libkdds than rank 0: install the same files on every host",
+		 kd_net.rank);
+	return -EINVAL;
+}
+
+static int join_job(void)
+{
+	int error = kd_boot_put("build", &kd_boot.build, sizeof(kd_boot.build));
+
+	if (!error)
+		error = kd_peer_start(kd_net.rank, kd_net.size, kd_boot.secret);
+	if (!error)
+		error = open_endpoint();
+	if (!error)
+		error = kd_boot_fence();
+	if (!error)
+		error = compare_builds();
+	return error;
+}
+
+int kd_net_start(void)
+{
+	int error = kd_image_init();
+
+	if (error)
+		return error;
+	kd_boot.build = kd_image_build() ^ KD_LAYOUT;
+	error = kd_boot_start();
+	if (error)
+		return error;
+	kd_net.rank = kd_boot.rank;
+	kd_net.size = kd_boot.size;
+	if (kd_net.size == 1)
+		return 0;
+	error = join_job();
+	if (error)
+		return error;
+	kd_net.worker = (struct kd_worker){.id = -1, .place = -1, .random = (kd_net.rank + 1) * 2654435769u};
+	leaving = stop = 0;
+	kd_rsteal_start(kd_net.rank, kd_net.size);
+	kd_net.on = 1;
+	return 0;
+}
+
+int kd_net_run(void)
+{
+	int error = kd_net.on ? pthread_create(&thread, NULL, serve, NULL) : 0;
+
+	if (error)
+		kd_error("cannot start the communication thread: %s; raise the limit (ulimit -u)", kd_errno_text(error));
+	return -error;
+}
+
+void kd_net_end(void)
+{
+	if (!kd_net.on)
+		return;
+	pthread_mutex_lock(&kd_net.lock);
+	if (!kd_net.rank)
+		kd_rsteal_end();
+	leaving = 1;
+	pthread_mutex_unlock(&kd_net.lock);
+	kd_comm_wake();
+}
+
+void kd_net_stop(void)
+{
+	if (kd_net.on) {
+		/* The thread goes on: END is still to be passed on, and acknowledged. */
+		if (kd_boot_fence())
+			_Exit(1);
+		pthread_mutex_lock(&kd_net.lock);
+		stop = 1;
+		pthread_mutex_unlock(&kd_net.lock);
+		kd_comm_wake();
+		pthread_join(thread, NULL);
+		kd_rsteal_stop();
+		kd_gdata_stop();
+		kd_peer_stop();
+		kd_comm_close();
+		kd_net.on = 0;
+	}
+	kd_boot_stop();
+	kd_image_fini();
+	kd_net.rank = 0;
+	kd_net.size = 1;
+}
+
+void kd_net_help(void)
+{
+	uint64_t now;
+
+	if (pthread_mutex_trylock(&kd_net.lock))
+		return;
+	kd_comm_progress();
+	now = kd_os_now_ns();
+	kd_rsteal_tick(now);
+	kd_rsteal_ask(now);
+	kd_peer_tick(now);
+	pthread_mutex_unlock(&kd_net.lock);
+}
+
+void kd_net_poke(void)
+{
+	if (pthread_mutex_trylock(&kd_net.lock)) {
+		kd_comm_wake(); /* whoever has it may have looked already */
+		return;
+	}
+	kd_rsteal_tick(kd_os_now_ns());
+	pthread_mutex_unlock(&kd_net.lock);
+}
+
+void kd_net_hunger(int change)
+{
+	kd_fetch_add(&kd_net.hungry, (uint32_t)change);
+	if (change > 0)
+		kd_comm_wake();
+}

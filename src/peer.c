@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "boot.h"
+#include "comm.h"
+#include "log.h"
+#include "os.h"
+#include "rsteal.h"
+#include "siphash.h"
+
+#define WINDOW 64
+#define ACK_DELAY_NS 20000000u     /* something to carry the acknowledgement may come until then */
+#define REPEAT_NS 250000000u       /* doubled with each repetition */
+#define REPEAT_DOUBLINGS 4
+#define RETRY_NS 100000u           /* the engine was full */
+
+struct out {
+	struct out *next;
+	uint64_t sent_ns; /* 0: not yet */
+	struct kd_wire_head head;
+};
+
+struct peer {
+	uint32_t rank;
+	uint32_t sent, acked; /* numbers */
+	struct out *first, **last;
+	uint32_t repeats;     /* of the first */
+	uint32_t next;        /* all below have been received */
+	uint64_t beyond;      /* bit i: so has next + 1 + i */
+	uint64_t ack_ns;      /* when to acknowledge at the latest; 0: no need */
+	int active;           /* in the list of those with something to do */
+	struct peer *link;
+};
+
+struct kd_peer_counts kd_peer_counts;
+
+static struct {
+	uint32_t rank, size;
+	uint8_t secret[32];
+	struct peer **peers; /* by rank; NULL: never met */
+	struct peer *active;
+} job;
+
+int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32])
+{
+	job.peers = calloc(size, sizeof(*job.peers));
+	if (!job.peers) {
+		kd_error("out of memory for the table of %u ranks", size);
+		return -ENOMEM;
+	}
+	job.rank = rank;
+	job.size = size;
+	job.active = NULL;
+	memcpy(job.secret, secret, sizeof(job.secret));
+	return 0;
+}
+
+void kd_peer_stop(void)
+{
+	for (uint32_t i = 0; i < job.size; i++) {
+		struct peer *p = job.peers[i];
+
+		while (p && p->first) {
+			struct out *o = p->first;
+
+			p->first = o->next;
+			free(o);
+		}
+		free(p);
+	}
+	free(job.peers);
+	memset(&job, 0, sizeof(job));
+}
+
+static struct peer *meet(uint32_t rank)
+{
+	char address[KD_COMM_ADDRESS_BYTES];
+	size_t size = sizeof(address);
+	struct peer *p = job.peers[rank];
+	int error;
+
+	if (p)
+		return p;
+	error = kd_boot_get(rank, "address", address, &size);
+	if (!error)
+		error = kd_comm_connect(rank, address, size);
+	if (error)
+		kd_die("rank %u cannot find rank %u: %s", job.rank, rank, kd_errno_text(-error));
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		kd_die("out of memory for what is to be known of rank %u", rank);
+	p->rank = rank;
+	p->next = 1;
+	p->last = &p->first;
+	return job.peers[rank] = p;
+}
+
+static void activate(struct peer *p)
+{
+	if (p->active)
+		return;
+	p->active = 1;
+	p->link = job.active;
+	job.active = p;
+}
+
+struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes)
+{
+	struct out *o = malloc(sizeof(*o) + bytes);
+
+	kd_assert(bytes + sizeof(o->head) <= KD_COMM_MESSAGE_BYTES);
+	if (!o)
+		kd_die("out of memory for a message of %zu bytes", bytes);
+	memset(o, 0, sizeof(*o));
+	o->head.kind = (uint16_t)kind;
+	o->head.bytes = (uint16_t)bytes;
+	return &o->head;
+}
+
+static uint64_t tag(const struct kd_wire_head *m)
+{
+	uint64_t a = kd_siphash(job.secret, (const char *)m + sizeof(m->tag), sizeof(*m) - sizeof(m->tag) + m->bytes);
+
+	return a ^ kd_siphash(job.secret + 16, &a, sizeof(a));
+}
+
+/* 0, or -EAGAIN: not now. What cannot be sent at all is lost, like what gets lost on the way. */
+static int transmit(struct peer *p, struct kd_wire_head *m)
+{
+	m->from = job.rank;
+	m->to = p->rank;
+	m->ack = p->next - 1;
+	m->tag = tag(m);
+	if (kd_comm_send(p->rank, m, sizeof(*m) + m->bytes) == -EAGAIN)
+		return -EAGAIN;
+	p->ack_ns = 0;
+	kd_peer_counts.messages++;
+	kd_peer_counts.bytes += sizeof(*m) + m->bytes;
+	return 0;
+}
+
+/* Sends what the window lets through. Returns when to try again. */
+static uint64_t push(struct peer *p, uint64_t now)
+{
+	for (struct out *o = p->first; o && o->head.seq <= p->acked + WINDOW; o = o->next) {
+		if (o->sent_ns)
+			continue;
+		if (transmit(p, &o->head))
+			return now + RETRY_NS;
+		o->sent_ns = now;
+	}
+	return UINT64_MAX;
+}
+
+void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once)
+{
+	struct peer *p = meet(rank);
+	struct out *o = (struct out *)((char *)m - offsetof(struct out, head));
+
+	if (once) {
+		transmit(p, m);
+		free(o);
+		return;
+	}
+	m->seq = ++p->sent;
+	*p->last = o;
+	p->last = &o->next;
+	activate(p);
+	push(p, kd_os_now_ns());
+}
+
+static void acknowledged(struct peer *p, uint32_t ack)
+{
+	if (ack > p->sent || ack <= p->acked)
+		return;
+	p->acked = ack;
+	p->repeats = 0;
+	while (p->first && p->first->head.seq <= ack) {
+		struct out *o = p->first;
+
+		p->first = o->next;
+		free(o);
+	}
+	if (!p->first)
+		p->last = &p->first;
+}
+
+/* Whether the message is new; it is noted. */
+static int admit(struct peer *p, uint32_t seq)
+{
+	if (seq >= p->next && seq <= p->next + WINDOW) {
+		uint64_t bit = seq == p->next ? 0 : (uint64_t)1 << (seq - p->next - 1);
+
+		if (seq != p->next && p->beyond & bit)
+			return 0;
+		p->beyond |= bit;
+		if (seq == p->next)
+			for (int more = 1; more; p->next++) {
+				more = p->beyond & 1;
+				p->beyond >>= 1;
+			}
+		return 1;
+	}
+	return 0;
+}
+
+void kd_peer_receive(const void *message, size_t len)
+{
+	const struct kd_wire_head *m = message;
+	struct peer *p;
+
+	if (len < sizeof(*m) || len != sizeof(*m) + m->bytes || m->to != job.rank || m->from >= job.size || m->from == job.rank ||
+	    !m->kind || m->kind >= KD_WIRE_KINDS || m->incarnation || tag(m) != m->tag) {
+		kd_peer_counts.refused++;
+		return;
+	}
+	p = meet(m->from);
+	acknowledged(p, m->ack);
+	if (m->seq) {
+		if (!p->ack_ns)
+			p->ack_ns = kd_os_now_ns() + ACK_DELAY_NS;
+		activate(p);
+		if (!admit(p, m->seq)) {
+			kd_peer_counts.doubled++;
+			return;
+		}
+	}
+	kd_rsteal_message(m->from, m->kind, m + 1, m->bytes);
+}
+
+/* What p has to do. Returns when it has more. */
+static uint64_t tick(struct peer *p, uint64_t now)
+{
+	uint64_t due = push(p, now), repeat;
+
+	if (p->first && p->first->sent_ns) {
+		repeat = p->first->sent_ns + ((uint64_t)REPEAT_NS << p->repeats);
+		if (now >= repeat) {
+			if (!transmit(p, &p->first->head))
+				p->first->sent_ns = now;
+			kd_peer_counts.repeated++;
+			p->repeats = kd_min(p->repeats + 1, REPEAT_DOUBLINGS);
+			repeat = now + ((uint64_t)REPEAT_NS << p->repeats);
+		}
+		due = kd_min(due, repeat);
+	}
+	if (p->ack_ns && now >= p->ack_ns) {
+		struct kd_wire_head *m = kd_peer_message(KD_WIRE_ACK, 0);
+
+		p->ack_ns = 0;
+		if (transmit(p, m))
+			p->ack_ns = now + RETRY_NS;
+		free((char *)m - offsetof(struct out, head));
+	}
+	return p->ack_ns ? kd_min(due, p->ack_ns) : due;
+}
+
+uint64_t kd_peer_tick(uint64_t now)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (struct peer **link = &job.active, *p; (p = *link);) {
+		due = kd_min(due, tick(p, now));
+		if (p->first || p->ack_ns) {
+			link = &p->link;
+		} else {
+			p->active = 0;
+			*link = p->link;
+		}
+	}
+	return due;
+}
+
+int kd_peer_settled(void)
+{
+	for (struct peer *p = job.active; p; p = p->link)
+		if (p->first)
+			return 0;
+	return 1;
+}

@@ -138,7 +138,7 @@ static void kd_receive(int sleeps)
 {
 	while (!kd_messages)
 		if (!kd_comm_progress() && sleeps)
-			kd_comm_wait(&lock, -1, 1000000000);
+			kd_comm_wait(&lock, -1, 1000000000, 1);
 	kd_messages--;
 }
 
@@ -520,7 +520,7 @@ static void answer(int fd)
 	kd_connect(address, size);
 	kd_receive(1);
 	kd_send();
-	while (!kd_comm_wait(&lock, fd, 1000000000))
+	while (!kd_comm_wait(&lock, fd, 1000000000, 1))
 		kd_comm_progress();
 	hear(fd, &stop, 1);
 	_exit(0);
@@ -555,7 +555,7 @@ static void memory_of_one(void)
 		t = now();
 		while (kd_comm_send((uint32_t)i, &message, sizeof(message)) == -EAGAIN)
 			if (!kd_comm_progress())
-				kd_comm_wait(&lock, -1, 1000000000);
+				kd_comm_wait(&lock, -1, 1000000000, 1);
 		kd_receive(1);
 		if (!i || i + 1 == PEERS)
 			printf("  %2d peer%s %.1f MiB; the last answered in %.2f ms\n", i + 1, i ? "s" : " ", resident(),

@@ -56,9 +56,9 @@ int kd_comm_progress(void)
 	return engine->progress();
 }
 
-int kd_comm_wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns)
+int kd_comm_wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
 {
-	return engine->wait(lock, fd, timeout_ns);
+	return engine->wait(lock, fd, timeout_ns, watch);
 }
 
 void kd_comm_wake(void)

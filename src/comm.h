@@ -65,9 +65,9 @@ void kd_comm_hide(struct kd_comm_region *region);
 int kd_comm_progress(void);
 
 /* Sleeps until there may be progress to make, fd (-1: none) is readable, kd_comm_wake was called (since the last
- * wait: a wake is never lost), or timeout_ns have passed. The lock is free meanwhile; other threads may use the engine. Returns 1 if
+ * wait: a wake is never lost), or timeout_ns have passed. Without watch it does not look for progress to make. The lock is free meanwhile; other threads may use the engine. Returns 1 if
  * fd is readable. */
-int kd_comm_wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns);
+int kd_comm_wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch);
 /* Any thread, no lock. */
 void kd_comm_wake(void);
 

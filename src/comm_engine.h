@@ -16,7 +16,7 @@ struct kd_comm_engine {
 	int (*expose)(void *p, size_t len, struct kd_comm_region *region_p);
 	void (*hide)(struct kd_comm_region *region);
 	int (*progress)(void);
-	int (*wait)(pthread_mutex_t *lock, int fd, uint64_t timeout_ns);
+	int (*wait)(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch);
 	void (*wake)(void);
 };
 

@@ -400,9 +400,9 @@ static int progress(void)
 	return events;
 }
 
-static int wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns)
+static int wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
 {
-	struct pollfd p[3] = {{loop.socket, POLLIN, 0}, {loop.wake, POLLIN, 0}, {fd, POLLIN, 0}};
+	struct pollfd p[3] = {{watch ? loop.socket : -1, POLLIN, 0}, {loop.wake, POLLIN, 0}, {fd, POLLIN, 0}};
 	uint64_t now = kd_os_now_ns(), due = loop.waiting ? flush(now) : UINT64_MAX, count;
 	struct timespec t;
 

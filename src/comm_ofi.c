@@ -540,16 +540,16 @@ static void wake(void)
 		kd_die("cannot wake the communication thread: %s", kd_errno_text(errno));
 }
 
-static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns)
+static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
 {
-	struct pollfd fds[3] = {{engine.wake_fd, POLLIN, 0}, {fd, POLLIN, 0}, {engine.cq_fd, POLLIN, 0}};
+	struct pollfd fds[3] = {{engine.wake_fd, POLLIN, 0}, {fd, POLLIN, 0}, {watch ? engine.cq_fd : -1, POLLIN, 0}};
 	struct fid *fid = &engine.cq->fid;
 	struct timespec t;
 	uint64_t count;
 	int n;
 
 	kd_assert(!engine.sleeping);
-	if (engine.finished || engine.unposted)
+	if (watch && (engine.finished || engine.unposted))
 		timeout_ns = 0;
 	if (timeout_ns && engine.refused) {
 		uint64_t now = kd_os_now_ns();
@@ -557,9 +557,9 @@ static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns)
 		for (struct peer *p = engine.refused; p; p = p->refused)
 			timeout_ns = kd_min(timeout_ns, p->retry_ns > now ? p->retry_ns - now : 0);
 	}
-	if (engine.cq_fd < 0)
+	if (watch && engine.cq_fd < 0)
 		timeout_ns = kd_min(timeout_ns, BLIND_NS);
-	else if (timeout_ns && fi_trywait(engine.fabric, &fid, 1))
+	else if (watch && timeout_ns && fi_trywait(engine.fabric, &fid, 1))
 		timeout_ns = 0;
 	kd_store(&engine.sleeping, 1);
 	if (kd_load(&engine.woken))
@@ -998,7 +998,7 @@ static void stop(void)
 	pthread_mutex_lock(&lock);
 	while (engine.sends && kd_os_now_ns() < end)
 		if (!progress())
-			wait_events(&lock, -1, 1000000);
+			wait_events(&lock, -1, 1000000, 1);
 	pthread_mutex_unlock(&lock);
 
 	/* Once the endpoint is closed nobody writes to the memory of gets and buffers. */

@@ -26,6 +26,8 @@ static int nap(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg),
 	kd_fetch_add(&kd_pool.sleepers, 1);
 	found = look(w, arg);
 	if (!found && !kd_load(&kd_pool.stop) && !kd_load(&w->halt)) {
+		if (w->polls)
+			kd_net_leave(w);
 		if (far)
 			kd_net_hunger(1);
 		sleep_now(w);
@@ -63,6 +65,8 @@ void kd_idle_end(struct kd_worker *w)
 	w->idle_since_ns = 0;
 	w->idle_tries = 0;
 	w->idle_naps = 0;
+	if (w->polls)
+		kd_net_leave(w);
 }
 
 static int wake(struct kd_worker *w)

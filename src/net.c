@@ -16,6 +16,7 @@
 #include "os.h"
 #include "peer.h"
 #include "rsteal.h"
+#include "topo.h"
 
 #define SLEEP_NS 1000000000u
 
@@ -23,6 +24,12 @@ struct kd_net kd_net = {.size = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_t thread;
 static int leaving, stop; /* the launcher's descriptor is not ours any more; the thread is to end */
+/*
+ * While idle workers poll, the thread leaves messages to them: it sleeps on, blind, lest each message wake it in vain. The last
+ * poller that finds work, or falls asleep, wakes it. Dekker: it is blind, then looks for pollers; they go, then look at blind.
+ */
+static uint32_t pollers, blind;
+static uint64_t sleeps_until; /* the thread does, at most; under the lock */
 
 /* What there is to do besides messages. Returns when there will be more. */
 static uint64_t work(uint64_t now)
@@ -45,9 +52,15 @@ static void *serve(void *arg)
 
 		if (events || due <= now)
 			continue;
-		if (kd_comm_wait(&kd_net.lock, leaving ? -1 : kd_boot.fd, kd_min(due - now, SLEEP_NS)) && !leaving &&
+		sleeps_until = kd_min(due, now + SLEEP_NS);
+		kd_store(&blind, 1);
+		if (!kd_load(&pollers))
+			kd_store(&blind, 0);
+		if (kd_comm_wait(&kd_net.lock, leaving ? -1 : kd_boot.fd, sleeps_until - now, !kd_load_relaxed(&blind)) && !leaving &&
 		    kd_boot_event())
 			_Exit(1); /* all has been said */
+		kd_store(&blind, 0);
+		sleeps_until = 0;
 	}
 	pthread_mutex_unlock(&kd_net.lock);
 	return NULL;
@@ -79,8 +92,25 @@ static int compare_builds(void)
 	return -EINVAL;
 }
 
+/* Launchers bind their processes or do not. Where neighbours on one host have the same CPUs, each takes its share. */
+static int divide_cpus(void)
+{
+	uint32_t neighbour = kd_boot.local_rank ? kd_boot.rank - 1 : kd_boot.rank + 1;
+	uint64_t theirs;
+	size_t size = sizeof(theirs);
+	int error;
+
+	if (kd_boot.local_size < 2 || neighbour >= kd_boot.size)
+		return 0;
+	error = kd_boot_get(neighbour, "cpus", &theirs, &size);
+	if (!error && size == sizeof(theirs) && theirs == kd_topo_mask())
+		kd_topo_divide((int)kd_boot.local_rank, (int)kd_boot.local_size);
+	return error;
+}
+
 static int join_job(void)
 {
+	uint64_t mask = kd_topo_mask();
 	int error = kd_boot_put("build", &kd_boot.build, sizeof(kd_boot.build));
 
 	if (!error)
@@ -88,9 +118,13 @@ static int join_job(void)
 	if (!error)
 		error = open_endpoint();
 	if (!error)
+		error = kd_boot_put("cpus", &mask, sizeof(mask));
+	if (!error)
 		error = kd_boot_fence();
 	if (!error)
 		error = compare_builds();
+	if (!error)
+		error = divide_cpus();
 	return error;
 }
 
@@ -162,18 +196,30 @@ void kd_net_stop(void)
 	kd_net.size = 1;
 }
 
-void kd_net_help(void)
+void kd_net_help(struct kd_worker *w)
 {
-	uint64_t now;
+	uint64_t now, due;
 
+	if (!w->polls && kd_pool.count <= kd_pool.cpus) {
+		w->polls = 1;
+		kd_fetch_add(&pollers, 1);
+	}
 	if (pthread_mutex_trylock(&kd_net.lock))
 		return;
 	kd_comm_progress();
 	now = kd_os_now_ns();
-	kd_rsteal_tick(now);
+	due = kd_min(kd_rsteal_tick(now), kd_peer_tick(now));
 	kd_rsteal_ask(now);
-	kd_peer_tick(now);
+	if (due < sleeps_until)
+		kd_comm_wake();
 	pthread_mutex_unlock(&kd_net.lock);
+}
+
+void kd_net_leave(struct kd_worker *w)
+{
+	w->polls = 0;
+	if (kd_fetch_add(&pollers, -1) == 1 && kd_load(&blind))
+		kd_comm_wake();
 }
 
 void kd_net_poke(void)

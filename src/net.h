@@ -31,8 +31,10 @@ void kd_net_end(void);
 /* Waits for the other ranks and closes. Main, when the workers have ended. */
 void kd_net_stop(void);
 
-/* An idle worker's contribution: progress, and a request when it is time for one. Never waits. */
-void kd_net_help(void);
+/* An idle worker's contribution: progress, and a request when it is time for one. Never waits. From then on messages are left
+ * to it, if it has a processor of its own, until it says that it has something else to do. */
+void kd_net_help(struct kd_worker *w);
+void kd_net_leave(struct kd_worker *w);
 /* There is something for whoever holds the lock to do. Any thread, without the lock. */
 void kd_net_poke(void);
 /* A worker goes to sleep (1) or wakes up (-1), with nothing to do. */

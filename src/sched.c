@@ -388,11 +388,11 @@ void kd_sched_resume(struct kd_stack *s)
 /* Work from other processes: asks for it, unless what comes could not be run. A waiting body takes what has come, but does not
  * ask for more, lest its C stack grow; it may take anything, since bodies wait for their descendants only, and those begin later
  * than what lies below them: there is no way round in a circle. */
-static int look_beyond(const struct look *l)
+static int look_beyond(struct kd_worker *w, const struct look *l)
 {
 	if (!kd_net.on || l->quest.scope.stack)
 		return 0;
-	kd_net_help();
+	kd_net_help(w);
 	return 1;
 }
 
@@ -402,7 +402,7 @@ static void step(struct kd_worker *w, const struct kd_scope *scope)
 	struct look l = {.quest = {.scope = *scope}};
 
 	if (!look(w, &l)) {
-		w->far = look_beyond(&l);
+		w->far = look_beyond(w, &l);
 		if (!(kd_net.on && kd_rsteal_take(&l.range)) && !kd_idle(w, last_look, &l))
 			return;
 	}

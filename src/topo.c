@@ -10,7 +10,8 @@
 #include "log.h"
 
 static hwloc_topology_t topology;
-static hwloc_cpuset_t allowed; /* CPUs of the affinity mask */
+static hwloc_cpuset_t allowed; /* CPUs of the affinity mask, or our share of them */
+static int crowd;              /* processes that share too few; 0: not so */
 
 int kd_topo_init(void)
 {
@@ -30,6 +31,7 @@ int kd_topo_init(void)
 		goto destroy;
 	}
 	hwloc_bitmap_copy(allowed, hwloc_topology_get_topology_cpuset(topology));
+	crowd = 0;
 	return 0;
 destroy:
 	hwloc_topology_destroy(topology);
@@ -80,7 +82,25 @@ int kd_topo_cpus(void)
 {
 	int cpus = kd_topo_mask_cpus(), quota = cgroup_cpus();
 
-	return quota ? kd_min(cpus, quota) : cpus;
+	if (quota)
+		cpus = kd_min(cpus, quota);
+	return crowd ? kd_max(cpus / crowd, 1) : cpus;
+}
+
+uint64_t kd_topo_mask(void)
+{
+	uint64_t h = 14695981039346656037u;
+	int i;
+
+	hwloc_bitmap_foreach_begin(i, allowed)
+		h = (h ^ (uint64_t)i) * 1099511628211u;
+	hwloc_bitmap_foreach_end();
+	return h;
+}
+
+int kd_topo_crowded(void)
+{
+	return crowd != 0;
 }
 
 /* The i-th of n shares of the CPUs, as a set of the caller's; NULL: more shares than CPUs. */
@@ -89,7 +109,7 @@ static hwloc_cpuset_t share_of(int share, int shares)
 	hwloc_obj_t root = hwloc_get_root_obj(topology);
 	hwloc_cpuset_t *sets, set = NULL;
 
-	if (shares > hwloc_bitmap_weight(allowed))
+	if (shares > hwloc_bitmap_weight(allowed) || crowd)
 		return NULL;
 	sets = calloc((size_t)shares, sizeof(*sets));
 	if (!sets || hwloc_distrib(topology, &root, 1, sets, (unsigned)shares, INT32_MAX, 0)) {
@@ -103,6 +123,17 @@ static hwloc_cpuset_t share_of(int share, int shares)
 			hwloc_bitmap_free(sets[i]);
 	free(sets);
 	return set;
+}
+
+void kd_topo_divide(int i, int n)
+{
+	hwloc_cpuset_t set = share_of(i, n);
+
+	if (set && !hwloc_topology_restrict(topology, set, 0))
+		hwloc_bitmap_copy(allowed, hwloc_topology_get_topology_cpuset(topology));
+	else
+		crowd = n;
+	hwloc_bitmap_free(set);
 }
 
 /* The CPU of worker i, likewise. */

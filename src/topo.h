@@ -14,6 +14,13 @@ int kd_topo_cpus(void);
 /* CPUs in the affinity mask, whatever the quota. */
 int kd_topo_mask_cpus(void);
 
+/* A number that is the same for processes with the same mask. */
+uint64_t kd_topo_mask(void);
+/* The mask is that of n processes, of which this is the i-th: from here on only its share of the CPUs counts, or, when there are
+ * fewer CPUs than processes, it is crowded: it counts on one CPU at most, and binds to none. */
+void kd_topo_divide(int i, int n);
+int kd_topo_crowded(void);
+
 /* The place (NUMA node, numbered from 0) of worker i of n, and the number of places. Worker i is bound, if at all, to the
  * i-th CPU in an order that fills cores before their hardware threads and spreads over the machine as hwloc does. */
 int kd_topo_place(int worker, int workers);

@@ -90,7 +90,7 @@ int kd_pool_start(int count)
 		workers[i].place = kd_topo_place(i, count);
 	}
 	kd_pool.count = count;
-	kd_pool.cpus = kd_topo_cpus();
+	kd_pool.cpus = kd_topo_crowded() ? 0 : kd_topo_cpus();
 	kd_pool.stop = kd_pool.sleepers = 0;
 	kd_pool.membarrier = !kd_os_membarrier_init();
 	kd_pool.workers = workers;

@@ -20,6 +20,7 @@ struct kd_worker {
 	uint32_t idle_tries;
 	uint32_t idle_naps;      /* sleeps since it last found work */
 	int far;                 /* without work it would take some from another process */
+	int polls;               /* and sees to messages meanwhile; see net.c */
 	struct kdds_stats stats;
 	pthread_t thread;
 
@@ -36,7 +37,7 @@ struct kd_worker {
 /* The process's workers; constant between init and finalize but for the two counters. */
 struct kd_pool {
 	struct kd_worker *workers; /* NULL: not initialised */
-	int count, cpus;
+	int count, cpus; /* cpus 0: other processes want them too */
 	int membarrier; /* thieves may use it */
 	uint32_t stop;
 	uint32_t sleepers;

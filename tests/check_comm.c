@@ -119,7 +119,7 @@ static void gather(uint32_t n, void (*message)(const void *, size_t))
 /* Sleeps unless there was something to do; whether fd, the other side's socket, is readable. */
 static int step(int fd)
 {
-	return kd_comm_progress() ? 0 : kd_comm_wait(&lock, fd, FOREVER_NS);
+	return kd_comm_progress() ? 0 : kd_comm_wait(&lock, fd, FOREVER_NS, 1);
 }
 
 static void send_patiently(uint32_t rank, const void *message, size_t len)
@@ -494,18 +494,18 @@ static void wakes(void)
 	check(!pipe(fds));
 	kd_comm_wake();
 	kd_comm_wake();
-	check(!kd_comm_wait(&lock, fds[0], FOREVER_NS)); /* a wake before */
-	check(!kd_comm_wait(&lock, fds[0], 1000000));
-	check(!kd_comm_wait(&lock, -1, 0));
+	check(!kd_comm_wait(&lock, fds[0], FOREVER_NS, 1)); /* a wake before */
+	check(!kd_comm_wait(&lock, fds[0], 1000000, 1));
+	check(!kd_comm_wait(&lock, -1, 0, 1));
 	tell(fds[1], "", 1);
-	check(kd_comm_wait(&lock, fds[0], FOREVER_NS) == 1);
+	check(kd_comm_wait(&lock, fds[0], FOREVER_NS, 1) == 1);
 	kd_comm_wake();
-	check(kd_comm_wait(&lock, fds[0], FOREVER_NS) == 1); /* both */
-	check(!kd_comm_wait(&lock, -1, 1));
+	check(kd_comm_wait(&lock, fds[0], FOREVER_NS, 1) == 1); /* both */
+	check(!kd_comm_wait(&lock, -1, 1, 1));
 	check(!pthread_create(&thread, NULL, waker, NULL));
 	for (uint32_t i = 1; i <= 20000; i++) {
 		while (__atomic_load_n(&asked, __ATOMIC_ACQUIRE) != i)
-			kd_comm_wait(&lock, -1, FOREVER_NS);
+			kd_comm_wait(&lock, -1, FOREVER_NS, 1);
 		__atomic_store_n(&answered, i, __ATOMIC_RELEASE);
 	}
 	pthread_join(thread, NULL);
@@ -594,7 +594,7 @@ static void sleeper(void)
 		do {
 			kd_comm_progress();
 			answer_all();
-		} while (!kd_comm_wait(&lock, peers[i].fd, FOREVER_NS));
+		} while (!kd_comm_wait(&lock, peers[i].fd, FOREVER_NS, 1));
 		hear(peers[i].fd, &c, 1);
 	}
 	check(calls_answered == CALLERS * CALLS);
@@ -740,7 +740,7 @@ static void absent(void)
 	for (int i = 0; i < 300; i++) {
 		check(kd_comm_send(3, "hello", 5) == -EAGAIN);
 		kd_comm_progress();
-		kd_comm_wait(&lock, -1, FOREVER_NS); /* returns when it is time to try again */
+		kd_comm_wait(&lock, -1, FOREVER_NS, 1); /* returns when it is time to try again */
 	}
 	check(!f.ended);
 	kd_comm_close();

@@ -99,3 +99,6 @@ kddsrun_SOURCES = \
 	src/run_values.c \
 	src/run_values.h
 kddsrun_LDADD = src/libkdds_internal.la
+
+bashcompletiondir = $(datadir)/bash-completion/completions
+dist_bashcompletion_DATA = tools/completion/kddsrun

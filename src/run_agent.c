@@ -31,6 +31,7 @@ static struct run_order job;
 static struct run_values values;
 static struct run_rank *ranks;
 static uint32_t running, fenced;
+static uint32_t members; /* ranks that a fence waits for: all but those that left and ended */
 static int fence_told;
 static struct run_watch inlet; /* the pipe to the stdin of rank 0, if that is ours */
 static struct run_bytes input;
@@ -39,6 +40,7 @@ static uint32_t window = RUN_AGENT_WINDOW_BYTES;
 static struct run_timer start_timer, beat_timer, end_timer;
 static enum { SERVING, ASKED, KILLED, FINISHED } stage; /* of the ranks' end */
 static uint64_t kill_ns;
+static int stragglers_asked;
 static int suspended;
 
 static void check_end(void);
@@ -145,10 +147,10 @@ static void complain(struct run_rank *r, const char *what)
 		kill(-r->pid, SIGKILL);
 }
 
-/* When every rank that runs here has come to the fence, kddsrun need hear it once. */
+/* When every rank here has come to the fence, kddsrun need hear it once. */
 static void check_fence(void)
 {
-	if (!fenced || fenced < running || fence_told)
+	if (!fenced || fenced < members || fence_told)
 		return;
 	fence_told = 1;
 	run_link_send(&up, KD_CONTROL_FENCE, 0, NULL, 0);
@@ -188,6 +190,7 @@ static int handle_hello(struct run_rank *r, struct kd_unpack *u)
 	if (!kd_unpack_complete(u))
 		return -1;
 	r->joined = 1;
+	r->left = 0;
 	run_link_send(&up, KD_CONTROL_HELLO, r->rank, all.at, (size_t)(all.end - all.at));
 	send_welcome(r);
 	return 0;
@@ -274,6 +277,7 @@ static int rank_message(struct run_link *link, const struct kd_control_header *h
 		return handle_get(r, h->rank, u);
 	case KD_CONTROL_BYE:
 		r->joined = 0;
+		r->left = 1;
 		run_link_send(&up, KD_CONTROL_BYE, r->rank, NULL, 0);
 		return 0;
 	default:
@@ -339,6 +343,7 @@ static void start_ranks(void)
 			r->outlets[j].watch = (struct run_watch){-1, 0, 0, outlet_ready};
 	}
 	run_ranks_prepare(&job);
+	members = job.ranks;
 	for (uint32_t i = 0; i < job.ranks; i++)
 		if (start_rank(&ranks[i]))
 			return;
@@ -393,12 +398,22 @@ static void finish(void)
 	run_link_send(&up, KD_CONTROL_DONE, 0, NULL, 0);
 }
 
+/* What ranks that have ended left behind has not been asked yet. */
+static void ask_stragglers(void)
+{
+	if (running || stragglers_asked)
+		return;
+	stragglers_asked = 1;
+	run_tree_signal(SIGTERM);
+}
+
 static void end_tick(struct run_timer *timer)
 {
 	if (!run_loop_reap()) {
 		finish();
 		return;
 	}
+	ask_stragglers();
 	if (stage == ASKED && kd_os_now_ns() >= kill_ns)
 		stage = KILLED;
 	if (stage == KILLED)
@@ -406,15 +421,13 @@ static void end_tick(struct run_timer *timer)
 	run_timer_set(timer, TICK_NS);
 }
 
-/* All ranks have ended by themselves: what they have left behind is asked to end as well. */
+/* All ranks have ended by themselves. */
 static void check_end(void)
 {
 	if (stage != SERVING || running)
 		return;
 	stage = ASKED;
 	kill_ns = kd_os_now_ns() + RUN_AGENT_GRACE_NS;
-	if (run_loop_reap())
-		run_tree_signal(SIGTERM);
 	run_timer_set(&end_timer, 1);
 }
 
@@ -434,8 +447,8 @@ static void child_ended(pid_t pid, int status)
 	run_link_close(&r->control);
 	r->pid = 0;
 	running--;
-	if (r->fenced)
-		fenced--;
+	members -= (uint32_t)r->left;
+	fenced -= (uint32_t)r->fenced;
 	r->fenced = r->joined = 0;
 	r->wants_key[0] = 0;
 	kd_pack_uint(&p, (uint32_t)status, 4);

@@ -32,6 +32,7 @@ struct run_host *run_hosts;
 static const struct run_options *options;
 static const struct run_host_events *events;
 static size_t started, answered;
+static int stopping;
 static struct run_timer beat_timer;
 static char self[4096]; /* this program's path */
 
@@ -61,6 +62,7 @@ static void host_kill(struct run_host *h)
 
 void run_hosts_kill(int all)
 {
+	stopping = 1;
 	for (size_t i = 0; i < options->places.count; i++)
 		if (all || !run_hosts[i].answered)
 			host_kill(&run_hosts[i]);
@@ -68,8 +70,8 @@ void run_hosts_kill(int all)
 
 int run_hosts_left(void)
 {
-	for (size_t i = 0; i < options->places.count; i++)
-		if (run_hosts[i].pid || run_link_is_open(&run_hosts[i].link))
+	for (size_t i = 0; i < started; i++)
+		if (run_hosts[i].pid || !run_hosts[i].lost)
 			return 1;
 	return 0;
 }
@@ -97,6 +99,9 @@ static const char *status_text(const struct run_host *h, char *text, size_t size
 		return "closed its connection";
 	if (WIFSIGNALED(h->status))
 		snprintf(text, size, "was killed by signal %d (%s)", WTERMSIG(h->status), strsignal(WTERMSIG(h->status)));
+	else if (WEXITSTATUS(h->status) > 128 && WEXITSTATUS(h->status) <= 128 + SIGSYS)
+		snprintf(text, size, "ended with status %d, as after signal %d (%s)", WEXITSTATUS(h->status),
+			 WEXITSTATUS(h->status) - 128, strsignal(WEXITSTATUS(h->status) - 128));
 	else
 		snprintf(text, size, "ended with status %d", WEXITSTATUS(h->status));
 	return text;
@@ -129,7 +134,7 @@ static void check_lost(struct run_host *h)
 {
 	if (run_link_is_open(&h->link))
 		return;
-	if (!h->pid && h->errors.fd < 0)
+	if (!h->pid && (h->done || h->errors.fd < 0))
 		lose(h);
 	else if (!h->timer.at_ns && !h->lost)
 		run_timer_set(&h->timer, LAST_WORDS_NS);
@@ -211,7 +216,7 @@ static void beat(struct run_timer *timer)
 			continue;
 		}
 		h->lost = 1;
-		failed(h, "no sign of life for %g s (--heartbeat): is it down, or the network", options->heartbeat_ms / 1000.0);
+		failed(h, "no sign of life for %g s (--heartbeat): it is down, or the network between", options->heartbeat_ms / 1000.0);
 		run_link_close(&h->link);
 		host_kill(h);
 	}
@@ -344,7 +349,7 @@ static int start(struct run_host *h)
 
 static void start_some(void)
 {
-	for (; started < options->places.count && started - answered < STARTS_AT_ONCE; started++) {
+	for (; !stopping && started < options->places.count && started - answered < STARTS_AT_ONCE; started++) {
 		int error = start(&run_hosts[started]);
 
 		if (!error)
@@ -367,7 +372,7 @@ void run_hosts_start(const struct run_options *given, const struct run_host_even
 		struct run_host *h = &run_hosts[i];
 
 		h->place = &options->places.place[i];
-		h->running = h->place->ranks;
+		h->members = h->place->ranks;
 		h->link.in.fd = h->errors.fd = -1;
 		h->link.frame_bytes = RUN_AGENT_FRAME_BYTES;
 		h->link.unsent_bytes = SIZE_MAX;

@@ -17,11 +17,12 @@ struct run_host {
 	struct run_watch errors; /* what ssh says */
 	char complaint[512];     /* its last line */
 	struct run_timer timer;  /* for its first word; for its last ones */
-	int started, answered, lost;
-	int done; /* nothing of the job is left there */
+	int answered;
+	int done; /* it says that nothing of the job is left there */
+	int lost; /* nothing more will come from it, and that has been told if need be */
 	/* The job's: */
 	int fenced;
-	uint32_t running; /* ranks */
+	uint32_t members; /* its ranks that a fence waits for */
 	uint32_t taken;   /* bytes of output whose window is to be given back */
 };
 
@@ -40,11 +41,11 @@ void run_hosts_start(const struct run_options *options, const struct run_host_ev
 void run_hosts_child(pid_t pid, int status);
 void run_hosts_send(uint16_t type, uint32_t argument);
 void run_host_send(struct run_host *host, uint16_t type, uint32_t argument);
-/* Kills the processes here that lead to agents: those that have not answered, or (all) all. */
+/* Kills the processes here that lead to agents: those that have not answered, or (all) all. No more are started. */
 void run_hosts_kill(int all);
 /* After a pause of this process: nobody has been silent. */
 void run_hosts_forgive(void);
-/* Whether any agent, or a process leading to it, is left. */
+/* Whether there is any whose end is to be awaited. */
 int run_hosts_left(void);
 
 #endif

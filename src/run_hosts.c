@@ -220,8 +220,10 @@ static int add_nodes(struct run_places *p, const char *name, size_t length, stru
 				return -EINVAL;
 		}
 		at = end + (*end == ',');
+		if (*end == ',' && at == close)
+			return -EINVAL;
 	}
-	return at == close && close > open + 1 ? 0 : -EINVAL;
+	return close > open + 1 ? 0 : -EINVAL;
 }
 
 /* Up to the comma outside brackets. */

@@ -175,7 +175,7 @@ static void check_fence(void)
 	int fenced = 0;
 
 	for (size_t i = 0; i < options->places.count; i++) {
-		if (run_hosts[i].running && !run_hosts[i].fenced)
+		if (run_hosts[i].members && !run_hosts[i].fenced)
 			return;
 		fenced |= run_hosts[i].fenced;
 	}
@@ -361,7 +361,7 @@ static int handle_exit(struct rank *r, struct kd_unpack *u)
 	if (u->bad || r->exited)
 		return -1;
 	r->exited = 1;
-	r->host->running--;
+	r->host->members -= r->stage == LEFT;
 	run_tell("rank %u (host %s, process %u) %s", (unsigned)(r - ranks), r->host->place->name, r->pid,
 		 status_text(r->status, text, sizeof(text)));
 	if (r == ranks)

@@ -18,7 +18,7 @@ struct run_rank {
 	struct run_link control;
 	struct run_outlet outlets[2];
 	int input; /* rank 0: the pipe to its stdin, handed to the caller; else -1 */
-	int joined, fenced;
+	int joined, left, fenced; /* HELLO has come; BYE after it; FENCE */
 	uint32_t wants_rank; /* GET under way; no key: none */
 	char wants_key[KD_CONTROL_KEY_BYTES];
 };

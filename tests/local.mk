@@ -66,7 +66,9 @@ test_scripts = \
 	tests/check_env_doc.sh \
 	tests/check_examples.sh \
 	tests/check_headers.sh \
+	tests/check_hosts.sh \
 	tests/check_install.sh \
+	tests/check_kddsrun.sh \
 	tests/check_misuse.sh \
 	tests/check_nomem.sh \
 	tests/check_oracle.sh

@@ -1,0 +1,430 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# kddsrun on one host, and on hosts that a false remote shell pretends: exit statuses, one clear line for whatever goes wrong,
+# input and output, signals; and that no process of a job is left, however it ended.
+set -eu
+run=$PWD/kddsrun probe=$PWD/tests/boot_probe
+[ -x "$run" ] && [ -x "$probe" ] || exit 77
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/tmp"
+export TMPDIR="$dir/tmp"
+unset KDDS_WORKERS KDDS_BIND KDDS_RSH SLURM_JOB_NODELIST SLURM_TASKS_PER_NODE
+# Every process of every job below has this in its environment.
+export KDDS_TEST_MARK="check_kddsrun.$$"
+failed=0 checked=0
+
+fail()
+{
+	echo "FAILED: $what: $*"
+	sed 's/^/  out: /' "$dir/out" | tail -n 5
+	sed 's/^/  err: /' "$dir/err" | tail -n 5
+	failed=$((failed + 1))
+}
+
+# Processes of the jobs. This shell got the mark too late to show it.
+marked()
+{
+	"$probe" --marked "KDDS_TEST_MARK=$KDDS_TEST_MARK"
+}
+
+nothing_left()
+{
+	left=$(marked)
+	for i in 1 2 3 4 5 6 7 8 9 10; do
+		[ -n "$left" ] || break
+		sleep 0.3
+		left=$(marked)
+	done
+	for pid in $left; do
+		fail "process $pid is left: $(tr '\0' ' ' < "/proc/$pid/cmdline" || :)"
+		kill -9 "$pid" 2> /dev/null || :
+	done
+	[ -z "$(ls -A "$dir/tmp")" ] || fail "files are left: $(ls -A "$dir/tmp")"
+}
+
+# job WHAT STATUS ARGUMENTS...: runs kddsrun, looks at its status and at what it leaves. Standard input is the caller's.
+job()
+{
+	what=$1 expected=$2 status=0
+	shift 2
+	checked=$((checked + 1))
+	timeout -k 5 60 "$run" "$@" > "$dir/out" 2> "$dir/err" || status=$?
+	[ $status = "$expected" ] || fail "status $status, not $expected"
+	nothing_left
+}
+
+# said FILE PATTERN [COUNT]: so many lines of out or err match it.
+said()
+{
+	n=$(grep -cE "$2" "$dir/$1" || :)
+	[ "$n" = "${3:-1}" ] || fail "$n lines of std$1 match '$2', not ${3:-1}"
+}
+
+# one_line: stderr is one line of kddsrun's.
+one_line()
+{
+	[ "$(wc -l < "$dir/err")" = 1 ] || fail "standard error is not one line"
+	said err '^kddsrun: '
+}
+
+silent()
+{
+	[ ! -s "$dir/err" ] || fail 'standard error is not empty'
+}
+
+host=$(uname -n)
+exec < /dev/null
+
+# --- The bootstrap, and ranks of one host.
+
+for n in 1 2 4 64; do
+	job "$n ranks" 0 -n $n "$probe"
+	silent
+	said out ', ok$' $n
+	[ "$(sed 's/.*\(secret [^,]*\),.*/\1/' "$dir/out" | sort -u | wc -l)" = 1 ] || fail 'the secret differs'
+	[ "$(sort -u "$dir/out" | wc -l)" = $n ] || fail 'two ranks are the same'
+	said out "of $n here" $n
+done
+job 'initialised twice' 0 -n 3 "$probe" '4:*:again'
+said out ', ok$' 3
+job 'a rank starts a program with libkdds' 0 -n 2 "$probe" "1:1:run:$probe"
+said out 'rank 0 of 1, 0 of 1 here' 1
+said out ', ok$' 3
+job 'a late rank' 0 -n 3 "$probe" 0:1:sleep:1
+said out ', ok$' 3
+[ "$("$probe" | sed 's/, secret.*,//')" = 'rank 0 of 1, 0 of 1 here ok' ] || fail 'a job of one without kddsrun'
+
+for bad in x 5: 5:6x 1:1 999:1; do
+	what="KDDS_CONTROL_FD=$bad" status=0
+	KDDS_CONTROL_FD=$bad "$probe" > "$dir/out" 2> "$dir/err" < /dev/null || status=$?
+	[ $status = 97 ] || fail "status $status, not 97"
+	said err '^kdds: KDDS_CONTROL_FD='
+	[ "$(wc -l < "$dir/err")" = 1 ] || fail 'standard error is not one line'
+done
+
+# --- What the ranks' ends mean.
+
+job 'status 0' 0 -n 3 true
+silent
+job "rank 0's status" 5 -n 3 sh -c 'exit $((5 - KDDS_RANK))'
+job "the first other one's" 1 -n 3 sh -c 'exit $KDDS_RANK'
+silent
+job 'a status after the end' 6 -n 3 "$probe" 5:2:exit:6
+silent
+job 'a crash' 139 -n 4 "$probe" '3:2:kill:11' '3:*:wait'
+one_line
+said err "^kddsrun: rank 2 \(host $host, process [0-9]+\) was killed by signal 11 \(Segmentation fault\)"
+job 'an exit in the midst' 7 -n 4 "$probe" 1:3:exit:7
+one_line
+said err "rank 3 \(host $host, process [0-9]+\) exited with status 7 before the job had ended"
+job 'an exit with status 0 in the midst' 1 -n 4 "$probe" 1:3:exit:0
+one_line
+said err 'rank 3 .* exited with status 0 before the job had ended: it did not call kdds_finalize'
+job 'a rank that never joins' 1 -n 3 sh -c "[ \$KDDS_RANK = 1 ] || exec '$probe'"
+one_line
+said err 'rank 1 .* it never called kdds_init'
+job 'a failure before joining' 9 -n 3 sh -c "[ \$KDDS_RANK = 1 ] && exit 9; exec '$probe'"
+one_line
+said err 'rank 1 .* exited with status 9'
+job 'all exit in the midst' 0 -n 4 "$probe" '3:*:exit:0'
+silent
+job 'a crash after leaving' 139 -n 3 "$probe" '5:1:kill:11' '5:0:sleep:0.3' '5:0:say:done'
+said err 'rank 1 .* signal 11 .* after it had left the job'
+said out '^done$'
+job 'a plain program that crashes' 137 -n 3 sh -c '[ $KDDS_RANK = 1 ] && kill -9 $$; exec sleep 60'
+one_line
+said err 'rank 1 .* signal 9 \(Killed\)'
+
+job 'no such program' 1 -n 3 ./no-such-program
+one_line
+said err "host $host: .*\./no-such-program: No such file or directory"
+echo text > "$dir/text"
+job 'not executable' 1 -n 2 "$dir/text"
+one_line
+said err "$dir/text: Permission denied"
+what='no such directory'
+mkdir "$dir/gone"
+(cd "$dir/gone" && rmdir "$dir/gone" && "$run" -n 2 true > "$dir/out" 2> "$dir/err") || fail 'kddsrun fails in a directory that is gone'
+
+job 'builds that differ' 1 -n 4 "$probe" 0:2:build:5 0:3:build:5 '1:*:sleep:1'
+one_line
+said err "another build of it, at rank 2 \(host $host\), 3 \(host $host\) than at rank 0 "
+
+# --- Noise on the control socket.
+
+job 'noise before the first word' 1 -n 3 "$probe" 0:1:noise '0:1:sleep:60'
+one_line
+said err 'rank 1 .* wrote to .*control socket .* no message'
+job 'noise' 1 -n 3 "$probe" 2:1:noise '3:*:sleep:60'
+one_line
+said err 'rank 1 .* wrote to .*control socket .* no message'
+for seed in 1 2 3 4 5 6 7 8; do
+	job "false frames, seed $seed" 1 -n 3 "$probe" 2:1:noise:$seed '3:*:sleep:60'
+	said err '^kddsrun: rank 1 '
+done
+job 'a socket that is closed too early' 97 -n 2 "$probe" 0:1:close
+said err '^kdds: KDDS_CONTROL_FD=.* is not kddsrun.s socket'
+for seed in 1 2 3 4; do
+	what="noise to an agent, seed $seed"
+	awk -v seed=$seed 'BEGIN { srand(seed); for (i = 0; i < 3000; i++) printf "%c", int(rand() * 256) }' > "$dir/noise"
+	timeout -k 5 30 "$run" --agent < "$dir/noise" > "$dir/out" 2> "$dir/err" || :
+	silent
+done
+nothing_left
+
+# --- Input and output.
+
+seq 300000 > "$dir/numbers"
+job 'input' 0 -n 3 --label wc -l < "$dir/numbers"
+said out '^0: 300000$'
+said out '^[12]: 0$' 2
+job 'input that nobody reads' 0 -n 2 true < "$dir/numbers"
+job 'input that is closed' 0 -n 2 --label sh -c 'wc -c' <&-
+said out '^[01]: 0$' 2
+job 'much output' 0 -n 4 sh -c "cat '$dir/numbers'; cat '$dir/numbers' >&2"
+[ "$(wc -l < "$dir/out") $(wc -l < "$dir/err")" = '1200000 1200000' ] || fail "$(wc -l < "$dir/out") and $(wc -l < "$dir/err") lines came"
+job 'raw output' 0 -n 2 printf 'a\0b'
+[ "$(od -An -c "$dir/out" | tr -d ' \n')" = 'a\0ba\0b' ] || fail 'the bytes are others'
+job 'labels' 3 -n 3 --label sh -c 'for i in 1 2 3 4 5; do printf "line "; sleep 0.05; echo "$i end"; done; printf unfinished
+	echo error >&2; [ $KDDS_RANK != 1 ] || exit 3'
+said out '^[012]: line [1-5] end$' 15
+said out '^[012]: unfinished$' 3
+said err '^[012]: error$' 3
+what='a reader that has had enough'
+mkfifo "$dir/fifo"
+head -n 1 < "$dir/fifo" > "$dir/out" &
+reader=$!
+status=0
+timeout -k 5 60 "$run" -n 3 yes > "$dir/fifo" 2> "$dir/err" || status=$?
+wait $reader
+[ $status = 141 ] || fail "status $status, not 141"
+silent
+nothing_left
+what='a full disk' status=0
+timeout -k 5 60 "$run" -n 3 yes > /dev/full 2> "$dir/err" || status=$?
+[ $status = 1 ] || fail "status $status, not 1"
+one_line
+said err 'standard output: No space left on device'
+nothing_left
+job 'no standard output' 0 -n 2 echo hello >&-
+
+# --- Options.
+
+while read -r words; do
+	job "kddsrun $words" 2 $words
+	one_line
+done <<-END
+--nonsense
+-n
+-n 0 true
+-n x true
+-n -3 true
+-n 2
+--workers 0 true
+--bind socket true
+--env =x true
+--env KDDS_TEST_NO_SUCH_VARIABLE true
+--timeout x true
+--timeout 0 true
+--heartbeat -1 true
+--hosts a:0 true
+--hosts a,,b true
+--hosts -oProxyCommand=x true
+--hosts a:1,b:1 -n 3 true
+--hostfile /nonexistent true
+--verbose=3 true
+END
+job '--version' 0 --version
+said out '^kddsrun .*[0-9]+\.[0-9]+\.[0-9]+$'
+job '--help' 0 --help
+said out '^Usage: kddsrun '
+for option in $(grep -oE -e '--[a-z]+' "$dir/out" | sort -u); do
+	grep -q -e "\\\\-\\\\-${option#--}\\b" "${srcdir:-.}/doc/kddsrun.1" || fail "kddsrun.1 does not tell of $option"
+	grep -q -e "$option\\b" "${srcdir:-.}/tools/completion/kddsrun" || fail "the completion does not know $option"
+done
+VALUE=inherited job 'variables' 0 -n 2 --workers 3 --bind none --provider 'a;b' --env VALUE --env OTHER='x y=z' \
+	sh -c 'echo "$KDDS_WORKERS $KDDS_BIND $KDDS_PROVIDER $VALUE $OTHER $KDDS_SIZE $KDDS_LOCAL_SIZE"'
+said out '^3 none a;b inherited x y=z 2 2$' 2
+cpus=$(nproc)
+job 'as many ranks as CPUs' 0 -n "$cpus" sh -c 'taskset -pc $$ | sed "s/.*: //"'
+[ "$(sort -u "$dir/out" | wc -l)" = "$cpus" ] || fail 'two ranks share a CPU'
+job 'more ranks than CPUs' 0 -n $((cpus + 1)) sh -c 'echo "$KDDS_WORKERS $KDDS_BIND $(nproc)"'
+said out "^1 none $cpus\$" $((cpus + 1))
+job '--timeout' 124 -n 3 --timeout 0.5 sh -c 'trap "" TERM; sleep 60 & setsid sleep 60 & wait; sleep 60'
+one_line
+said err 'the job has run for 0.5 s \(--timeout\)'
+job 'what ranks leave behind' 0 -n 2 sh -c 'sleep 60 & (trap "" TERM; setsid sleep 60) & exit 0'
+silent
+
+# --- Signals.
+
+# background COMMAND...: kddsrun as a job of the shell that runs until it is told; returns when its 3 ranks have said "up".
+background()
+{
+	: > "$dir/out"
+	# A shell's background jobs ignore SIGINT.
+	env --default-signal=INT,QUIT "$run" -n 3 "$@" > "$dir/out" 2> "$dir/err" &
+	job=$!
+	for i in $(seq 200); do
+		[ "$(grep -c '^up' "$dir/out")" != 3 ] || return 0
+		sleep 0.1
+	done
+	fail 'the job does not start'
+}
+
+# ended STATUS
+ended()
+{
+	status=0
+	wait $job 2> /dev/null || status=$?
+	[ $status = "$1" ] || fail "status $status, not $1"
+	nothing_left
+}
+
+for pair in INT:130 TERM:143 HUP:129 QUIT:131; do
+	what="SIG${pair%:*} to kddsrun"
+	background sh -c 'echo up; sleep 60'
+	kill -s "${pair%:*}" $job
+	ended "${pair#*:}"
+	one_line
+done
+what='SIGINT twice, and ranks that do not care'
+background sh -c 'trap "" TERM; echo up; sleep 60; sleep 60'
+kill -s INT $job
+sleep 0.1
+kill -s INT $job
+ended 130
+one_line
+what='ranks are told to end'
+background "$probe" '3:*:say:up' '3:*:wait'
+kill -s TERM $job
+ended 143
+what='kill -9 of kddsrun'
+background sh -c 'echo up; sleep 60 & setsid sleep 60 & exec sleep 60'
+kill -s KILL $job
+ended 137
+what='kill -9 of the agent'
+background sh -c 'echo up; sleep 60 & setsid sleep 60 & exec sleep 60'
+kill -s KILL "$(cat "/proc/$job/task/$job/children")"
+ended 1
+one_line
+said err "host $host: the agent was killed by signal 9"
+what='kill -9 of a rank'
+background sh -c 'echo up$$; sleep 60 & exec sleep 60'
+kill -s KILL "$(sed -n '2s/up//p' "$dir/out")"
+ended 137
+one_line
+what='SIGUSR1 goes to the ranks'
+background sh -c 'trap "echo got; exit 0" USR1; echo up; sleep 60 & wait'
+kill -s USR1 $job
+ended 0
+said out '^got$' 3
+what='stop and go on'
+background sh -c 'echo up$$; exec sleep 1'
+kill -s TSTP $job
+for i in $(seq 100); do
+	stopped=1
+	for pid in $job $(sed -n 's/^up//p' "$dir/out"); do
+		grep -q '^State:.T' "/proc/$pid/status" || stopped=0
+	done
+	[ $stopped = 0 ] || break
+	sleep 0.1
+done
+[ $stopped = 1 ] || fail 'the job does not stop'
+kill -s CONT $job
+ended 0
+
+# --- Hosts, by a remote shell that stays here.
+
+cat > "$dir/rsh" <<'END'
+#!/bin/sh
+# Called with a host and a command.
+echo "Welcome to $1"
+case $1 in
+nowhere) echo "no route to $1" >&2; exit 255 ;;
+junk) printf '\nkddsrun-agent\n'; exec head -c 2000 /dev/zero ;;
+noisy) head -c 100000 /dev/zero; sleep 60 ;;
+bare) exec /no/such/kddsrun --agent ;;
+esac
+export RSH_HOST="$1"
+exec sh -c "$2"
+END
+chmod +x "$dir/rsh"
+export KDDS_RSH="'$dir/rsh'"
+
+job 'three hosts' 0 --hosts a:2,b,c:3 "$probe"
+said out ', ok$' 6
+said out 'of 2 here' 2
+said out 'of 1 here' 1
+said out 'of 3 here' 3
+job 'fewer ranks than slots' 0 -n 3 --hosts a:2,b:2,c:2 sh -c 'echo $KDDS_RANK $RSH_HOST'
+[ "$(sort "$dir/out" | tr '\n' ' ')" = '0 a 1 a 2 b ' ] || fail 'the ranks are elsewhere'
+job 'ranks dealt evenly' 0 -n 5 --hosts a,b sh -c 'echo $KDDS_RANK $RSH_HOST'
+[ "$(sort "$dir/out" | tr '\n' ' ')" = '0 a 1 a 2 a 3 b 4 b ' ] || fail 'the ranks are elsewhere'
+printf '# hosts\na slots=2\n\nb:1 # comment\n[::1]:1\n' > "$dir/hosts"
+job 'a host file' 0 --hostfile "$dir/hosts" sh -c 'echo $KDDS_RANK $RSH_HOST'
+[ "$(sort "$dir/out" | tr '\n' ' ')" = '0 a 1 a 2 b 3 ::1 ' ] || fail 'the ranks are elsewhere'
+echo 'a b c' >> "$dir/hosts"
+job 'a wrong host file' 2 --hostfile "$dir/hosts" true
+one_line
+said err 'hosts, line 6: '
+job 'this host and another' 0 --hosts "$host:1,b:1" sh -c 'echo $KDDS_RANK $RSH_HOST'
+[ "$(sort "$dir/out" | tr '\n' ' ')" = '0 1 b ' ] || fail 'the ranks are elsewhere'
+job 'input to another host' 0 --hosts a:1,b:1 --label wc -l < "$dir/numbers"
+said out '^0: 300000$'
+said out '^1: 0$'
+job 'much output of other hosts' 0 --hosts a:2,b:2 cat "$dir/numbers"
+[ "$(wc -l < "$dir/out")" = 1200000 ] || fail "$(wc -l < "$dir/out") lines came"
+KDDS_SPIN_US=77 job 'variables travel' 0 --hosts a:1 --env X=1 sh -c 'echo $KDDS_SPIN_US $X'
+said out '^77 1$'
+SLURM_JOB_NODELIST='n[08-10,7],m2,r[1-2]x[3,4]' SLURM_TASKS_PER_NODE='2(x3),1,3,1(x4)' \
+	job "Slurm's nodes" 0 sh -c 'echo $KDDS_RANK $RSH_HOST'
+[ "$(sort -n "$dir/out" | tr '\n' ' ')" = \
+	'0 n08 1 n08 2 n09 3 n09 4 n10 5 n10 6 n7 7 m2 8 m2 9 m2 10 r1x3 11 r1x4 12 r2x3 13 r2x4 ' ] || fail 'the ranks are elsewhere'
+for nodes in 'n[1-' 'n[]' 'n[3-1]' 'n[1,]' 'a,,b' 'n[x]' 'n[1-999999999]'; do
+	SLURM_JOB_NODELIST=$nodes job "Slurm's nodes $nodes" 2 true
+	one_line
+done
+
+job 'a host that is not there' 1 --hosts a:2,nowhere:2 "$probe"
+one_line
+said err 'host nowhere: cannot start the agent: .* ended with status 255: no route to nowhere$'
+job 'a host without kddsrun' 1 --hosts a:2,bare:2 "$probe"
+one_line
+said err 'host bare: cannot start the agent: .* ended with status 127: .*not found'
+job 'a host that talks nonsense' 1 --hosts a:2,junk:2 "$probe"
+one_line
+said err 'host junk: what comes from its agent makes no sense'
+job 'a host that talks too much' 1 --hosts a:2,noisy:2 "$probe"
+one_line
+said err 'host noisy: '
+job 'a crash elsewhere' 139 --hosts a:2,b:2 "$probe" 3:3:kill:11 '3:*:wait'
+one_line
+said err 'rank 3 \(host b, process [0-9]+\) was killed by signal 11'
+job 'no such program elsewhere' 1 --hosts a:1,b:1 ./no-such-program
+one_line
+said err 'host [ab]: .*No such file'
+job 'a remote shell that is not there' 1 --hosts a:1 --rsh /no/such/rsh true
+one_line
+said err 'host a: cannot start the agent: /no/such/rsh ended with status 127: .*not found'
+job 'output labelled' 0 --hosts a:2,b:2 --label echo hello
+said out '^[0-3]: hello$' 4
+
+what='kill -9 of kddsrun, with hosts'
+background --hosts a:2,b:1 sh -c 'echo up; sleep 60 & setsid sleep 60 & exec sleep 60'
+kill -s KILL $job
+ended 137
+what='a silent host'
+background --hosts a:2,b:1 --heartbeat 1 sh -c 'echo up; exec sleep 60'
+# There are two processes, one that only watches over the other.
+for pid in $(marked); do
+	! tr '\0' '\n' < "/proc/$pid/environ" | grep -qx RSH_HOST=b || ! grep -qsz -x -e --agent "/proc/$pid/cmdline" ||
+		kill -s STOP "$pid"
+done
+ended 1
+one_line
+said err 'host b: no sign of life for 1 s'
+
+echo "$checked jobs and more"
+[ $failed = 0 ]

@@ -76,6 +76,8 @@ kddsrun_SOURCES = \
 	src/kddsrun.c \
 	src/run_agent.c \
 	src/run_agent.h \
+	src/run_host.c \
+	src/run_host.h \
 	src/run_hosts.c \
 	src/run_hosts.h \
 	src/run_job.c \
@@ -84,8 +86,12 @@ kddsrun_SOURCES = \
 	src/run_link.h \
 	src/run_loop.c \
 	src/run_loop.h \
+	src/run_order.c \
+	src/run_order.h \
 	src/run_out.c \
 	src/run_out.h \
+	src/run_rank.c \
+	src/run_rank.h \
 	src/run_say.c \
 	src/run_say.h \
 	src/run_tree.c \

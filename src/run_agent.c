@@ -4,15 +4,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <poll.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,6 +17,7 @@
 #include "os.h"
 #include "run_link.h"
 #include "run_loop.h"
+#include "run_rank.h"
 #include "run_say.h"
 #include "run_tree.h"
 #include "run_values.h"
@@ -30,27 +26,10 @@
 #define TICK_NS 20000000u     /* between looks at processes that are to go */
 #define LAST_CHUNKS 64        /* a full pipe and more */
 
-/* One of a rank's two output pipes. */
-struct outlet {
-	struct run_watch watch; /* fd -1: closed */
-	uint32_t rank;
-	int stream;
-};
-
-struct rank {
-	uint32_t rank;
-	pid_t pid; /* 0: not running */
-	struct run_link control;
-	struct outlet outlets[2];
-	int joined, fenced;
-	uint32_t wants_rank; /* GET under way */
-	char wants_key[KD_CONTROL_KEY_BYTES];
-};
-
 static struct run_link up; /* to kddsrun */
-static struct run_agent_job job;
+static struct run_order job;
 static struct run_values values;
-static struct rank *ranks;
+static struct run_rank *ranks;
 static uint32_t running, fenced;
 static int fence_told;
 static struct run_watch inlet; /* the pipe to the stdin of rank 0, if that is ours */
@@ -61,18 +40,17 @@ static struct run_timer start_timer, beat_timer, end_timer;
 static enum { SERVING, ASKED, KILLED, FINISHED } stage; /* of the ranks' end */
 static uint64_t kill_ns;
 static int suspended;
-static struct rlimit files_before;
 
 static void check_end(void);
 
-static struct rank *local_rank(uint32_t rank)
+static struct run_rank *local_rank(uint32_t rank)
 {
 	return rank - job.first < job.ranks && ranks ? &ranks[rank - job.first] : NULL;
 }
 
 /* Output. kddsrun grants a window of bytes and widens it as it gets rid of them. */
 
-static void outlet_close(struct outlet *o)
+static void outlet_close(struct run_outlet *o)
 {
 	if (o->watch.fd < 0)
 		return;
@@ -82,7 +60,7 @@ static void outlet_close(struct outlet *o)
 }
 
 /* Bytes taken; 0: none now, or it is closed by now. */
-static size_t outlet_take(struct outlet *o)
+static size_t outlet_take(struct run_outlet *o)
 {
 	static uint8_t block[1 + RUN_AGENT_CHUNK_BYTES];
 	ssize_t n = o->watch.fd < 0 ? -1 : read(o->watch.fd, block + 1, kd_min(RUN_AGENT_CHUNK_BYTES, window));
@@ -109,7 +87,7 @@ static void outlet_ready(struct run_watch *watch, short events)
 	(void)events;
 	if (!window)
 		return;
-	window -= (uint32_t)outlet_take(container_of(watch, struct outlet, watch));
+	window -= (uint32_t)outlet_take(container_of(watch, struct run_outlet, watch));
 	if (!window)
 		outlets_watch();
 }
@@ -150,9 +128,18 @@ static void inlet_ready(struct run_watch *watch, short events)
 
 /* What ranks say. */
 
-static void complain(struct rank *r, const char *what)
+static void send_text(uint16_t type, uint32_t rank, const char *text)
 {
-	run_link_send(&up, KD_CONTROL_COMPLAINT, r->rank, what, strlen(what) + 1);
+	uint8_t payload[5000];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	kd_pack_string(&p, text);
+	run_link_send(&up, type, rank, payload, (size_t)(p.at - payload));
+}
+
+static void complain(struct run_rank *r, const char *what)
+{
+	send_text(KD_CONTROL_COMPLAINT, r->rank, what);
 	run_link_close(&r->control);
 	if (r->pid)
 		kill(-r->pid, SIGKILL);
@@ -167,7 +154,7 @@ static void check_fence(void)
 	run_link_send(&up, KD_CONTROL_FENCE, 0, NULL, 0);
 }
 
-static void send_welcome(struct rank *r)
+static void send_welcome(struct run_rank *r)
 {
 	uint8_t payload[KD_CONTROL_RANK_BYTES];
 	struct kd_pack p = {payload, payload + sizeof(payload), 0};
@@ -181,7 +168,7 @@ static void send_welcome(struct rank *r)
 	run_link_send(&r->control, KD_CONTROL_WELCOME, r->rank, payload, (size_t)(p.at - payload));
 }
 
-static int handle_hello(struct rank *r, struct kd_unpack *u)
+static int handle_hello(struct run_rank *r, struct kd_unpack *u)
 {
 	struct kd_unpack all = *u;
 	uint32_t magic = (uint32_t)kd_unpack_uint(u, 4), protocol = (uint32_t)kd_unpack_uint(u, 4);
@@ -191,7 +178,7 @@ static int handle_hello(struct rank *r, struct kd_unpack *u)
 		return -1;
 	if (protocol != KD_CONTROL_PROTOCOL) {
 		snprintf(text, sizeof(text), "is linked with a libkdds that speaks protocol %u with kddsrun; this one (%s) speaks %u: "
-			 "install the same version of both", protocol, kdds_version(), KD_CONTROL_PROTOCOL);
+			 "install the same version of both", protocol, RUN_VERSION, KD_CONTROL_PROTOCOL);
 		complain(r, text);
 		return 0;
 	}
@@ -206,7 +193,7 @@ static int handle_hello(struct rank *r, struct kd_unpack *u)
 	return 0;
 }
 
-static int handle_put(struct rank *r, struct kd_unpack *u)
+static int handle_put(struct run_rank *r, struct kd_unpack *u)
 {
 	struct kd_unpack all = *u;
 	const char *key = kd_unpack_string(u);
@@ -220,7 +207,7 @@ static int handle_put(struct rank *r, struct kd_unpack *u)
 	return 0;
 }
 
-static void send_value(struct rank *r, uint32_t rank, const char *key, uint32_t status, const void *value, size_t size)
+static void send_value(struct run_rank *r, uint32_t rank, const char *key, uint32_t status, const void *value, size_t size)
 {
 	uint8_t payload[KD_CONTROL_RANK_BYTES];
 	struct kd_pack p = {payload, payload + sizeof(payload), 0};
@@ -239,7 +226,7 @@ static int is_wanted(uint32_t rank, const char *key)
 	return 0;
 }
 
-static int handle_get(struct rank *r, uint32_t rank, struct kd_unpack *u)
+static int handle_get(struct run_rank *r, uint32_t rank, struct kd_unpack *u)
 {
 	struct kd_unpack all = *u;
 	const char *key = kd_unpack_string(u);
@@ -260,7 +247,7 @@ static int handle_get(struct rank *r, uint32_t rank, struct kd_unpack *u)
 	return 0;
 }
 
-static int handle_fence(struct rank *r)
+static int handle_fence(struct run_rank *r)
 {
 	if (r->fenced)
 		return -1;
@@ -272,7 +259,7 @@ static int handle_fence(struct rank *r)
 
 static int rank_message(struct run_link *link, const struct kd_control_header *h, struct kd_unpack *u)
 {
-	struct rank *r = container_of(link, struct rank, control);
+	struct run_rank *r = container_of(link, struct run_rank, control);
 
 	if (h->type != KD_CONTROL_HELLO && !r->joined)
 		return -1;
@@ -297,7 +284,7 @@ static int rank_message(struct run_link *link, const struct kd_control_header *h
 /* A rank may close its socket; if it still needs it, it will say so itself. */
 static void rank_closed(struct run_link *link, int error)
 {
-	struct rank *r = container_of(link, struct rank, control);
+	struct run_rank *r = container_of(link, struct run_rank, control);
 
 	if (error == -EPROTO)
 		complain(r, "wrote to kddsrun's control socket (" KD_CONTROL_ENV ") what is no message");
@@ -305,131 +292,9 @@ static void rank_closed(struct run_link *link, int error)
 		complain(r, "does not read kddsrun's answers");
 }
 
-/* Starting ranks. */
+/* Starting. */
 
-struct start_failure {
-	int error;
-	int in_directory; /* else in the program */
-};
-
-static void set_rank_environment(const struct rank *r, int control_fd)
-{
-	struct stat st;
-	char text[64];
-	const uint32_t numbers[] = {r->rank, job.size, r->rank - job.first, job.ranks};
-	static const char *const names[] = {"KDDS_RANK", "KDDS_SIZE", "KDDS_LOCAL_RANK", "KDDS_LOCAL_SIZE"};
-
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
-		snprintf(text, sizeof(text), "%u", numbers[i]);
-		setenv(names[i], text, 1);
-	}
-	fstat(control_fd, &st);
-	snprintf(text, sizeof(text), "%d:%ju", control_fd, (uintmax_t)st.st_ino);
-	setenv(KD_CONTROL_ENV, text, 1);
-}
-
-/* In the child. */
-static kd_noreturn void run_rank(const struct rank *r, pid_t agent, int in, int out, int err, int control_fd, int report_fd)
-{
-	struct start_failure failure = {0, 1};
-
-	if (run_tree_die_with(agent, SIGKILL))
-		_exit(1);
-	setpgid(0, 0);
-	run_loop_restore_signals();
-	setrlimit(RLIMIT_NOFILE, &files_before);
-	dup2(in, STDIN_FILENO);
-	dup2(out, STDOUT_FILENO);
-	dup2(err, STDERR_FILENO);
-	fcntl(control_fd, F_SETFD, 0);
-	set_rank_environment(r, control_fd);
-	if (chdir(job.directory) == 0) {
-		failure.in_directory = 0;
-		execvp(job.argument[0], job.argument);
-	}
-	failure.error = errno;
-	if (write(report_fd, &failure, sizeof(failure)) < 0)
-		_exit(126);
-	_exit(127);
-}
-
-static void open_rank(struct rank *r, int out, int err, int control_fd)
-{
-	const int fds[] = {out, err};
-
-	for (int i = 0; i < 2; i++) {
-		r->outlets[i] = (struct outlet){{fds[i], POLLIN, 0, outlet_ready}, r->rank, i + 1};
-		fcntl(fds[i], F_SETFL, O_NONBLOCK);
-		run_watch_add(&r->outlets[i].watch);
-	}
-	r->control.frame_bytes = KD_CONTROL_RANK_BYTES;
-	r->control.unsent_bytes = 64 * KD_CONTROL_RANK_BYTES;
-	r->control.message = rank_message;
-	r->control.closed = rank_closed;
-	run_link_open(&r->control, control_fd, control_fd);
-}
-
-static void close_pair(const int *pair)
-{
-	if (pair[0] >= 0)
-		close(pair[0]);
-	if (pair[1] >= 0)
-		close(pair[1]);
-}
-
-/* 0, or -errno with *what_p, what failed. */
-static int start_rank(struct rank *r, const char **what_p)
-{
-	int out[2] = {-1, -1}, err[2] = {-1, -1}, in[2] = {-1, -1}, control[2] = {-1, -1}, report[2] = {-1, -1};
-	struct start_failure failure = {0, 0};
-	pid_t agent = getpid();
-	ssize_t n;
-
-	*what_p = "cannot make pipes";
-	if (pipe2(out, O_CLOEXEC) || pipe2(err, O_CLOEXEC) || pipe2(report, O_CLOEXEC) ||
-	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, control))
-		goto failed;
-	if (r->rank ? (in[0] = open("/dev/null", O_RDONLY | O_CLOEXEC)) < 0 : pipe2(in, O_CLOEXEC))
-		goto failed;
-	*what_p = "cannot fork";
-	r->pid = fork();
-	if (!r->pid)
-		run_rank(r, agent, in[0], out[1], err[1], control[1], report[1]);
-	if (r->pid < 0) {
-		r->pid = 0;
-		goto failed;
-	}
-	setpgid(r->pid, r->pid); /* whoever is first, it or we */
-	close(in[0]);
-	close(out[1]);
-	close(err[1]);
-	close(control[1]);
-	close(report[1]);
-	open_rank(r, out[0], err[0], control[0]);
-	if (in[1] >= 0) {
-		fcntl(in[1], F_SETFL, O_NONBLOCK);
-		inlet = (struct run_watch){in[1], 0, 0, inlet_ready};
-		run_watch_add(&inlet);
-	}
-	running++;
-	/* Ends with exec. */
-	do
-		n = read(report[0], &failure, sizeof(failure));
-	while (n < 0 && errno == EINTR);
-	close(report[0]);
-	*what_p = failure.in_directory ? job.directory : job.argument[0];
-	return -failure.error;
-failed:
-	n = errno;
-	close_pair(out);
-	close_pair(err);
-	close_pair(in);
-	close_pair(control);
-	close_pair(report);
-	return -(int)n;
-}
-
-static void send_started(const struct rank *r)
+static void send_started(const struct run_rank *r)
 {
 	uint8_t payload[4];
 	struct kd_pack p = {payload, payload + sizeof(payload), 0};
@@ -438,15 +303,25 @@ static void send_started(const struct rank *r)
 	run_link_send(&up, KD_CONTROL_STARTED, r->rank, payload, sizeof(payload));
 }
 
-static void raise_file_limit(void)
+static int start_rank(struct run_rank *r)
 {
-	struct rlimit limit;
+	const char *what;
+	char text[4500];
+	int error = run_rank_start(r, &job, &what);
 
-	if (getrlimit(RLIMIT_NOFILE, &files_before))
-		return;
-	limit = files_before;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
+	if (r->pid)
+		running++;
+	if (r->input >= 0) {
+		inlet = (struct run_watch){r->input, 0, 0, inlet_ready};
+		run_watch_add(&inlet);
+	}
+	if (!error) {
+		send_started(r);
+		return 0;
+	}
+	snprintf(text, sizeof(text), "%s: %s", what, kd_errno_text(-error));
+	send_text(KD_CONTROL_FAILED, r->rank, text);
+	return error;
 }
 
 static void start_ranks(void)
@@ -454,68 +329,29 @@ static void start_ranks(void)
 	ranks = run_alloc(NULL, job.ranks * sizeof(*ranks));
 	memset(ranks, 0, job.ranks * sizeof(*ranks));
 	for (uint32_t i = 0; i < job.ranks; i++) {
-		ranks[i].rank = job.first + i;
-		ranks[i].control.in.fd = ranks[i].outlets[0].watch.fd = ranks[i].outlets[1].watch.fd = -1;
-	}
-	for (uint32_t i = 0; i < job.ranks; i++) {
-		const char *what;
-		char text[4500];
-		int error = start_rank(&ranks[i], &what);
+		struct run_rank *r = &ranks[i];
 
-		if (error) {
-			snprintf(text, sizeof(text), "%s: %s", what, kd_errno_text(-error));
-			run_link_send(&up, KD_CONTROL_FAILED, ranks[i].rank, text, strlen(text) + 1);
+		r->rank = job.first + i;
+		r->control.in.fd = r->input = -1;
+		r->control.message = rank_message;
+		r->control.closed = rank_closed;
+		for (int j = 0; j < 2; j++)
+			r->outlets[j].watch = (struct run_watch){-1, 0, 0, outlet_ready};
+	}
+	run_ranks_prepare(&job);
+	for (uint32_t i = 0; i < job.ranks; i++)
+		if (start_rank(&ranks[i]))
 			return;
-		}
-		send_started(&ranks[i]);
-	}
-}
-
-/* The payload stays in memory for as long as the agent lives. */
-static int unpack_job(struct kd_unpack *u)
-{
-	job.size = (uint32_t)kd_unpack_uint(u, 4);
-	job.first = (uint32_t)kd_unpack_uint(u, 4);
-	job.ranks = (uint32_t)kd_unpack_uint(u, 4);
-	job.heartbeat_ms = (uint32_t)kd_unpack_uint(u, 4);
-	job.bind = (uint32_t)kd_unpack_uint(u, 4);
-	job.workers_given = (uint32_t)kd_unpack_uint(u, 4);
-	job.secret = u->at;
-	u->at += kd_min((size_t)(u->end - u->at), (size_t)KD_BOOT_SECRET_BYTES);
-	job.directory = kd_unpack_string(u);
-	job.arguments = (uint32_t)kd_unpack_uint(u, 4);
-	job.settings = (uint32_t)kd_unpack_uint(u, 4);
-	if (u->bad || !job.ranks || job.first >= job.size || job.ranks > job.size - job.first || !job.arguments ||
-	    job.arguments > RUN_AGENT_FRAME_BYTES / 4 || job.settings > RUN_AGENT_FRAME_BYTES / 4)
-		return -1;
-	job.argument = run_alloc(NULL, (job.arguments + 1) * sizeof(*job.argument));
-	for (uint32_t i = 0; i < job.arguments; i++)
-		job.argument[i] = (char *)kd_unpack_string(u);
-	job.argument[job.arguments] = NULL;
-	job.setting = run_alloc(NULL, job.settings * sizeof(*job.setting));
-	for (uint32_t i = 0; i < job.settings; i++) {
-		job.setting[i] = (char *)kd_unpack_string(u);
-		if (!strchr(job.setting[i], '='))
-			return -1;
-	}
-	return kd_unpack_complete(u) ? 0 : -1;
 }
 
 static int handle_job(struct kd_unpack *u)
 {
-	size_t size = (size_t)(u->end - u->at);
-	uint8_t *copy = memcpy(run_alloc(NULL, size), u->at, size);
-	struct kd_unpack own = {copy, copy + size, 0};
-
-	if (ranks || unpack_job(&own))
+	if (ranks || run_order_unpack(&job, u))
 		return -1;
 	run_timer_stop(&start_timer);
 	run_values_init(&values, job.size);
-	for (uint32_t i = 0; i < job.settings; i++)
-		putenv(job.setting[i]);
 	if (job.heartbeat_ms)
 		run_timer_set(&beat_timer, 1);
-	raise_file_limit();
 	start_ranks();
 	check_end();
 	return 0;
@@ -584,7 +420,7 @@ static void check_end(void)
 
 static void child_ended(pid_t pid, int status)
 {
-	struct rank *r = NULL;
+	struct run_rank *r = NULL;
 	uint8_t payload[4];
 	struct kd_pack p = {payload, payload + sizeof(payload), 0};
 

@@ -8,6 +8,11 @@
 #define KD_RUN_AGENT_H
 
 #include "base.h"
+#include "kdds.h"
+
+#define RUN_TEXT(x) RUN_TEXT_OF(x)
+#define RUN_TEXT_OF(x) #x
+#define RUN_VERSION RUN_TEXT(KDDS_VERSION_MAJOR) "." RUN_TEXT(KDDS_VERSION_MINOR) "." RUN_TEXT(KDDS_VERSION_PATCH)
 
 /* Between kddsrun and agents: the longest frame, and how much standard input or output may be under way. */
 #define RUN_AGENT_FRAME_BYTES (16u << 20)
@@ -16,18 +21,6 @@
 
 /* From asking ranks to end (SIGTERM) to ending them. */
 #define RUN_AGENT_GRACE_NS 1000000000u
-
-/* The payload of JOB, in this order. */
-struct run_agent_job {
-	uint32_t size, first, ranks; /* the job's size; this host's ranks are first, first + 1, ... */
-	uint32_t heartbeat_ms;       /* 0: kddsrun's end shows in the link */
-	uint32_t bind, workers_given;
-	const uint8_t *secret;
-	const char *directory;
-	uint32_t arguments, settings;
-	char **argument; /* ends with NULL */
-	char **setting;  /* NAME=VALUE */
-};
 
 /* The agent's main. near: kddsrun is the parent, and the subreaper of what this process may leave. Does not return. */
 kd_noreturn void run_agent_main(int near);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kddsrun proper: the job, its agents and its ranks, from start to exit status. */
+/* The job: its ranks, what they publish, when they meet, and what their ends mean, from start to exit status. */
 #ifndef KD_RUN_JOB_H
 #define KD_RUN_JOB_H
 
@@ -8,13 +8,14 @@
 struct run_options {
 	uint32_t size;
 	struct run_places places;
-	const char *rsh;      /* NULL: ssh */
-	uint32_t timeout_ms;  /* 0: none */
+	const char *rsh;       /* NULL: ssh, or srun */
+	int srun;              /* the places are the nodes of our Slurm allocation */
+	uint32_t timeout_ms;   /* 0: none */
 	uint32_t heartbeat_ms; /* 0: none */
-	int label, bind, workers_given;
+	int label, bind;
 	char **settings; /* NAME=VALUE for every rank */
 	uint32_t setting_count;
-	char **argument; /* the program and its arguments */
+	char **argument; /* the program and its arguments, NULL behind them */
 	uint32_t argument_count;
 };
 

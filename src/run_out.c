@@ -149,14 +149,10 @@ int run_out_hungry(void)
 	return run_out_waiting() < HUNGRY_BYTES;
 }
 
-void run_out_fini(void)
+void run_out_end(void)
 {
-	for (int i = 0; i < 2; i++) {
-		run_watch_remove(&streams[i].watch);
-		run_bytes_free(&streams[i].unsent);
+	for (int i = 0; i < 2; i++)
 		for (uint32_t r = 0; lines[i] && r < ranks; r++)
-			run_bytes_free(&lines[i][r]);
-		free(lines[i]);
-		lines[i] = NULL;
-	}
+			if (lines[i][r].size)
+				emit_line(&streams[i], r, &lines[i][r]);
 }

@@ -14,6 +14,7 @@ void run_out_add(uint32_t rank, int stream, const void *bytes, size_t size);
 int run_out_hungry(void);
 /* Bytes not written yet. */
 size_t run_out_waiting(void);
-void run_out_fini(void);
+/* No more will come: unfinished lines are finished. */
+void run_out_end(void);
 
 #endif

@@ -71,35 +71,47 @@ static int cgroup_cpus(void)
 	return quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
 }
 
+int kd_topo_mask_cpus(void)
+{
+	return kd_max(hwloc_bitmap_weight(allowed), 1);
+}
+
 int kd_topo_cpus(void)
 {
-	int cpus = kd_max(hwloc_bitmap_weight(allowed), 1);
-	int quota = cgroup_cpus();
+	int cpus = kd_topo_mask_cpus(), quota = cgroup_cpus();
 
 	return quota ? kd_min(cpus, quota) : cpus;
 }
 
-/* The CPU of worker i, as a set of the caller's; NULL: more workers than CPUs. */
-static hwloc_cpuset_t cpuset_of(int worker, int workers)
+/* The i-th of n shares of the CPUs, as a set of the caller's; NULL: more shares than CPUs. */
+static hwloc_cpuset_t share_of(int share, int shares)
 {
 	hwloc_obj_t root = hwloc_get_root_obj(topology);
 	hwloc_cpuset_t *sets, set = NULL;
 
-	if (workers > hwloc_bitmap_weight(allowed))
+	if (shares > hwloc_bitmap_weight(allowed))
 		return NULL;
-	sets = calloc((size_t)workers, sizeof(*sets));
-	if (!sets || hwloc_distrib(topology, &root, 1, sets, (unsigned)workers, INT32_MAX, 0)) {
+	sets = calloc((size_t)shares, sizeof(*sets));
+	if (!sets || hwloc_distrib(topology, &root, 1, sets, (unsigned)shares, INT32_MAX, 0)) {
 		free(sets);
 		return NULL;
 	}
-	for (int i = 0; i < workers; i++)
-		if (i == worker) {
+	for (int i = 0; i < shares; i++)
+		if (i == share)
 			set = sets[i];
-			hwloc_bitmap_singlify(set);
-		} else {
+		else
 			hwloc_bitmap_free(sets[i]);
-		}
 	free(sets);
+	return set;
+}
+
+/* The CPU of worker i, likewise. */
+static hwloc_cpuset_t cpuset_of(int worker, int workers)
+{
+	hwloc_cpuset_t set = share_of(worker, workers);
+
+	if (set)
+		hwloc_bitmap_singlify(set);
 	return set;
 }
 
@@ -132,4 +144,13 @@ void kd_topo_bind(int worker, int workers)
 	if (set && hwloc_topology_is_thissystem(topology))
 		hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_THREAD);
 	hwloc_bitmap_free(set);
+}
+
+int kd_topo_bind_share(int share, int shares)
+{
+	hwloc_cpuset_t set = share_of(share, shares);
+	int done = set && hwloc_topology_is_thissystem(topology) && !hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_PROCESS);
+
+	hwloc_bitmap_free(set);
+	return done;
 }

@@ -11,6 +11,8 @@ void kd_topo_fini(void);
 
 /* CPUs in the affinity mask, or the cgroup's quota rounded up when that is less; at least 1. */
 int kd_topo_cpus(void);
+/* CPUs in the affinity mask, whatever the quota. */
+int kd_topo_mask_cpus(void);
 
 /* The place (NUMA node, numbered from 0) of worker i of n, and the number of places. Worker i is bound, if at all, to the
  * i-th CPU in an order that fills cores before their hardware threads and spreads over the machine as hwloc does. */
@@ -18,5 +20,7 @@ int kd_topo_place(int worker, int workers);
 int kd_topo_places(void);
 /* Binds the calling thread as worker i of n; does nothing when there are more workers than CPUs. */
 void kd_topo_bind(int worker, int workers);
+/* Binds the calling process to the i-th of n shares of the CPUs. 1: done; 0: there are fewer CPUs than shares, or not these. */
+int kd_topo_bind_share(int share, int shares);
 
 #endif

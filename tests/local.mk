@@ -39,8 +39,10 @@ EXTRA_DIST += tests/child.h
 
 check_PROGRAMS += $(unit_tests)
 
-test_programs = tests/check_bounds tests/check_idle
+test_programs = tests/check_bounds tests/check_comm tests/check_idle
 tests_check_bounds_LDADD = libkdds.la
+tests_check_comm_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_comm_LDADD = src/libkdds_internal.la
 tests_check_idle_LDADD = libkdds.la
 check_PROGRAMS += $(test_programs)
 

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A rank as its agent sees it: a child process in a group of its own, with a control socket and two output pipes. */
+#ifndef KD_RUN_RANK_H
+#define KD_RUN_RANK_H
+
+#include "run_link.h"
+#include "run_order.h"
+
+struct run_outlet {
+	struct run_watch watch; /* fd -1: closed */
+	uint32_t rank;
+	int stream; /* 1, 2 */
+};
+
+struct run_rank {
+	uint32_t rank;
+	pid_t pid; /* 0: not running */
+	struct run_link control;
+	struct run_outlet outlets[2];
+	int input; /* rank 0: the pipe to its stdin, handed to the caller; else -1 */
+	int joined, fenced;
+	uint32_t wants_rank; /* GET under way; no key: none */
+	char wants_key[KD_CONTROL_KEY_BYTES];
+};
+
+/* What all ranks of this host need: variables, shares of the CPUs, descriptors. */
+void run_ranks_prepare(const struct run_order *job);
+/* The rank's number and the callbacks of its control link and outlets are set; adds those to the loop. 0, or -errno and what
+ * could not be had or run. In the second case the process is there and will end by itself. */
+int run_rank_start(struct run_rank *rank, const struct run_order *job, const char **what_p);
+
+#endif

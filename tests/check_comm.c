@@ -1,0 +1,854 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves of src/comm_ofi.c, between processes on this host: messages of every length arrive whole, once, aligned and unmixed
+ * from several senders; gets bring the right bytes whatever their length and alignment and touch no others; nothing is lost
+ * when a sender is told to try again; wakes are not lost, nor messages and connections that one thread handles while another
+ * sleeps; peers that are killed, in the middle of messages and gets, leave a survivor that still works and can close; what
+ * cannot be opened is explained in one line.
+ *
+ * Each case is a process of its own, the hub, with rank 0; its peers are its children. No wait has a bound but the case's alarm.
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdint.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "child.h"
+#include "comm.h"
+
+#define CASE_SECONDS 120
+#define FOREVER_NS 1000000000000u
+#define PEERS_MAX 16
+
+static const char *case_name;
+static int case_number;
+
+#define check(c) (c ? (void)0 : failed(#c, __LINE__))
+
+static void failed(const char *what, int line)
+{
+	fprintf(stderr, "%s: %s does not hold at line %d\n", case_name, what, line);
+	_exit(1);
+}
+
+static uint32_t mix(uint64_t x)
+{
+	x = (x ^ x >> 31) * 0x9e3779b97f4a7c15u;
+	x = (x ^ x >> 29) * 0xbf58476d1ce4e5b9u;
+	return (uint32_t)(x >> 32);
+}
+
+static void tell(int fd, const void *p, size_t n)
+{
+	check(write(fd, p, n) == (ssize_t)n);
+}
+
+/* The end of the stream ends us: the hub has failed, and said so. */
+static void hear(int fd, void *p, size_t n)
+{
+	for (ssize_t got; n; p = (char *)p + got, n -= (size_t)got)
+		if ((got = read(fd, p, n)) <= 0)
+			_exit(1);
+}
+
+/* The hub's view of the peers, from 1 on; a peer has the hub in [0]. */
+static struct {
+	pid_t pid;
+	int fd;
+} peers[PEERS_MAX];
+static size_t address_size;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void start_engine(void (*message)(const void *, size_t), char address[KD_COMM_ADDRESS_BYTES])
+{
+	static struct kd_comm_events events;
+
+	events.message = message;
+	memset(address, 0, KD_COMM_ADDRESS_BYTES);
+	check(!kd_comm_open(NULL, NULL, 1, &events, address, &address_size));
+}
+
+/* A child that runs f(rank), with an engine open and the lock held. */
+static void spawn(uint32_t rank, void (*f)(uint32_t rank), void (*message)(const void *, size_t))
+{
+	char address[KD_COMM_ADDRESS_BYTES], hub[KD_COMM_ADDRESS_BYTES];
+	int fds[2];
+
+	check(!socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds));
+	peers[rank].pid = fork();
+	check(peers[rank].pid >= 0);
+	peers[rank].fd = fds[0];
+	if (peers[rank].pid) {
+		close(fds[1]);
+		return;
+	}
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	alarm(CASE_SECONDS);
+	for (uint32_t i = 1; i <= rank; i++)
+		close(peers[i].fd);
+	peers[0].fd = fds[1];
+	pthread_mutex_lock(&lock);
+	start_engine(message, address);
+	tell(fds[1], address, sizeof(address));
+	hear(fds[1], hub, sizeof(hub));
+	check(!kd_comm_connect(0, hub, address_size));
+	f(rank);
+	kd_comm_close();
+	_exit(0);
+}
+
+/* The hub's side of it, after all children are there. */
+static void gather(uint32_t n, void (*message)(const void *, size_t))
+{
+	char address[KD_COMM_ADDRESS_BYTES], theirs[KD_COMM_ADDRESS_BYTES];
+
+	pthread_mutex_lock(&lock);
+	start_engine(message, address);
+	for (uint32_t i = 1; i <= n; i++) {
+		hear(peers[i].fd, theirs, sizeof(theirs));
+		check(!kd_comm_connect(i, theirs, address_size));
+		tell(peers[i].fd, address, sizeof(address));
+	}
+}
+
+/* Sleeps unless there was something to do; whether fd, the other side's socket, is readable. */
+static int step(int fd)
+{
+	return kd_comm_progress() ? 0 : kd_comm_wait(&lock, fd, FOREVER_NS);
+}
+
+static void send_patiently(uint32_t rank, const void *message, size_t len)
+{
+	int error;
+
+	while ((error = kd_comm_send(rank, message, len)) == -EAGAIN)
+		step(-1);
+	check(!error);
+}
+
+/* A peer's end: it serves until the hub says so. */
+static void serve(void)
+{
+	char stop;
+
+	while (!step(peers[0].fd))
+		;
+	hear(peers[0].fd, &stop, 1);
+}
+
+static void dismiss(uint32_t n)
+{
+	for (uint32_t i = 1; i <= n; i++) {
+		int status;
+
+		tell(peers[i].fd, "", 1);
+		check(waitpid(peers[i].pid, &status, 0) == peers[i].pid);
+		check(!status);
+		close(peers[i].fd);
+	}
+}
+
+static void no_message(const void *message, size_t len)
+{
+	(void)message;
+	(void)len;
+	check(!"no message is expected");
+}
+
+/* Messages */
+
+#define SENDERS 3
+
+static uint8_t arrived[SENDERS + 1][KD_COMM_MESSAGE_BYTES + 1];
+static unsigned arrived_n;
+
+static void fill(uint8_t *p, uint32_t rank, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		p[i] = i ? (uint8_t)mix(((uint64_t)rank << 40) + (len << 20) + i) : (uint8_t)rank;
+}
+
+static void sized_message(const void *message, size_t len)
+{
+	static uint8_t expected[KD_COMM_MESSAGE_BYTES];
+	uint32_t rank = len ? *(const uint8_t *)message : 0;
+
+	check((uintptr_t)message % 8 == 0);
+	check(len <= KD_COMM_MESSAGE_BYTES && rank <= SENDERS);
+	fill(expected, rank, len);
+	check(!len || !memcmp(message, expected, len));
+	arrived[rank][len]++;
+	arrived_n++;
+}
+
+static void send_sizes(uint32_t rank)
+{
+	static uint8_t message[KD_COMM_MESSAGE_BYTES];
+
+	for (size_t i = 0; i <= KD_COMM_MESSAGE_BYTES; i++) {
+		size_t len = i * 4099 % (KD_COMM_MESSAGE_BYTES + 1); /* short and long ones mixed */
+
+		fill(message, rank, len);
+		send_patiently(0, message, len);
+	}
+	check(kd_comm_send(0, message, KD_COMM_MESSAGE_BYTES + 1) == -EMSGSIZE);
+	check(kd_comm_send(7, message, 1) == -ENOTCONN);
+	serve();
+}
+
+static void messages(void)
+{
+	for (uint32_t i = 1; i <= SENDERS; i++)
+		spawn(i, send_sizes, no_message);
+	gather(SENDERS, sized_message);
+	while (arrived_n < SENDERS * (KD_COMM_MESSAGE_BYTES + 1))
+		step(-1);
+	check(arrived[0][0] == SENDERS);
+	for (uint32_t i = 1; i <= SENDERS; i++)
+		for (size_t len = 1; len <= KD_COMM_MESSAGE_BYTES; len++)
+			check(arrived[i][len] == 1);
+	dismiss(SENDERS);
+	kd_comm_close();
+}
+
+/* Gets */
+
+#define REGION_BYTES ((70u << 20) + 12345)
+#define MARGIN 64
+
+struct fetch {
+	struct kd_comm_get get;
+	int ended, error;
+	size_t offset, len;
+	uint8_t *local;
+};
+
+static void fetched(struct kd_comm_get *get, int error)
+{
+	struct fetch *f = (struct fetch *)get;
+
+	check(!f->ended);
+	f->ended = 1;
+	f->error = error;
+}
+
+/* The bytes of a region, as a function of the place. */
+static uint8_t *make_region(uint32_t seed)
+{
+	uint8_t *p = malloc(REGION_BYTES);
+
+	check(p != NULL);
+	for (size_t i = 0; i < REGION_BYTES; i += 4) {
+		uint32_t x = mix(((uint64_t)seed << 40) + i);
+
+		memcpy(p + i, &x, REGION_BYTES - i < 4 ? REGION_BYTES - i : 4);
+	}
+	return p;
+}
+
+static struct kd_comm_region theirs; /* the hub's copy of the peer's */
+
+static void start_fetch(struct fetch *f, uint32_t rank, size_t offset, size_t len, size_t misalign)
+{
+	f->get.done = fetched;
+	f->ended = 0;
+	f->offset = offset;
+	f->len = len;
+	f->local = malloc(len + 2 * MARGIN + 64);
+	check(f->local != NULL);
+	memset(f->local, 0xa5, len + 2 * MARGIN + 64);
+	f->local += misalign;
+	check(!kd_comm_get(rank, f->local + MARGIN, theirs.addr + offset, theirs.key, len, &f->get));
+}
+
+static void check_fetch(struct fetch *f, const uint8_t *original, size_t misalign)
+{
+	check(f->ended && !f->error);
+	check(!memcmp(f->local + MARGIN, original + f->offset, f->len));
+	for (size_t i = 0; i < MARGIN; i++)
+		check(f->local[i] == 0xa5 && f->local[MARGIN + f->len + i] == 0xa5);
+	free(f->local - misalign);
+}
+
+static void expose_region(uint32_t rank)
+{
+	uint8_t *p = make_region(rank);
+	struct kd_comm_region region, other;
+	uint64_t where[2];
+
+	check(!kd_comm_expose(p, REGION_BYTES, &region));
+	check(!kd_comm_expose(p, 1, &other)); /* memory may be exposed twice */
+	check(other.key != region.key);
+	kd_comm_hide(&other);
+	where[0] = region.addr;
+	where[1] = region.key;
+	tell(peers[0].fd, where, sizeof(where));
+	serve();
+	kd_comm_hide(&region);
+	free(p);
+}
+
+static void hear_region(uint32_t rank)
+{
+	uint64_t where[2];
+
+	hear(peers[rank].fd, where, sizeof(where));
+	theirs.addr = where[0];
+	theirs.key = where[1];
+}
+
+static void gets(void)
+{
+	static const size_t lengths[] = {0,    1,    2,     3,     7,     8,      9,      63,      64,     65,        255,
+					 256,  257,  4095,  4096,  4097,  65535,  65536,  262143,  262144, 262145,    1000003,
+					 1 << 20, (1 << 20) + 1, 5 << 20, 16 << 20, 64 << 20, (64 << 20) + 1, 70 << 20, REGION_BYTES};
+	uint8_t *original;
+
+	spawn(1, expose_region, no_message);
+	gather(1, no_message);
+	original = make_region(1);
+	hear_region(1);
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(*lengths); i++)
+		for (size_t odd = 0; odd < 2; odd++) {
+			size_t misalign = odd * (i % 16), room = REGION_BYTES - lengths[i];
+			struct fetch f;
+
+			start_fetch(&f, 1, odd ? (room < 12345 ? room : 12345) | (room & 1) : 0, lengths[i], misalign);
+			check(!f.ended); /* never from within */
+			while (!f.ended)
+				step(-1);
+			check_fetch(&f, original, misalign);
+		}
+	free(original);
+	dismiss(1);
+	kd_comm_close();
+}
+
+#define MANY 400
+
+static void many_gets(void)
+{
+	static struct fetch fetches[MANY];
+	uint8_t *original;
+
+	spawn(1, expose_region, no_message);
+	gather(1, no_message);
+	original = make_region(1);
+	hear_region(1);
+	for (int round = 0; round < 3; round++) {
+		for (uint32_t i = 0; i < MANY; i++) {
+			uint32_t x = mix((uint64_t)round * MANY + i);
+			size_t len = x % 7 ? mix(x) % 3000 : mix(x) % 700000, room = REGION_BYTES - len;
+
+			start_fetch(&fetches[i], 1, mix(x + 1) % room, len, x % 16);
+		}
+		for (uint32_t i = 0; i < MANY; i++) {
+			while (!fetches[i].ended)
+				step(-1);
+			check_fetch(&fetches[i], original, mix((uint64_t)round * MANY + i) % 16);
+		}
+	}
+	free(original);
+	dismiss(1);
+	kd_comm_close();
+}
+
+/* Callbacks may ask for more: each get's end starts the next and sends a message, each message is answered. */
+
+#define CHAIN 300
+
+static struct fetch chain;
+static uint8_t chain_local[3001];
+static unsigned chain_n, chain_answers;
+
+static void chain_done(struct kd_comm_get *get, int error)
+{
+	uint32_t message = chain_n;
+
+	check(!error);
+	if (++chain_n < CHAIN)
+		check(!kd_comm_get(1, chain_local, theirs.addr + chain_n, theirs.key, 1 + chain_n * 10, get));
+	check(kd_comm_send(1, &message, sizeof(message)) != -ENOTCONN); /* or -EAGAIN: it is lost then */
+}
+
+static void chain_answer(const void *message, size_t len)
+{
+	(void)message;
+	check(len == 4);
+	chain_answers++;
+}
+
+static void chain_message(const void *message, size_t len)
+{
+	check(kd_comm_send(0, message, len) <= 0);
+}
+
+static void callbacks(void)
+{
+	spawn(1, expose_region, chain_message);
+	gather(1, chain_answer);
+	hear_region(1);
+	chain.get.done = chain_done;
+	check(!kd_comm_get(1, chain_local, theirs.addr, theirs.key, 1, &chain.get));
+	while (chain_n < CHAIN || !chain_answers)
+		step(-1);
+	dismiss(1);
+	kd_comm_close();
+}
+
+/* Flooding: the hub does not look until both senders have been told to wait. */
+
+#define FLOODERS 2
+#define FLOOD (SANITIZED ? 4000u : 20000u)
+
+static uint8_t flood_seen[FLOODERS + 1][20000];
+static unsigned flood_n;
+
+static void flood_message(const void *message, size_t len)
+{
+	const uint32_t *m = message;
+
+	check(len >= 8 && m[0] >= 1 && m[0] <= FLOODERS && m[1] < FLOOD);
+	check(len == 8 + mix(m[1]) % 2000);
+	check(!flood_seen[m[0]][m[1]]++);
+	flood_n++;
+}
+
+static void flood(uint32_t rank)
+{
+	static uint32_t message[600];
+	int told = 0;
+	char go;
+
+	/* The hub looks long enough to be connected to, that is until the first has arrived. */
+	message[0] = rank;
+	for (message[1] = 0; message[1] < FLOOD; message[1]++) {
+		size_t len = 8 + mix(message[1]) % 2000;
+		int error;
+
+		while ((error = kd_comm_send(0, message, len)) == -EAGAIN) {
+			if (message[1] && !told++)
+				tell(peers[0].fd, "", 1);
+			kd_comm_progress();
+		}
+		check(!error);
+		if (!message[1]) {
+			while (!step(peers[0].fd))
+				;
+			hear(peers[0].fd, &go, 1);
+		}
+	}
+	check(told);
+	serve();
+}
+
+static void flooding(void)
+{
+	char c;
+
+	for (uint32_t i = 1; i <= FLOODERS; i++)
+		spawn(i, flood, no_message);
+	gather(FLOODERS, flood_message);
+	while (flood_n < FLOODERS)
+		step(-1);
+	for (uint32_t i = 1; i <= FLOODERS; i++)
+		tell(peers[i].fd, "", 1);
+	for (uint32_t i = 1; i <= FLOODERS; i++)
+		hear(peers[i].fd, &c, 1);
+	check(flood_n == FLOODERS);
+	while (flood_n < FLOODERS * FLOOD)
+		step(-1);
+	dismiss(FLOODERS);
+	kd_comm_close();
+}
+
+/* Wakes */
+
+static uint32_t asked, answered;
+
+static void *waker(void *arg)
+{
+	for (uint32_t i = 1; i <= 20000; i++) {
+		__atomic_store_n(&asked, i, __ATOMIC_RELEASE);
+		kd_comm_wake();
+		while (__atomic_load_n(&answered, __ATOMIC_ACQUIRE) != i)
+			if (mix(i) % 2)
+				sched_yield();
+	}
+	return arg;
+}
+
+static void wakes(void)
+{
+	char address[KD_COMM_ADDRESS_BYTES];
+	pthread_t thread;
+	int fds[2];
+
+	pthread_mutex_lock(&lock);
+	start_engine(no_message, address);
+	check(!pipe(fds));
+	kd_comm_wake();
+	kd_comm_wake();
+	check(!kd_comm_wait(&lock, fds[0], FOREVER_NS)); /* a wake before */
+	check(!kd_comm_wait(&lock, fds[0], 1000000));
+	check(!kd_comm_wait(&lock, -1, 0));
+	tell(fds[1], "", 1);
+	check(kd_comm_wait(&lock, fds[0], FOREVER_NS) == 1);
+	kd_comm_wake();
+	check(kd_comm_wait(&lock, fds[0], FOREVER_NS) == 1); /* both */
+	check(!kd_comm_wait(&lock, -1, 1));
+	check(!pthread_create(&thread, NULL, waker, NULL));
+	for (uint32_t i = 1; i <= 20000; i++) {
+		while (__atomic_load_n(&asked, __ATOMIC_ACQUIRE) != i)
+			kd_comm_wait(&lock, -1, FOREVER_NS);
+		__atomic_store_n(&answered, i, __ATOMIC_RELEASE);
+	}
+	pthread_join(thread, NULL);
+	pthread_mutex_unlock(&lock);
+	kd_comm_close();
+}
+
+/*
+ * One thread sleeps, another polls now and then and is away in between: whatever it leaves undone, the sleeper does. Peers
+ * come one after the other, so connections are made all the time.
+ */
+
+#define CALLERS 8
+#define CALLS 300
+
+static uint32_t pending[PEERS_MAX]; /* answers owed */
+static unsigned calls_answered;
+static int calls_over;
+
+static void answer_all(void)
+{
+	for (uint32_t i = 1; i <= CALLERS; i++)
+		while (pending[i] && !kd_comm_send(i, &i, sizeof(i))) {
+			pending[i]--;
+			calls_answered++;
+		}
+}
+
+static void call_message(const void *message, size_t len)
+{
+	check(len == 4);
+	pending[*(const uint32_t *)message]++;
+}
+
+static void *poller(void *arg)
+{
+	for (uint32_t i = 0; !__atomic_load_n(&calls_over, __ATOMIC_ACQUIRE); i++) {
+		struct timespec t = {0, mix(i) % 300000};
+
+		if (!pthread_mutex_trylock(&lock)) {
+			kd_comm_progress();
+			answer_all();
+			/* What could not be sent is the sleeper's: the owner of the lock has seen to it that it wakes. */
+			pthread_mutex_unlock(&lock);
+		}
+		if (mix(i) % 3)
+			nanosleep(&t, NULL);
+	}
+	return arg;
+}
+
+static unsigned call_answers;
+
+static void call_answer(const void *message, size_t len)
+{
+	(void)message;
+	(void)len;
+	call_answers++;
+}
+
+static void call(uint32_t rank)
+{
+	char go;
+
+	hear(peers[0].fd, &go, 1);
+	for (unsigned i = 1; i <= CALLS; i++) {
+		send_patiently(0, &rank, sizeof(rank));
+		while (call_answers < i)
+			step(-1);
+	}
+	tell(peers[0].fd, "", 1);
+	serve();
+}
+
+static void sleeper(void)
+{
+	pthread_t thread;
+	char c;
+
+	for (uint32_t i = 1; i <= CALLERS; i++)
+		spawn(i, call, call_answer);
+	gather(CALLERS, call_message);
+	check(!pthread_create(&thread, NULL, poller, NULL));
+	for (uint32_t i = 1; i <= CALLERS; i++) {
+		tell(peers[i].fd, "", 1);
+		do {
+			kd_comm_progress();
+			answer_all();
+		} while (!kd_comm_wait(&lock, peers[i].fd, FOREVER_NS));
+		hear(peers[i].fd, &c, 1);
+	}
+	check(calls_answered == CALLERS * CALLS);
+	__atomic_store_n(&calls_over, 1, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&lock);
+	pthread_join(thread, NULL);
+	pthread_mutex_lock(&lock);
+	dismiss(CALLERS);
+	kd_comm_close();
+}
+
+/*
+ * Killed peers. The last one lives. Each has at most CREDITS messages that the hub has not acknowledged, as every user of comm.h
+ * must see to: when a connection ends, rxm 1.17 reads on until nothing comes any more, from anybody, and takes no time out.
+ */
+
+#define VICTIMS 8
+#define CREDITS 64
+
+static uint32_t victim_n[VICTIMS + 2], victim_acknowledged[VICTIMS + 2];
+
+static void victim_message(const void *message, size_t len)
+{
+	uint32_t rank = *(const uint32_t *)message;
+
+	check(len >= 12 && rank >= 1 && rank <= VICTIMS + 1);
+	victim_n[rank]++;
+}
+
+static void acknowledge(void)
+{
+	for (uint32_t i = 1; i <= VICTIMS; i++)
+		if (victim_n[i] - victim_acknowledged[i] >= CREDITS / 4 && !kd_comm_send(i, &victim_n[i], 4))
+			victim_acknowledged[i] = victim_n[i];
+}
+
+static uint32_t acknowledged;
+
+static void acknowledgement(const void *message, size_t len)
+{
+	if (len == 4)
+		acknowledged = *(const uint32_t *)message;
+}
+
+/* Sends as much as it may until it is killed. */
+static void victim(uint32_t rank)
+{
+	static uint32_t message[KD_COMM_MESSAGE_BYTES / 4];
+	uint8_t *p = make_region(rank);
+	struct kd_comm_region region;
+	uint64_t where[2];
+
+	check(!kd_comm_expose(p, REGION_BYTES, &region));
+	where[0] = region.addr;
+	where[1] = region.key;
+	tell(peers[0].fd, where, sizeof(where));
+	message[0] = rank;
+	for (uint32_t sent = 0;; step(-1))
+		while (sent - acknowledged < CREDITS &&
+		       !kd_comm_send(0, message, 12 + mix(sent) % (KD_COMM_MESSAGE_BYTES - 12)))
+			sent++;
+}
+
+/* 0 or an error, and never for long. */
+static void pester(uint32_t rank, uint32_t n)
+{
+	static uint32_t message[KD_COMM_MESSAGE_BYTES / 4];
+
+	check(kd_comm_send(rank, message, 5 + mix(n) % (KD_COMM_MESSAGE_BYTES - 5)) <= 0);
+	acknowledge();
+	kd_comm_progress();
+}
+
+static void killed(void)
+{
+	static struct fetch fetches[VICTIMS + 2][4];
+	static uint32_t message[KD_COMM_MESSAGE_BYTES / 4];
+	uint8_t *original;
+	unsigned ended = 0, broken = 0;
+
+	for (uint32_t i = 1; i <= VICTIMS; i++)
+		spawn(i, victim, acknowledgement);
+	spawn(VICTIMS + 1, expose_region, chain_message);
+	gather(VICTIMS + 1, victim_message);
+	for (uint32_t i = 1; i <= VICTIMS; i++) {
+		hear_region(i);
+		for (int k = 0; k < 4; k++)
+			start_fetch(&fetches[i][k], i, 0, 60 << 20, 0);
+		for (uint32_t n = 0, seen = victim_n[i]; victim_n[i] - seen < 200; n++)
+			pester(i, n);
+		kill(peers[i].pid, SIGKILL);
+		check(waitpid(peers[i].pid, NULL, 0) == peers[i].pid);
+		for (uint32_t n = 0; n < 2000; n++)
+			pester(i, n);
+	}
+	/* The living one is served as ever. */
+	hear_region(VICTIMS + 1);
+	original = make_region(VICTIMS + 1);
+	start_fetch(&fetches[VICTIMS + 1][0], VICTIMS + 1, 4711, 20 << 20, 3);
+	message[0] = VICTIMS + 1;
+	for (unsigned i = 1; i <= 500; i++) {
+		send_patiently(VICTIMS + 1, message, 12 + mix(i) % (KD_COMM_MESSAGE_BYTES - 12));
+		while (victim_n[VICTIMS + 1] < i)
+			step(-1);
+	}
+	while (!fetches[VICTIMS + 1][0].ended)
+		step(-1);
+	check_fetch(&fetches[VICTIMS + 1][0], original, 3);
+	free(original);
+	tell(peers[VICTIMS + 1].fd, "", 1);
+	check(waitpid(peers[VICTIMS + 1].pid, NULL, 0) == peers[VICTIMS + 1].pid);
+	/* Those that were under way have failed; those that waited in a queue may do so for ever, until we close. */
+	kd_comm_close();
+	for (uint32_t i = 1; i <= VICTIMS; i++)
+		for (int k = 0; k < 4; k++) {
+			ended += (unsigned)fetches[i][k].ended;
+			broken += !!fetches[i][k].error;
+			free(fetches[i][k].local);
+		}
+	check(ended == 4 * VICTIMS);
+	check(broken > 0);
+}
+
+/* A peer that is not there: nobody ever listens on a port that was ours until just now. */
+
+static void absent(void)
+{
+	char address[KD_COMM_ADDRESS_BYTES], gone[KD_COMM_ADDRESS_BYTES];
+	struct fetch f;
+	uint8_t byte;
+
+	pthread_mutex_lock(&lock);
+	start_engine(no_message, gone);
+	kd_comm_close();
+	start_engine(no_message, address);
+	check(kd_comm_connect(3, gone, address_size - 1) == -EINVAL);
+	check(!kd_comm_connect(3, gone, address_size));
+	check(kd_comm_connect(3, gone, address_size) == -EISCONN);
+	memset(&f, 0, sizeof(f));
+	f.get.done = fetched;
+	check(!kd_comm_get(3, &byte, 0, 1, 1, &f.get));
+	check(kd_comm_get(4, &byte, 0, 1, 1, &f.get) == -ENOTCONN);
+	for (int i = 0; i < 300; i++) {
+		check(kd_comm_send(3, "hello", 5) == -EAGAIN);
+		kd_comm_progress();
+		kd_comm_wait(&lock, -1, FOREVER_NS); /* returns when it is time to try again */
+	}
+	check(!f.ended);
+	kd_comm_close();
+	check(f.ended && f.error == -ECANCELED);
+}
+
+/* What cannot be opened */
+
+static void open_badly(const char *provider, const char *listen, int error)
+{
+	static const struct kd_comm_events events = {no_message};
+	char address[KD_COMM_ADDRESS_BYTES];
+	size_t size;
+	int got = kd_comm_open(provider, listen, 0, &events, address, &size);
+
+	_exit(got != error);
+}
+
+static void bad_provider(void *arg)
+{
+	(void)arg;
+	open_badly("nonsense", "127.0.0.1", -ENOENT);
+}
+
+static void bad_listen(void *arg)
+{
+	(void)arg;
+	open_badly(NULL, "192.0.2.254", -EADDRNOTAVAIL);
+}
+
+static void bad_name(void *arg)
+{
+	(void)arg;
+	open_badly(NULL, "no such host", -EADDRNOTAVAIL);
+}
+
+static void mistakes(void)
+{
+	struct child c;
+
+	child_run(&c, bad_provider, NULL, CASE_SECONDS);
+	check(!c.status && one_line(c.err, "nonsense") && strstr(c.err, "tcp;ofi_rxm"));
+	child_run(&c, bad_listen, NULL, CASE_SECONDS);
+	check(!c.status && one_line(c.err, "KDDS_ADDRESS=192.0.2.254"));
+	child_run(&c, bad_name, NULL, CASE_SECONDS);
+	check(!c.status && one_line(c.err, "KDDS_ADDRESS=no such host"));
+}
+
+/* Opened on the network, closed, opened again. */
+static void again(void)
+{
+	static const struct kd_comm_events events = {no_message};
+	char address[KD_COMM_ADDRESS_BYTES];
+
+	for (int i = 0; i < 3; i++) {
+		check(!kd_comm_open("tcp;ofi_rxm", i ? "localhost" : NULL, 0, &events, address, &address_size));
+		check(!strcmp(kd_comm_name(), "tcp;ofi_rxm"));
+		kd_comm_close();
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*run)(void);
+} cases[] = {
+	{"messages", messages}, {"gets", gets},       {"many gets", many_gets}, {"callbacks", callbacks},
+	{"flooding", flooding}, {"wakes", wakes},     {"sleeper", sleeper},     {"killed", killed},
+	{"absent", absent},     {"mistakes", mistakes}, {"again", again},
+};
+
+static void run_case(void *arg)
+{
+	(void)arg;
+	signal(SIGPIPE, SIG_IGN);
+	cases[case_number].run();
+}
+
+/* Without arguments all cases, else those named. */
+int main(int argc, char **argv)
+{
+	int bad = 0;
+
+	if (!dlopen("libfabric.so.1", RTLD_NOW)) {
+		printf("skipped: %s\n", dlerror());
+		return 77;
+	}
+	for (case_number = 0; case_number < (int)(sizeof(cases) / sizeof(*cases)); case_number++) {
+		int wanted = argc == 1, status;
+		pid_t pid;
+
+		case_name = cases[case_number].name;
+		for (int i = 1; i < argc; i++)
+			wanted |= !strcmp(argv[i], case_name);
+		if (!wanted)
+			continue;
+		fflush(NULL);
+		pid = fork();
+		if (!pid) {
+			alarm(CASE_SECONDS);
+			run_case(NULL);
+			exit(0);
+		}
+		waitpid(pid, &status, 0);
+		bad |= status;
+		if (WIFSIGNALED(status))
+			printf("FAILED: %s: %s\n", case_name, strsignal(WTERMSIG(status)));
+		else
+			printf("%s: %s\n", status ? "FAILED" : "ok", case_name);
+	}
+	return !!bad;
+}

@@ -26,3 +26,6 @@ endif
 examples_cholesky_SOURCES = examples/cholesky.c $(EXAMPLES_COMMON)
 examples_cholesky_CPPFLAGS = $(AM_CPPFLAGS) $(LAPACKE_CFLAGS)
 examples_cholesky_LDADD = libkdds.la $(LAPACKE_LIBS) -lm
+
+# A project of its own, which tests/check_cmake.sh builds against an installed libkdds.
+EXTRA_DIST += examples/cmake/CMakeLists.txt examples/cmake/sums.c examples/cmake/sums.cc

@@ -9,8 +9,9 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 examples/fib --help > "$dir/help"
-# "  KDDS_WORKERS   workers ... (default 0)" and ".TP" ".BR KDDS_WORKERS " (default 0)"" both become "KDDS_WORKERS 0".
-sed -n 's/^ *\(KDDS_[A-Z_]*\) .*(default \([^)]*\)).*/\1 \2/p' "$dir/help" | sort > "$dir/known"
+# "  KDDS_WORKERS   workers ... (default 0)" and ".TP" ".BR KDDS_WORKERS " (default 0)"" both become "KDDS_WORKERS 0". An empty
+# default is "(default )" in the one and "(default empty)" in the other.
+sed -n 's/(default )/(default empty)/; s/^ *\(KDDS_[A-Z_]*\) .*(default \([^)]*\)).*/\1 \2/p' "$dir/help" | sort > "$dir/known"
 sed -n 's/^\.BR* \(KDDS_[A-Z_]*\) "* *(default \([^)]*\))"*$/\1 \2/p' "$srcdir/doc/kdds.7" | sort > "$dir/documented"
 [ -s "$dir/known" ] || {
 	echo 'FAILED: examples/fib --help shows no KDDS_ variable with its default'

@@ -1,7 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # What `make install' puts there is enough for programs outside the tree, in C and in C++, with the shared library and with
-# the static one; and the shared library exports the kdds_ names that the headers declare, and no other.
+# the static one, alone and as two ranks under the installed kddsrun; the shared library exports the kdds_ names that the headers
+# declare, and no other; every manual page there has a name of its own; and `make uninstall' leaves nothing. The tree that was
+# built serves as well, uninstalled.
 set -eu
 [ -z "${SANITIZE-}" ] || exit 77
 [ -n "${PKG_CONFIG-}" ] || exit 77
@@ -16,7 +18,7 @@ $MAKE -s install DESTDIR="$dir/root" > "$dir/log" 2>&1 || {
 }
 root=$dir/root
 for file in "$includedir/kdds.h" "$includedir/kdds/inline.h" "$includedir/kdds/task.h" "$libdir/libkdds.so" \
-	"$libdir/libkdds.a" "$pkgconfigdir/kdds.pc"; do
+	"$libdir/libkdds.a" "$pkgconfigdir/kdds.pc" "$libdir/cmake/kdds/kddsConfig.cmake" "$bindir/kddsrun"; do
 	[ -e "$root$file" ] || {
 		echo "FAILED: $file is not installed"
 		exit 1
@@ -70,14 +72,19 @@ kdds_flags()
 version=$(kdds_flags --modversion)
 failed=0
 
+# runs COMMAND...: it ends with status 0 and prints the right thing.
+runs()
+{
+	(cd "$dir" && LD_LIBRARY_PATH=$libraries KDDS_WORKERS=3 timeout 60 "$@") > "$dir/out" 2>> "$dir/log" &&
+		[ "$(cat "$dir/out")" = "$version 6765 10" ]
+}
+
 # program HOW COMPILE-COMMAND... : compiles, runs, and compares what it prints.
 program()
 {
 	how=$1
 	shift
-	if "$@" -o "$dir/program" > "$dir/log" 2>&1 &&
-		(cd "$dir" && LD_LIBRARY_PATH=$root$libdir KDDS_WORKERS=3 timeout 60 ./program) > "$dir/out" 2>> "$dir/log" &&
-		[ "$(cat "$dir/out")" = "$version 6765 10" ]; then
+	if "$@" -o "$dir/program" > "$dir/log" 2>&1 && runs ./program && runs "$launcher" -n 2 ./program; then
 		echo "ok: $how"
 	else
 		echo "FAILED: $how: $*"
@@ -85,10 +92,11 @@ program()
 		failed=1
 	fi
 }
+libraries=$root$libdir launcher=$root$bindir/kddsrun
 
 shared=$(kdds_flags --cflags --libs)
-# hwloc stays shared: its own static libraries are not always installed with it.
-static="$(kdds_flags --cflags) $root$libdir/libkdds.a $($PKG_CONFIG --libs hwloc) -lpthread"
+# The others stay shared: their own static libraries are not always installed with them.
+static=$(kdds_flags --static --cflags --libs | sed "s|-lkdds|$root$libdir/libkdds.a|")
 cd "$dir"
 program 'C, shared' $CC -std=c11 -Wall -Wextra -Werror -O2 program.c $shared
 LD_LIBRARY_PATH=$root$libdir ldd ./program | grep -q "libkdds.* => $root" || { echo 'FAILED: it does not run with the installed library'; failed=1; }
@@ -101,6 +109,11 @@ else
 	echo 'no C++ compiler: C only'
 fi
 
+# Uninstalled.
+libraries=$build/.libs launcher=$build/kddsrun
+program 'C, uninstalled' $CC -std=c11 -Wall -Wextra -Werror -O2 program.c \
+	$(PKG_CONFIG_PATH=$build${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH} $PKG_CONFIG --cflags --libs kdds)
+
 # The names between the library and the headers.
 cat "$root$includedir/kdds.h" "$root$includedir"/kdds/*.h | grep -v '^ *\*' |
 	grep -oE '\bkdds_[a-z_]+(\(|\[)' | tr -d '([' | sort -u > "$dir/declared"
@@ -109,8 +122,14 @@ nm -D --defined-only "$root$libdir/libkdds.so" | awk '$2 != "A" { sub(/@.*/, "",
 unknown=$(comm -13 "$dir/declared" "$dir/exported")
 [ -z "$unknown" ] || { echo "FAILED: exported, but in no header: $unknown"; failed=1; }
 
+# mandb indexes a page by what it calls itself.
+find "$root$mandir" -type f | while read -r page; do
+	name=${page##*/}
+	grep -q "^\.so man" "$page" || grep -iq "^\.TH \"*${name%.*}\"* \"*${name##*.}\"* " "$page" || echo "$page"
+done > "$dir/log"
+[ ! -s "$dir/log" ] || { echo "FAILED: manual pages under other names: $(cat "$dir/log")"; failed=1; }
+
 cd "$build"
-unset MAKEFLAGS
 $MAKE -s uninstall DESTDIR="$root" > "$dir/log" 2>&1 && left=$(find "$root" -type f -o -type l) && [ -z "$left" ] || {
 	echo "FAILED: make uninstall leaves $left"
 	failed=1

@@ -63,6 +63,7 @@ check_PROGRAMS += tests/oracle
 tests_oracle_LDADD = libkdds.la
 
 test_scripts = \
+	tests/check_cmake.sh \
 	tests/check_env_doc.sh \
 	tests/check_examples.sh \
 	tests/check_headers.sh \
@@ -96,6 +97,8 @@ AM_TESTS_ENVIRONMENT = \
 	MAKE='$(MAKE)'; export MAKE; \
 	PKG_CONFIG='$(PKG_CONFIG)'; export PKG_CONFIG; \
 	SANITIZE='$(SANITIZE)'; export SANITIZE; \
+	bindir='$(bindir)'; export bindir; \
 	libdir='$(libdir)'; export libdir; \
+	mandir='$(mandir)'; export mandir; \
 	includedir='$(includedir)'; export includedir; \
 	pkgconfigdir='$(pkgconfigdir)'; export pkgconfigdir;

@@ -58,7 +58,7 @@ struct kd_import {
 	int results_exposed;
 	char *package;
 	size_t package_bytes;
-	uint64_t serial, start_ns;
+	uint64_t serial, asked_ns, start_ns; /* asked 0: nobody did */
 	struct kd_import *link; /* in the inbox, or among the finished */
 };
 
@@ -254,6 +254,10 @@ int kd_rsteal_take(struct kd_range *range_p)
 				     .independent = (uint8_t)im->contents.independent, .more = (uint8_t)im->contents.independent,
 				     .start_ns = kd_os_now_ns()};
 	im->start_ns = range_p->start_ns;
+	if (im->asked_ns) {
+		kd_fetch_add(&kd_rsteal_counts.asks, 1);
+		kd_fetch_add(&kd_rsteal_counts.ask_ns, im->start_ns - im->asked_ns);
+	}
 	return 1;
 }
 
@@ -309,19 +313,21 @@ static void on_work(uint32_t from, const void *body, size_t bytes)
 {
 	struct kd_wire_work w;
 	struct kd_import *im;
+	uint64_t asked_ns = 0;
 
 	if (bytes < sizeof(w) || me.over)
 		return;
 	memcpy(&w, body, sizeof(w));
 	if (w.request == me.request && me.outstanding) {
 		me.outstanding = 0;
-		kd_rsteal_counts.ask_ns += kd_os_now_ns() - me.asked_ns;
+		asked_ns = me.asked_ns;
 	}
 	me.victim = from;
 	me.refusals = 0;
 	me.next_ns = 0;
 	im = must(calloc(1, sizeof(*im)));
 	im->victim = from;
+	im->asked_ns = asked_ns;
 	im->slot = w.slot;
 	im->generation = w.generation;
 	im->id = table_add(&me.imports, im);
@@ -589,6 +595,7 @@ static void finish_export(struct kd_export *x)
 	int merge = 0;
 
 	kd_results_finish(&x->parcel);
+	kd_store_relaxed(&kd_rsteal_counts.returned, kd_rsteal_counts.returned + 1);
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		merge |= kd_closure_at(c)->type->reduces;
 	if (x->remote) {

@@ -385,9 +385,7 @@ void kd_sched_resume(struct kd_stack *s)
 	set_halted(s->home, s);
 }
 
-/* Work from other processes: asks for it, unless what comes could not be run. A waiting body takes what has come, but does not
- * ask for more, lest its C stack grow; it may take anything, since bodies wait for their descendants only, and those begin later
- * than what lies below them: there is no way round in a circle. */
+/* Work from other processes: asks for it, but for a waiting body, lest its C stack grow. That takes what has come (see kd_scope). */
 static int look_beyond(struct kd_worker *w, const struct look *l)
 {
 	if (!kd_net.on || l->quest.scope.stack)

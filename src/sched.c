@@ -19,6 +19,7 @@
 #define SPINS_BLOCKED 200  /* looks at a stolen closure before its frame's stack is set aside */
 #define VICTIMS_PER_LOOK 8
 #define PARKED_PER_LOOK 16
+#define PATIENCE 8         /* looks for work within the process before others are asked: about 20 us */
 
 enum outcome { ENDED, BLOCKED, HALTED };
 enum claim { RUN, RUN_SPECIAL, AGAIN, BLOCK, HALT };
@@ -390,7 +391,8 @@ static int look_beyond(struct kd_worker *w, const struct look *l)
 {
 	if (!kd_net.on || l->quest.scope.stack)
 		return 0;
-	kd_net_help(w);
+	if (w->idle_tries > PATIENCE)
+		kd_net_help(w);
 	return 1;
 }
 

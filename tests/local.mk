@@ -34,6 +34,11 @@ tests_check_reduce_LDADD = $(UNIT_LIBS) -lm
 unit_tests += tests/check_api
 tests_check_api_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_api_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/check_boot_pmi
+tests_check_boot_pmi_SOURCES = tests/check_boot_pmi.c src/boot_pmi.c
+tests_check_boot_pmi_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_boot_pmi_LDADD = $(UNIT_LIBS)
 endif
 EXTRA_DIST += tests/child.h
 

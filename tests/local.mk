@@ -60,17 +60,19 @@ tests_nomem_program_LDADD = libkdds.la
 check_PROGRAMS += tests/oracle
 tests_oracle_LDADD = libkdds.la
 
-# The launchers' back ends alone.
+# The launchers' back ends alone, run by check_launchers.sh.
 check_PROGRAMS += tests/pmi_probe
 tests_pmi_probe_SOURCES = tests/pmi_probe.c src/boot_pmi.c src/boot_pmix.c src/boot_pmi.h src/boot_launcher.h src/boot.h
 tests_pmi_probe_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src $(PMIX_CFLAGS)
 tests_pmi_probe_LDADD = src/libkdds_internal.la
+EXTRA_DIST += tests/lab/slurm.sh
 
 test_scripts = \
 	tests/check_env_doc.sh \
 	tests/check_examples.sh \
 	tests/check_headers.sh \
 	tests/check_install.sh \
+	tests/check_launchers.sh \
 	tests/check_misuse.sh \
 	tests/check_nomem.sh \
 	tests/check_oracle.sh

@@ -34,6 +34,10 @@ tests_check_reduce_LDADD = $(UNIT_LIBS) -lm
 unit_tests += tests/check_api
 tests_check_api_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_api_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/check_boot_pmi
+tests_check_boot_pmi_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_boot_pmi_LDADD = $(UNIT_LIBS)
 endif
 EXTRA_DIST += tests/child.h
 
@@ -68,6 +72,12 @@ tests_boot_probe_LDADD = src/libkdds_internal.la
 check_PROGRAMS += tests/oracle
 tests_oracle_LDADD = libkdds.la
 
+# The launchers' back ends alone, run by check_launchers.sh.
+check_PROGRAMS += tests/pmi_probe
+tests_pmi_probe_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+tests_pmi_probe_LDADD = src/libkdds_internal.la
+EXTRA_DIST += tests/lab/slurm.sh
+
 test_scripts = \
 	tests/check_cmake.sh \
 	tests/check_env_doc.sh \
@@ -76,6 +86,7 @@ test_scripts = \
 	tests/check_hosts.sh \
 	tests/check_install.sh \
 	tests/check_kddsrun.sh \
+	tests/check_launchers.sh \
 	tests/check_misuse.sh \
 	tests/check_nomem.sh \
 	tests/check_oracle.sh

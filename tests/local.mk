@@ -70,6 +70,7 @@ test_scripts = \
 	tests/check_hosts.sh \
 	tests/check_install.sh \
 	tests/check_kddsrun.sh \
+	tests/check_man.sh \
 	tests/check_misuse.sh \
 	tests/check_nomem.sh \
 	tests/check_oracle.sh

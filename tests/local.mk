@@ -73,7 +73,8 @@ test_scripts = \
 	tests/check_man.sh \
 	tests/check_misuse.sh \
 	tests/check_nomem.sh \
-	tests/check_oracle.sh
+	tests/check_oracle.sh \
+	tests/check_tutorial.sh
 TESTS += $(unit_tests) $(test_programs) $(test_scripts)
 EXTRA_DIST += $(test_scripts)
 

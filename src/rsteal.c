@@ -22,11 +22,12 @@
 #define BACKOFF_DOUBLINGS 14    /* up to 0.8 s: by then the rank is on the lists of those that would send it work */
 #define RANDOM_TRIES 3          /* victims drawn at random before it asks to be put on lists */
 #define WANT_MAX 64
-#define SHORT_NS 2000000u       /* an import that was done in less was too small for the journey */
-#define LONG_NS 20000000u
+#define TARGET_NS 2000000u      /* what an import should take: much longer than the journey, and not so long that others starve */
 #define PROMPT_NS 10000000u     /* thieves that wait are looked after so often at the latest, doubled in vain */
 #define PROMPT_DOUBLINGS 5
 #define GET_TRIES 8
+#define AHEAD_SHARE 16 /* an import whose inputs took longer than this part of its running to arrive: the next one is asked for
+			  before it is done */
 
 /* What is referred to by number in messages. */
 struct table {
@@ -58,7 +59,8 @@ struct kd_import {
 	int results_exposed;
 	char *package;
 	size_t package_bytes;
-	uint64_t serial, start_ns;
+	uint64_t serial, asked_ns, arrived_ns, start_ns; /* asked 0: nobody did */
+	uint64_t fetch_ns; /* from arrival of the package to that of the last input */
 	struct kd_import *link; /* in the inbox, or among the finished */
 };
 
@@ -89,6 +91,8 @@ static struct {
 	uint32_t refusals;
 	uint32_t want;
 	uint32_t random;
+	uint32_t live;    /* imports not finished */
+	int ahead;        /* ask for the next one while they run */
 	/* the victim: thieves that wait */
 	uint32_t *waiting, nwaiting;
 	uint8_t *waits; /* by rank: how many closures it wants; 0: does not wait */
@@ -225,6 +229,7 @@ static void ready(struct kd_import *im)
 {
 	struct kd_import **link = &me.inbox;
 
+	im->fetch_ns = kd_os_now_ns() - im->arrived_ns;
 	free(im->gets);
 	im->gets = NULL;
 	lock_inbox();
@@ -254,6 +259,10 @@ int kd_rsteal_take(struct kd_range *range_p)
 				     .independent = (uint8_t)im->contents.independent, .more = (uint8_t)im->contents.independent,
 				     .start_ns = kd_os_now_ns()};
 	im->start_ns = range_p->start_ns;
+	if (im->asked_ns) {
+		kd_fetch_add(&kd_rsteal_counts.asks, 1);
+		kd_fetch_add(&kd_rsteal_counts.ask_ns, im->start_ns - im->asked_ns);
+	}
 	return 1;
 }
 
@@ -309,19 +318,23 @@ static void on_work(uint32_t from, const void *body, size_t bytes)
 {
 	struct kd_wire_work w;
 	struct kd_import *im;
+	uint64_t asked_ns = 0;
 
 	if (bytes < sizeof(w) || me.over)
 		return;
 	memcpy(&w, body, sizeof(w));
 	if (w.request == me.request && me.outstanding) {
 		me.outstanding = 0;
-		kd_rsteal_counts.ask_ns += kd_os_now_ns() - me.asked_ns;
+		asked_ns = me.asked_ns;
 	}
 	me.victim = from;
 	me.refusals = 0;
 	me.next_ns = 0;
 	im = must(calloc(1, sizeof(*im)));
 	im->victim = from;
+	im->asked_ns = asked_ns;
+	im->arrived_ns = kd_os_now_ns();
+	me.live++;
 	im->slot = w.slot;
 	im->generation = w.generation;
 	im->id = table_add(&me.imports, im);
@@ -391,10 +404,9 @@ static void signal_victim(struct kd_import *im)
 	if (fits)
 		memcpy((char *)(m + 1) + sizeof(done), r->bytes, r->size);
 	kd_peer_send(im->victim, m, 0);
-	if (ns < SHORT_NS)
-		me.want = kd_min(2 * me.want, WANT_MAX);
-	else if (ns > LONG_NS)
-		me.want = kd_max(me.want / 2, 1);
+	me.live--;
+	me.ahead = im->fetch_ns > ns / AHEAD_SHARE;
+	me.want = (uint32_t)kd_min(kd_max((uint64_t)TARGET_NS * im->contents.count / (ns + 1), 1u), kd_min(2 * me.want, WANT_MAX));
 	if (fits && !r->nregions)
 		free_import(im);
 }
@@ -589,6 +601,7 @@ static void finish_export(struct kd_export *x)
 	int merge = 0;
 
 	kd_results_finish(&x->parcel);
+	kd_store_relaxed(&kd_rsteal_counts.returned, kd_rsteal_counts.returned + 1);
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		merge |= kd_closure_at(c)->type->reduces;
 	if (x->remote) {
@@ -724,6 +737,7 @@ void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t by
 uint64_t kd_rsteal_tick(uint64_t now)
 {
 	struct kd_import *im = kd_exchange(&me.finished, NULL);
+	uint64_t due = UINT64_MAX;
 
 	while (im) {
 		struct kd_import *next = im->link;
@@ -731,9 +745,13 @@ uint64_t kd_rsteal_tick(uint64_t now)
 		signal_victim(im);
 		im = next;
 	}
-	if (!me.nwaiting || me.over)
+	if (me.over)
 		return UINT64_MAX;
+	if (me.ahead && me.live && me.live <= (uint32_t)kd_pool.count)
+		due = kd_rsteal_ask(now);
+	if (!me.nwaiting)
+		return due;
 	if (kd_load(&me.poked) || now >= me.prompt_ns)
 		prompt(now);
-	return me.nwaiting ? me.prompt_ns : UINT64_MAX;
+	return me.nwaiting ? kd_min(due, me.prompt_ns) : due;
 }

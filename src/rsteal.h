@@ -27,8 +27,9 @@ struct kd_rsteal_counts {
 	uint64_t asked, refused;     /* requests sent; answered by NONE, or not at all */
 	uint64_t imports, imported;  /* packages received; closures in them */
 	uint64_t exports, exported;  /* packages sent; closures in them */
+	uint64_t returned;           /* packages whose results are in place */
 	uint64_t fetched_bytes;      /* read from others: inputs and outputs */
-	uint64_t ask_ns;             /* from request to package, summed over the imports */
+	uint64_t asks, ask_ns;       /* packages that answered a request; from request to first instruction, summed */
 };
 
 extern struct kd_rsteal_counts kd_rsteal_counts;

@@ -19,6 +19,7 @@
 #define SPINS_BLOCKED 200  /* looks at a stolen closure before its frame's stack is set aside */
 #define VICTIMS_PER_LOOK 8
 #define PARKED_PER_LOOK 16
+#define PATIENCE 8         /* looks for work within the process before others are asked: about 20 us */
 
 enum outcome { ENDED, BLOCKED, HALTED };
 enum claim { RUN, RUN_SPECIAL, AGAIN, BLOCK, HALT };
@@ -385,14 +386,13 @@ void kd_sched_resume(struct kd_stack *s)
 	set_halted(s->home, s);
 }
 
-/* Work from other processes: asks for it, unless what comes could not be run. A waiting body takes what has come, but does not
- * ask for more, lest its C stack grow; it may take anything, since bodies wait for their descendants only, and those begin later
- * than what lies below them: there is no way round in a circle. */
+/* Work from other processes: asks for it, but for a waiting body, lest its C stack grow. That takes what has come (see kd_scope). */
 static int look_beyond(struct kd_worker *w, const struct look *l)
 {
 	if (!kd_net.on || l->quest.scope.stack)
 		return 0;
-	kd_net_help(w);
+	if (w->idle_tries > PATIENCE)
+		kd_net_help(w);
 	return 1;
 }
 

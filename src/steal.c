@@ -210,6 +210,8 @@ int kd_scope_holds(const struct kd_stack *s, const struct kd_scope *scope)
 	if (!scope->stack)
 		return 1;
 	while (s && s != scope->stack) {
+		if (s->range.import)
+			return 1;
 		f = s->range.frame;
 		s = s->range.from;
 	}

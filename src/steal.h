@@ -6,8 +6,12 @@
 #include "stack.h"
 #include "worker.h"
 
-/* What a worker that waits in a body may run without risk of deadlock: descendants of the waiting body, those of frames from
- * `frame` on of `stack`, wherever they are (Wagner and Calder's leapfrogging). NULL stack: anything. */
+/*
+ * What a worker that waits in a body runs meanwhile: descendants of the waiting body, those of frames from `frame` on of `stack`,
+ * wherever they are (Wagner and Calder's leapfrogging), so that its C stack stays shallow. NULL stack: anything. What comes from
+ * other processes may be a descendant by way of them, so it must not be left lying; and it can do no harm: a body waits for its
+ * descendants, which begin after it, as does what is run on top of it, so there is no way round in a circle.
+ */
 struct kd_scope {
 	struct kd_stack *stack;
 	struct kdds_frame *frame;

@@ -72,6 +72,10 @@ tests_boot_probe_LDADD = src/libkdds_internal.la
 check_PROGRAMS += tests/oracle
 tests_oracle_LDADD = libkdds.la
 
+# Run under kddsrun, by check_ranks.sh.
+check_PROGRAMS += tests/ranks
+tests_ranks_LDADD = libkdds.la
+
 # The launchers' back ends alone, run by check_launchers.sh.
 check_PROGRAMS += tests/pmi_probe
 tests_pmi_probe_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
@@ -87,9 +91,12 @@ test_scripts = \
 	tests/check_install.sh \
 	tests/check_kddsrun.sh \
 	tests/check_launchers.sh \
+	tests/check_man.sh \
 	tests/check_misuse.sh \
 	tests/check_nomem.sh \
-	tests/check_oracle.sh
+	tests/check_oracle.sh \
+	tests/check_ranks.sh \
+	tests/check_tutorial.sh
 TESTS += $(unit_tests) $(test_programs) $(test_scripts)
 EXTRA_DIST += $(test_scripts)
 

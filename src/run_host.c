@@ -279,7 +279,10 @@ static char *remote_command(void)
 
 	to = stpcpy(stpcpy(stpcpy(command, "exec /bin/sh -c '"), script), "' '");
 	for (const char *from = self; *from; from++)
-		to = *from == '\'' ? stpcpy(to, "'\\''") : stpncpy(to, from, 1);
+		if (*from == '\'')
+			to = stpcpy(to, "'\\''");
+		else
+			*to++ = *from;
 	strcpy(to, "'");
 	return command;
 }

@@ -15,6 +15,7 @@
 static const char *const names[] = {"KDDS_WORKERS", "KDDS_BIND", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US", "KDDS_CACHE",
 	"KDDS_PROVIDER", "KDDS_ADDRESS"};
 #define NAMES (sizeof(names) / sizeof(*names))
+#define TEXTS 2 /* the last of them: any value will do */
 
 struct good {
 	const char *name, *text;
@@ -149,8 +150,7 @@ END_TEST
 
 START_TEST(no_number)
 {
-	static const char *const numbers[] = {"KDDS_WORKERS", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US", "KDDS_CACHE",
-	"KDDS_PROVIDER", "KDDS_ADDRESS"};
+	static const char *const numbers[] = {"KDDS_WORKERS", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US", "KDDS_CACHE"};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		expect_refused(numbers[i], no_numbers[_i], "allowed are whole numbers");
@@ -170,7 +170,7 @@ START_TEST(several_bad)
 	ck_assert_int_eq(c.status, 1);
 	for (line = strtok(c.err, "\n"); line; line = strtok(NULL, "\n"), lines++)
 		ck_assert_msg(!strncmp(line, "kdds: KDDS_", 11), "%s", line);
-	ck_assert_int_eq(lines, (int)NAMES);
+	ck_assert_int_eq(lines, (int)NAMES - TEXTS);
 }
 END_TEST
 

@@ -28,11 +28,11 @@
 #include "run_values.h"
 
 #define SECOND_NS 1000000000ull
-#define PARTNER_NS SECOND_NS      /* for other ranks to exit as well, when one did with status 0 */
-#define END_NS (2 * SECOND_NS)    /* for agents to end their ranks, RUN_AGENT_GRACE_NS and some more */
-#define ORPHAN_NS (5 * SECOND_NS) /* for what was killed to go */
-#define FLUSH_NS SECOND_NS        /* for the reader of our output, when the job was ended */
-#define STATUS_TIMEOUT 124        /* timeout(1)'s */
+#define PARTNER_NS (2 * SECOND_NS) /* for other ranks to exit as well, when one did with status 0 */
+#define END_NS (2 * SECOND_NS)     /* for agents to end their ranks, RUN_AGENT_GRACE_NS and some more */
+#define ORPHAN_NS (5 * SECOND_NS)  /* for what was killed to go */
+#define FLUSH_NS SECOND_NS         /* for the reader of our output, when the job was ended */
+#define STATUS_TIMEOUT 124         /* timeout(1)'s */
 
 struct rank {
 	struct run_host *host;

@@ -72,15 +72,17 @@ test_scripts = \
 	tests/check_kddsrun.sh \
 	tests/check_misuse.sh \
 	tests/check_nomem.sh \
-	tests/check_oracle.sh
+	tests/check_oracle.sh \
+	tests/check_oracle_ranks.sh
 TESTS += $(unit_tests) $(test_programs) $(test_scripts)
 EXTRA_DIST += $(test_scripts)
 
 # The oracle for longer: make soak SECONDS=3600
 SECONDS = 600
 .PHONY: soak
-soak: tests/oracle
-	tests/oracle -s $(SECONDS)
+soak: tests/oracle kddsrun
+	tests/oracle -s $$(($(SECONDS) / 2))
+	ORACLE_SECONDS=$$(($(SECONDS) / 2)) $(SHELL) $(srcdir)/tests/check_oracle_ranks.sh
 
 # Seconds each test may take.
 TEST_TIMEOUT = 300

@@ -17,7 +17,8 @@
 #include "sched.h"
 #include "steal.h"
 
-#define LOST_NS 500000000u      /* a request without an answer */
+#define LOST_NS 20000000u       /* a request without an answer; doubled with each in a row. Two answers do no harm */
+#define LOST_DOUBLINGS 5
 #define BACKOFF_NS 50000u       /* after a refusal; doubled with each */
 #define BACKOFF_DOUBLINGS 14    /* up to 0.8 s: by then the rank is on the lists of those that would send it work */
 #define RANDOM_TRIES 3          /* victims drawn at random before it asks to be put on lists */
@@ -26,6 +27,8 @@
 #define PROMPT_NS 10000000u     /* thieves that wait are looked after so often at the latest, doubled in vain */
 #define PROMPT_DOUBLINGS 5
 #define GET_TRIES 8
+#define PASS_ON_NS 2000000u     /* an import that none of us has begun by then may go to another rank; one that goes on at once can
+				   wander between idle ranks for long */
 #define AHEAD_SHARE 16 /* an import whose inputs took longer than this part of its running to arrive: the next one is asked for
 			  before it is done */
 
@@ -60,6 +63,7 @@ struct kd_import {
 	char *package;
 	size_t package_bytes;
 	uint64_t serial, asked_ns, arrived_ns, start_ns; /* asked 0: nobody did */
+	uint64_t ready_ns; /* when it came to the inbox */
 	uint64_t fetch_ns; /* from arrival of the package to that of the last input */
 	struct kd_import *link; /* in the inbox, or among the finished */
 };
@@ -89,6 +93,7 @@ static struct {
 	uint64_t asked_ns, next_ns;
 	uint32_t victim;  /* who had work last time */
 	uint32_t refusals;
+	uint32_t lost;    /* requests in a row that nobody has answered */
 	uint32_t want;
 	uint32_t random;
 	uint32_t live;    /* imports not finished */
@@ -161,8 +166,14 @@ void kd_rsteal_start(uint32_t rank, uint32_t size)
 	memset(&kd_rsteal_counts, 0, sizeof(kd_rsteal_counts));
 }
 
+static void free_import(struct kd_import *im);
+
 void kd_rsteal_stop(void)
 {
+	/* Those whose FREE comes later than END. */
+	for (uint32_t i = 0; i < me.imports.size; i++)
+		if (me.imports.at[i])
+			free_import(me.imports.at[i]);
 	table_free(&me.exports);
 	table_free(&me.imports);
 	free(me.waiting);
@@ -229,7 +240,8 @@ static void ready(struct kd_import *im)
 {
 	struct kd_import **link = &me.inbox;
 
-	im->fetch_ns = kd_os_now_ns() - im->arrived_ns;
+	im->ready_ns = kd_os_now_ns();
+	im->fetch_ns = im->ready_ns - im->arrived_ns;
 	free(im->gets);
 	im->gets = NULL;
 	lock_inbox();
@@ -241,7 +253,7 @@ static void ready(struct kd_import *im)
 	kd_idle_wake_one();
 }
 
-int kd_rsteal_take(struct kd_range *range_p)
+int kd_rsteal_take(int far, struct kd_range *range_p)
 {
 	struct kd_import *im;
 
@@ -249,6 +261,8 @@ int kd_rsteal_take(struct kd_range *range_p)
 		return 0;
 	lock_inbox();
 	im = me.inbox;
+	if (far && im && kd_os_now_ns() - im->ready_ns < PASS_ON_NS)
+		im = NULL;
 	if (im)
 		kd_store_relaxed(&me.inbox, im->link);
 	kd_store_release(&me.inbox_lock, 0);
@@ -328,7 +342,7 @@ static void on_work(uint32_t from, const void *body, size_t bytes)
 		asked_ns = me.asked_ns;
 	}
 	me.victim = from;
-	me.refusals = 0;
+	me.refusals = me.lost = 0;
 	me.next_ns = 0;
 	im = must(calloc(1, sizeof(*im)));
 	im->victim = from;
@@ -343,6 +357,9 @@ static void on_work(uint32_t from, const void *body, size_t bytes)
 		open_package(im, (const char *)body + sizeof(w), bytes - sizeof(w));
 		return;
 	}
+	if (w.package.bytes > KD_PACKAGE_BYTES)
+		kd_die("rank %u cannot make sense of work from rank %u: %llu bytes", me.rank, from,
+		       (unsigned long long)w.package.bytes);
 	im->package_bytes = w.package.bytes;
 	im->package = must(malloc(w.package.bytes));
 	im->gets = must(calloc(1, sizeof(*im->gets)));
@@ -362,6 +379,7 @@ static void on_none(const void *body, size_t bytes)
 		return;
 	me.outstanding = 0;
 	kd_rsteal_counts.refused++;
+	me.lost = 0;
 	me.refusals++;
 	me.next_ns = kd_os_now_ns() + ((uint64_t)BACKOFF_NS << kd_min(me.refusals, BACKOFF_DOUBLINGS));
 }
@@ -475,19 +493,21 @@ uint64_t kd_rsteal_ask(uint64_t now)
 {
 	int wait;
 	uint32_t victim;
+	uint64_t patience = (uint64_t)LOST_NS << kd_min(me.lost, (uint32_t)LOST_DOUBLINGS);
 
 	if (me.over || kd_load_relaxed(&me.inbox))
 		return UINT64_MAX;
 	if (me.outstanding) {
-		if (now < me.asked_ns + LOST_NS)
-			return me.asked_ns + LOST_NS;
+		if (now < me.asked_ns + patience)
+			return me.asked_ns + patience;
 		me.refusals++;
+		me.lost++;
 	} else if (now < me.next_ns) {
 		return me.next_ns;
 	}
 	victim = choose(&wait);
 	send_request(victim, wait, now);
-	return now + LOST_NS;
+	return now + patience;
 }
 
 /* The victim's side. */
@@ -527,7 +547,8 @@ static void send_work(uint32_t thief, uint32_t request, const struct kd_range *r
 static void remember(uint32_t thief, uint32_t want)
 {
 	if (!me.waits[thief]) {
-		me.waiting[me.nwaiting++] = thief;
+		me.waiting[me.nwaiting] = thief;
+		kd_store(&me.nwaiting, me.nwaiting + 1); /* before find() leaves its marks; see kd_rsteal_poked */
 		if (me.nwaiting == 1) {
 			kd_fetch_add(&kd_pool.sleepers, 1); /* owners mark the stacks they turn to, as for a sleeping worker */
 			me.prompts = 0;
@@ -539,7 +560,8 @@ static void remember(uint32_t thief, uint32_t want)
 static void forget_waiting(uint32_t i)
 {
 	me.waits[me.waiting[i]] = 0;
-	me.waiting[i] = me.waiting[--me.nwaiting];
+	me.waiting[i] = me.waiting[me.nwaiting - 1];
+	kd_store(&me.nwaiting, me.nwaiting - 1);
 	if (!me.nwaiting)
 		kd_fetch_add(&kd_pool.sleepers, -1);
 }
@@ -638,7 +660,7 @@ static void apply(struct kd_export *x, const void *bytes, size_t size)
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		if (kd_closure_at(c)->type->reduces)
 			kd_reduce_begin(kd_closure_at(c));
-	x->gets = must(calloc(x->outputs + 1, sizeof(*x->gets)));
+	x->gets = must(calloc(x->parcel.ntargets + 1, sizeof(*x->gets)));
 	if (kd_results_apply(&x->parcel, bytes, size, x->outputs, want_output, x))
 		kd_die("rank %u cannot make sense of %zu bytes of results from rank %u", me.rank, size, x->thief);
 	x->remote |= x->ngets != 0;
@@ -679,6 +701,9 @@ static void on_done(uint32_t from, const void *body, size_t bytes)
 		return;
 	}
 	x->remote = 1;
+	if (d.outputs != x->parcel.ntargets || d.results.bytes > kd_results_most(&x->parcel))
+		kd_die("rank %u cannot make sense of results from rank %u: %llu bytes of %u values", me.rank, from,
+		       (unsigned long long)d.results.bytes, d.outputs);
 	x->results_bytes = d.results.bytes;
 	x->results = must(malloc(d.results.bytes));
 	x->gets = must(calloc(1, sizeof(*x->gets)));

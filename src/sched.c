@@ -361,7 +361,7 @@ static int look(struct kd_worker *w, void *arg)
 		if (v != w && try_worker(w, l, v))
 			return 1;
 	}
-	return kd_net.on && kd_rsteal_take(&l->range);
+	return kd_net.on && kd_rsteal_take(l->quest.far != 0, &l->range);
 }
 
 static int last_look(struct kd_worker *w, void *arg)
@@ -403,7 +403,7 @@ static void step(struct kd_worker *w, const struct kd_scope *scope)
 
 	if (!look(w, &l)) {
 		w->far = look_beyond(w, &l);
-		if (!(kd_net.on && kd_rsteal_take(&l.range)) && !kd_idle(w, last_look, &l))
+		if (!(kd_net.on && kd_rsteal_take(0, &l.range)) && !kd_idle(w, last_look, &l))
 			return;
 	}
 	kd_idle_end(w);

@@ -95,6 +95,7 @@ test_scripts = \
 	tests/check_misuse.sh \
 	tests/check_nomem.sh \
 	tests/check_oracle.sh \
+	tests/check_oracle_ranks.sh \
 	tests/check_ranks.sh \
 	tests/check_tutorial.sh
 TESTS += $(unit_tests) $(test_programs) $(test_scripts)
@@ -103,8 +104,9 @@ EXTRA_DIST += $(test_scripts)
 # The oracle for longer: make soak SECONDS=3600
 SECONDS = 600
 .PHONY: soak
-soak: tests/oracle
-	tests/oracle -s $(SECONDS)
+soak: tests/oracle kddsrun
+	tests/oracle -s $$(($(SECONDS) / 2))
+	ORACLE_SECONDS=$$(($(SECONDS) / 2)) $(SHELL) $(srcdir)/tests/check_oracle_ranks.sh
 
 # Seconds each test may take.
 TEST_TIMEOUT = 300

@@ -232,12 +232,26 @@ static void unlink_ready(struct kd_view *v, uint32_t *link, uint32_t before)
 
 #define READY_STEPS 64
 
+/* Moves the closures up to `last` to the end of the ready list. */
+static void rotate(struct kd_view *v, uint32_t last)
+{
+	struct kd_index *x = v->index;
+	struct kd_note *n = kd_note_at(v->stack, kd_position_at(v->stack, last));
+
+	if (!n->next)
+		return;
+	kd_note_at(v->stack, kd_position_at(v->stack, x->ready_end))->next = x->ready;
+	x->ready = n->next;
+	x->ready_end = last;
+	n->next = 0;
+}
+
 /* The first ready closure, at `from` or behind, that the caller may have, off the list; those the owner has run are dropped.
- * After some that the caller may not have it gives up. */
+ * After some that the caller may not have it gives up, and leaves them where the next visit will not meet them first. */
 static char *next_ready(struct kd_view *v, const char *from, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
 	uint32_t *link = &v->index->ready, before = 0;
-	unsigned steps = 0;
+	unsigned steps = 0, refused = 0;
 
 	while (*link && steps < READY_STEPS) {
 		char *c = kd_position_at(v->stack, *link);
@@ -248,11 +262,14 @@ static char *next_ready(struct kd_view *v, const char *from, int (*wanted)(const
 			unlink_ready(v, link, before);
 			return c;
 		} else {
+			refused += c >= from;
 			before = *link;
 			link = &kd_note_at(v->stack, c)->next;
 			steps++;
 		}
 	}
+	if (refused == READY_STEPS)
+		rotate(v, before);
 	return NULL;
 }
 

@@ -635,7 +635,7 @@ START_TEST(behind_unwanted)
 
 	for (int i = 0; i < 1000; i++)
 		kdds_spawn(none);
-	for (int visits = 0; visits < 50 && !found; visits++) {
+	for (int visits = 0; visits < 200 && !found; visits++) {
 		ck_assert(kd_index_open(&v, stack, frame));
 		found = kd_index_take(&v, 128, 0, last_only, frame->tail - kd_closure_at(kd_frame_first(frame))->bytes, &r);
 	}

@@ -195,7 +195,11 @@ struct word {
 
 KDDS_OP(append, struct word, ((struct word){""}), KDDS_ORDERED)
 {
-	strncat(x->letters, y->letters, sizeof(x->letters) - 1 - strlen(x->letters));
+	size_t n = strlen(x->letters), more = strlen(y->letters);
+
+	if (n + more >= sizeof(x->letters))
+		abort();
+	memcpy(x->letters + n, y->letters, more + 1);
 }
 
 KDDS_TASK(letter, VALUE(int, i), REDUCE(struct word, w, &append), REDUCE_ARRAY(double, sums, KDDS_SUM(double)),
@@ -216,7 +220,7 @@ static void reductions(size_t n)
 	struct word w = {"="};
 	double *sums = calloc(n, sizeof(*sums)), *expected = calloc(n, sizeof(*expected));
 	long most = -1;
-	int ran_on[26] = {0}, elsewhere = 0;
+	int ran_on[26];
 	AWAY;
 	KDDS_OVER(struct word, word, &w);
 	KDDS_OVER_ARRAY(double, all, sums, n);
@@ -234,12 +238,9 @@ static void reductions(size_t n)
 			expected[k] += 1.0 / (i + 1 + (double)k);
 	}
 	end();
-	for (int i = 0; i < 26; i++)
-		elsewhere += ran_on[i] != 0;
 	check(!strcmp(w.letters, "=ABCDEFGHIJKLMNOPQRSTUVWXYZ"), "letters out of order");
 	check(!memcmp(sums, expected, n * sizeof(*sums)), "sums are not those of reference order");
 	check(most == 25, "wrong maximum");
-	(void)elsewhere;
 	free(sums);
 	free(expected);
 }

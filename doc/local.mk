@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-dist_man_MANS += doc/kdds.7
+dist_man_MANS += doc/kdds.7 doc/kdds-bench.1
 EXTRA_DIST += doc/main.dox
 
 # `make doc': doc/html, from the comments in the public headers. WARN=FAIL_ON_WARNINGS makes it strict.

@@ -56,6 +56,7 @@ check_PROGRAMS += tests/oracle
 tests_oracle_LDADD = libkdds.la
 
 test_scripts = \
+	tests/check_bench.sh \
 	tests/check_env_doc.sh \
 	tests/check_examples.sh \
 	tests/check_headers.sh \

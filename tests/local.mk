@@ -83,6 +83,7 @@ tests_pmi_probe_LDADD = src/libkdds_internal.la
 EXTRA_DIST += tests/lab/slurm.sh
 
 test_scripts = \
+	tests/check_bench.sh \
 	tests/check_cmake.sh \
 	tests/check_env_doc.sh \
 	tests/check_examples.sh \

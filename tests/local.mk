@@ -91,6 +91,7 @@ test_scripts = \
 	tests/check_hosts.sh \
 	tests/check_install.sh \
 	tests/check_kddsrun.sh \
+	tests/check_kill.sh \
 	tests/check_launchers.sh \
 	tests/check_man.sh \
 	tests/check_misuse.sh \
@@ -101,6 +102,12 @@ test_scripts = \
 	tests/check_tutorial.sh
 TESTS += $(unit_tests) $(test_programs) $(test_scripts)
 EXTRA_DIST += $(test_scripts)
+
+# Ranks killed at random: make soak-kill TIMES=1000
+TIMES = 200
+.PHONY: soak-kill
+soak-kill: tests/oracle kddsrun
+	$(SHELL) $(srcdir)/tests/check_kill.sh $(TIMES)
 
 # The oracle for longer: make soak SECONDS=3600
 SECONDS = 600

@@ -35,6 +35,22 @@ unit_tests += tests/check_api
 tests_check_api_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_api_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/check_peer
+tests_check_peer_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_peer_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/check_package
+tests_check_package_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_package_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/check_gdata
+tests_check_gdata_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_gdata_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/check_image
+tests_check_image_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_image_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/check_boot_pmi
 tests_check_boot_pmi_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_boot_pmi_LDADD = $(UNIT_LIBS)

@@ -278,8 +278,11 @@ static char *remote_command(void)
 	char *command = run_alloc(NULL, sizeof(script) + 64 + 4 * sizeof(self)), *to;
 
 	to = stpcpy(stpcpy(stpcpy(command, "exec /bin/sh -c '"), script), "' '");
-	for (const char *from = self; *from; from++)
-		to = *from == '\'' ? stpcpy(to, "'\\''") : stpncpy(to, from, 1);
+	for (const char *from = self; *from; from++) {
+		if (*from == '\'')
+			to = stpcpy(to, "'\\'");
+		*to++ = *from;
+	}
 	strcpy(to, "'");
 	return command;
 }

@@ -321,20 +321,26 @@ kill -s USR1 $job
 ended 0
 said out '^got$' 3
 what='stop and go on'
-background sh -c "echo up\$\$; until [ -e '$dir/go' ]; do sleep 0.1; done"
-kill -s TSTP $job
-for i in $(seq 100); do
-	stopped=1
-	for pid in $job $(sed -n 's/^up//p' "$dir/out"); do
-		grep -q '^State:.T' "/proc/$pid/status" || stopped=0
+# state PATTERN: until kddsrun and the ranks are all in it.
+state()
+{
+	for i in $(seq 100); do
+		reached=1
+		for pid in $job $(sed -n 's/^up//p' "$dir/out"); do
+			grep -q "^State:.$1" "/proc/$pid/status" || reached=0
+		done
+		[ $reached = 0 ] || return 0
+		sleep 0.1
 	done
-	[ $stopped = 0 ] || break
-	sleep 0.1
-done
-[ $stopped = 1 ] || fail 'the job does not stop'
+	fail "not all are in state $1"
+}
+background sh -c 'echo up$$; exec sleep 60'
+kill -s TSTP $job
+state T
 kill -s CONT $job
-touch "$dir/go"
-ended 0
+state S
+kill -s TERM $job
+ended 143
 
 # --- Hosts, by a remote shell that stays here.
 

@@ -181,7 +181,8 @@ static int welcome(void)
 	u.end = payload + size;
 	protocol = (uint32_t)kd_unpack_uint(&u, 4);
 	if (protocol != KD_CONTROL_PROTOCOL) {
-		kd_error("kddsrun speaks protocol %u, this library (%s) protocol %u: use the kddsrun that came with it", protocol,
+		kd_error("kddsrun speaks protocol %u, this library (%s) protocol %u: use the kddsrun that came with it",
+			 protocol,
 			 kdds_version(), KD_CONTROL_PROTOCOL);
 		return -EPROTO;
 	}

@@ -182,8 +182,7 @@ static int welcome(void)
 	protocol = (uint32_t)kd_unpack_uint(&u, 4);
 	if (protocol != KD_CONTROL_PROTOCOL) {
 		kd_error("kddsrun speaks protocol %u, this library (%s) protocol %u: use the kddsrun that came with it",
-			 protocol,
-			 kdds_version(), KD_CONTROL_PROTOCOL);
+			 protocol, kdds_version(), KD_CONTROL_PROTOCOL);
 		return -EPROTO;
 	}
 	kd_boot.rank = (uint32_t)kd_unpack_uint(&u, 4);

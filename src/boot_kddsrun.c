@@ -49,8 +49,8 @@ static int adopt(void)
 		return -EINVAL;
 	}
 	if (fstat(fd, &s) || !S_ISSOCK(s.st_mode) || s.st_ino != inode) {
-		kd_error(KD_CONTROL_ENV "=%s: descriptor %d is not kddsrun's socket: something between kddsrun and this program "
-			 "closed it; let it be inherited, or unset the variable for a job of one", text, fd);
+		kd_error(KD_CONTROL_ENV "=%s: descriptor %d is not kddsrun's socket: something between kddsrun and this "
+			 "program closed it; let it be inherited, or unset the variable for a job of one", text, fd);
 		return -ENOTSOCK;
 	}
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
@@ -181,7 +181,7 @@ static int welcome(void)
 	u.end = payload + size;
 	protocol = (uint32_t)kd_unpack_uint(&u, 4);
 	if (protocol != KD_CONTROL_PROTOCOL) {
-		kd_error("kddsrun speaks protocol %u, this library (%s) protocol %u: use the kddsrun that came with the library",
+		kd_error("kddsrun speaks protocol %u, this library (%s) protocol %u: use the kddsrun that came with it",
 			 protocol, kdds_version(), KD_CONTROL_PROTOCOL);
 		return -EPROTO;
 	}

@@ -243,7 +243,8 @@ static int handle_agent(struct run_host *h, struct kd_unpack *u)
 	if (protocol != KD_CONTROL_PROTOCOL || version != KDDS_VERSION) {
 		h->lost = 1;
 		failed(h, "kddsrun there is version %u.%u.%u (protocol %u), here " RUN_VERSION
-		       " (%u): install one version on all hosts", version / 10000, version / 100 % 100, version % 100, protocol, KD_CONTROL_PROTOCOL);
+		       " (%u): install one version on all hosts", version / 10000, version / 100 % 100, version % 100, protocol,
+		       KD_CONTROL_PROTOCOL);
 		run_link_close(&h->link);
 		host_kill(h);
 		return 0;

@@ -353,6 +353,9 @@ case $1 in
 nowhere) echo "no route to $1" >&2; exit 255 ;;
 junk) printf '\nkddsrun-agent\n'; exec head -c 2000 /dev/zero ;;
 noisy) head -c 100000 /dev/zero; sleep 60 ;;
+old) # an agent's first frame: protocol 9, version 1.2.3, process 1, host "h"
+	printf '\nkddsrun-agent\n\026\0\0\0\0\0\0\0\040\0\0\0kdds\011\0\0\0\333\047\0\0\001\0\0\0\002\0\0\0h\0'
+	exec sleep 60 ;;
 bare) exec /no/such/kddsrun --agent ;;
 esac
 export RSH_HOST="$1"
@@ -405,6 +408,9 @@ said err 'host bare: cannot start the agent: .* ended with status 127: .*not fou
 job 'a host that talks nonsense' 1 --hosts a:2,junk:2 "$probe"
 one_line
 said err 'host junk: what comes from its agent makes no sense'
+job 'a host with another kddsrun' 1 --hosts a:2,old:2 "$probe"
+one_line
+said err 'host old: kddsrun there is version 1\.2\.3 '
 job 'a host that talks too much' 1 --hosts a:2,noisy:2 "$probe"
 one_line
 said err 'host noisy: '

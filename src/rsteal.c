@@ -26,7 +26,8 @@
 #define TARGET_NS 2000000u      /* what an import should take: much longer than the journey, and not so long that others starve */
 #define PROMPT_NS 10000000u     /* thieves that wait are looked after so often at the latest, doubled in vain */
 #define PROMPT_DOUBLINGS 5
-#define GET_TRIES 8
+#define GET_RETRY_NS 10000000u  /* after a read that failed; doubled each time. The owner may be dead: the launcher, which knows, */
+#define GET_TRIES 11            /* is given 20 s to say so before we do */
 #define PASS_ON_NS 2000000u     /* an import that none of us has begun by then may go to another rank; one that goes on at once can
 				   wander between idle ranks for long */
 #define AHEAD_SHARE 16 /* an import whose inputs took longer than this part of its running to arrive: the next one is asked for
@@ -77,6 +78,8 @@ struct get {
 	void *to;
 	struct kd_wire_memory from;
 	void (*arrived)(struct get *g);
+	struct get *later; /* in me.later */
+	uint64_t due_ns;
 };
 
 struct kd_rsteal_counts kd_rsteal_counts;
@@ -108,6 +111,7 @@ static struct {
 	struct kd_import *inbox;
 	uint32_t inbox_lock;
 	struct kd_import *finished;
+	struct get *later; /* to be tried again */
 } me;
 
 static void *must(void *p)
@@ -189,16 +193,14 @@ uint64_t kd_import_serial(const struct kd_import *im)
 /* Reading. */
 
 static void start_get(struct get *g);
+static void try_later(struct get *g, int error);
 
 static void get_done(struct kd_comm_get *get, int error)
 {
 	struct get *g = (struct get *)((char *)get - offsetof(struct get, get));
 
 	if (error) {
-		if (++g->tries == GET_TRIES)
-			kd_die("rank %u cannot read %llu bytes from rank %u: %s", me.rank, (unsigned long long)g->from.bytes, g->rank,
-			       kd_errno_text(-error));
-		start_get(g);
+		try_later(g, error);
 		return;
 	}
 	kd_rsteal_counts.fetched_bytes += g->from.bytes;
@@ -212,7 +214,40 @@ static void start_get(struct get *g)
 	g->get.done = get_done;
 	error = kd_comm_get(g->rank, g->to, g->from.addr, g->from.key, g->from.bytes, &g->get);
 	if (error)
-		kd_die("rank %u cannot read from rank %u: %s", me.rank, g->rank, kd_errno_text(-error));
+		try_later(g, error);
+}
+
+static void try_later(struct get *g, int error)
+{
+	if (g->tries == GET_TRIES)
+		kd_die("rank %u cannot read %llu bytes from rank %u: %s", me.rank, (unsigned long long)g->from.bytes, g->rank,
+		       kd_errno_text(-error));
+	g->due_ns = kd_os_now_ns() + ((uint64_t)GET_RETRY_NS << g->tries++);
+	g->later = me.later;
+	me.later = g;
+}
+
+/* Reads that failed. Returns when the next is due. */
+static uint64_t retry_gets(uint64_t now)
+{
+	struct get *g = me.later;
+	uint64_t due = UINT64_MAX;
+
+	me.later = NULL;
+	while (g) {
+		struct get *next = g->later;
+
+		if (now >= g->due_ns) {
+			start_get(g);
+		} else {
+			g->later = me.later;
+			me.later = g;
+		}
+		g = next;
+	}
+	for (g = me.later; g; g = g->later)
+		due = kd_min(due, g->due_ns);
+	return due;
 }
 
 /* The thief's side. */
@@ -772,8 +807,10 @@ uint64_t kd_rsteal_tick(uint64_t now)
 	}
 	if (me.over)
 		return UINT64_MAX;
+	if (me.later)
+		due = retry_gets(now);
 	if (me.ahead && me.live && me.live <= (uint32_t)kd_pool.count)
-		due = kd_rsteal_ask(now);
+		due = kd_min(due, kd_rsteal_ask(now));
 	if (!me.nwaiting)
 		return due;
 	if (kd_load(&me.poked) || now >= me.prompt_ns)

@@ -35,6 +35,22 @@ unit_tests += tests/check_api
 tests_check_api_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_api_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/check_peer
+tests_check_peer_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_peer_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/check_package
+tests_check_package_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_package_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/check_gdata
+tests_check_gdata_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_gdata_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/check_image
+tests_check_image_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_image_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/check_boot_pmi
 tests_check_boot_pmi_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_boot_pmi_LDADD = $(UNIT_LIBS)
@@ -91,6 +107,7 @@ test_scripts = \
 	tests/check_hosts.sh \
 	tests/check_install.sh \
 	tests/check_kddsrun.sh \
+	tests/check_kill.sh \
 	tests/check_launchers.sh \
 	tests/check_man.sh \
 	tests/check_misuse.sh \
@@ -101,6 +118,12 @@ test_scripts = \
 	tests/check_tutorial.sh
 TESTS += $(unit_tests) $(test_programs) $(test_scripts)
 EXTRA_DIST += $(test_scripts)
+
+# Ranks killed at random: make soak-kill TIMES=1000
+TIMES = 200
+.PHONY: soak-kill
+soak-kill: tests/oracle kddsrun
+	$(SHELL) $(srcdir)/tests/check_kill.sh $(TIMES)
 
 # The oracle for longer: make soak SECONDS=3600
 SECONDS = 600

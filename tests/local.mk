@@ -55,7 +55,7 @@ unit_tests += tests/check_boot_pmi
 tests_check_boot_pmi_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_boot_pmi_LDADD = $(UNIT_LIBS)
 endif
-EXTRA_DIST += tests/child.h
+EXTRA_DIST += tests/child.h tests/parcels.h
 
 check_PROGRAMS += $(unit_tests)
 

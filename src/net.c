@@ -13,6 +13,7 @@
 #include "image.h"
 #include "kdds.h"
 #include "log.h"
+#include "observe.h"
 #include "os.h"
 #include "peer.h"
 #include "rsteal.h"
@@ -177,8 +178,10 @@ void kd_net_stop(void)
 {
 	if (kd_net.on) {
 		/* The thread goes on: END is still to be passed on, and acknowledged. */
+		kd_observe_publish();
 		if (kd_boot_fence())
 			_Exit(1);
+		kd_observe_gather();
 		pthread_mutex_lock(&kd_net.lock);
 		stop = 1;
 		pthread_mutex_unlock(&kd_net.lock);

@@ -1,6 +1,31 @@
 # SPDX-License-Identifier: BSD-3-Clause
-dist_man_MANS += doc/kdds.7 doc/kddsrun.1
-EXTRA_DIST += doc/main.dox
+dist_man_MANS += doc/kdds.7 doc/kdds-bench.1 doc/kddsrun.1
+
+man3_pages = \
+	doc/KDDS_OP.3 \
+	doc/KDDS_TASK.3 \
+	doc/kdds_bind.3 \
+	doc/kdds_init.3 \
+	doc/kdds_spawn.3 \
+	doc/kdds_stats_get.3 \
+	doc/kdds_sync.3 \
+	doc/kdds_type_create.3
+dist_man_MANS += $(man3_pages)
+
+# A page is found under every name that its NAME section has before the dash, and named after the first, or the best known, of them.
+# Prints "page name" lines for the other ones.
+man3_aliases = for page in $(man3_pages); do \
+		file=$${page\#\#*/}; \
+		sed -n '/^\.SH NAME/,/ \\- /{ /^\.SH/d; s/ \\- .*//; s/,//g; p; }' "$(srcdir)/$$page" | tr ' ' '\n' | \
+			sed "/^$${file%.3}$$/d; /./s/^/$$file /p; d"; \
+	done
+install-data-hook:
+	$(man3_aliases) | while read -r page name; do \
+		echo ".so man3/$$page" > "$(DESTDIR)$(man3dir)/$$name.3" || exit 1; \
+	done
+uninstall-hook:
+	$(man3_aliases) | while read -r page name; do rm -f "$(DESTDIR)$(man3dir)/$$name.3"; done
+EXTRA_DIST += doc/design.md doc/main.dox doc/performance.md doc/tutorial.md
 
 # `make doc': doc/html, from the comments in the public headers. WARN=FAIL_ON_WARNINGS makes it strict.
 WARN = NO

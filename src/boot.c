@@ -16,7 +16,7 @@
 struct kd_boot kd_boot = {.size = 1, .local_size = 1, .fd = -1};
 
 /* The one that started this process is the first that says so. */
-static const struct kd_boot_launcher *const launchers[] = {&kd_boot_kddsrun};
+static const struct kd_boot_launcher *const launchers[] = {&kd_boot_kddsrun, &kd_boot_pmix, &kd_boot_pmi};
 static const struct kd_boot_launcher *launcher; /* NULL: a job of one */
 
 static int read_file(const char *path, char *text, size_t size)

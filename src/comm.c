@@ -10,7 +10,7 @@ static const struct kd_comm_engine *engine;
 int kd_comm_open(const char *provider, const char *listen, int local, const struct kd_comm_events *events, void *address,
 		 size_t *size_p)
 {
-	int loop = !strcmp(provider, "loop") || !strncmp(provider, "loop:", 5);
+	int loop = provider && (!strcmp(provider, "loop") || !strncmp(provider, "loop:", 5));
 
 	engine = loop ? &kd_comm_loop : &kd_comm_ofi;
 	return engine->open(provider, listen, local, events, address, size_p);

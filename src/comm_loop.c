@@ -3,7 +3,9 @@
  * The engine for ranks on one host and for tests: datagrams between UNIX sockets, no library beneath. Provider "loop"; with
  * "loop:SEED" it loses, doubles and delays messages, and delays reads, as the seed has it: what peer.c and rsteal.c must bear.
  *
- * A get is a question to the owner's engine, answered in pieces.
+ * A get is a question to the owner's engine, answered in pieces. Strangers can find the sockets and send to them; the kernel tells who has
+ * sent a datagram, so a piece counts only when it comes from whom it was asked for. Messages carry their own proof (peer.c), and
+ * who asks for memory must know a key of 64 random bits.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,8 +37,6 @@ struct head {
 	uint32_t kind, bytes;
 	uint64_t addr, key;  /* ASK */
 	uint64_t get, offset; /* names the get at the asking end; where the piece belongs */
-	struct sockaddr_un back; /* ASK: to whom the piece is to go */
-	uint32_t back_size;
 };
 
 struct datagram {
@@ -74,6 +74,7 @@ static struct {
 	struct address own, *ranks;
 	uint32_t nranks;
 	struct datagram *waiting, **last; /* the kernel would not have them yet, or delayed */
+	int sleeping; /* in wait(), counting on what was waiting then */
 	struct reading *readings;
 	struct region *regions;
 	uint64_t ids;
@@ -81,6 +82,8 @@ static struct {
 	char *buffer;
 	char name[32];
 } loop;
+
+static void wake(void);
 
 static uint32_t draw(uint32_t n)
 {
@@ -191,6 +194,8 @@ static int keep(const struct sockaddr_un *to, socklen_t to_size, const void *byt
 	memcpy(d->bytes, bytes, size);
 	*loop.last = d;
 	loop.last = &d->next;
+	if (loop.sleeping)
+		wake();
 	return 0;
 }
 
@@ -231,17 +236,22 @@ static int send_message(uint32_t rank, const void *message, size_t len)
 	return put_out(&to->name, to->size, &d, size);
 }
 
+static int ask_piece(struct reading *r, uint32_t bytes)
+{
+	struct head h = {.kind = ASK, .bytes = bytes, .addr = r->addr + r->asked, .key = r->key, .get = r->id,
+			 .offset = r->asked};
+
+	r->asked += bytes;
+	return put_out_surely(&loop.ranks[r->rank].name, loop.ranks[r->rank].size, &h, sizeof(h));
+}
+
 static int ask(struct reading *r)
 {
 	while (r->asked < r->len && r->asked - r->arrived < (uint64_t)PIECES_AHEAD * PIECE_BYTES) {
-		uint32_t bytes = (uint32_t)kd_min(r->len - r->asked, (uint64_t)PIECE_BYTES);
-		struct head h = {.kind = ASK, .bytes = bytes, .addr = r->addr + r->asked, .key = r->key, .get = r->id,
-				 .offset = r->asked, .back = loop.own.name, .back_size = loop.own.size};
-		int error = put_out_surely(&loop.ranks[r->rank].name, loop.ranks[r->rank].size, &h, sizeof(h));
+		int error = ask_piece(r, (uint32_t)kd_min(r->len - r->asked, (uint64_t)PIECE_BYTES));
 
 		if (error)
 			return error;
-		r->asked += bytes;
 	}
 	return 0;
 }
@@ -255,7 +265,7 @@ static int get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t l
 		return -ENOMEM;
 	*r = (struct reading){.next = loop.readings, .get = get, .id = ++loop.ids, .rank = rank, .local = local, .addr = addr,
 			      .key = key, .len = len};
-	error = ask(r);
+	error = len ? ask(r) : ask_piece(r, 0);
 	if (error) {
 		free(r);
 		return error;
@@ -292,10 +302,11 @@ static void hide(struct kd_comm_region *region)
 	free(region->handle);
 }
 
-static void answer(const struct head *h)
+static void answer(const struct head *h, const struct address *from)
 {
 	char *bytes = loop.buffer;
 	struct head out = {.kind = REFUSAL, .get = h->get, .offset = h->offset};
+	uint64_t addr;
 
 	for (struct region *r = loop.regions; r; r = r->next)
 		if (r->key == h->key && h->addr >= r->addr && h->addr - r->addr <= r->len &&
@@ -304,28 +315,26 @@ static void answer(const struct head *h)
 			out.bytes = h->bytes;
 			break;
 		}
-	if (h->back_size > sizeof(h->back))
-		return;
-	{
-		struct sockaddr_un back = h->back;
-		socklen_t back_size = h->back_size;
-		uint64_t addr = h->addr;
-
-		memcpy(bytes, &out, sizeof(out));
-		if (out.kind == PIECE)
-			memcpy(bytes + sizeof(out), (const void *)(uintptr_t)addr, out.bytes);
-		put_out_surely(&back, back_size, bytes, sizeof(out) + out.bytes);
-	}
+	addr = h->addr;
+	memcpy(bytes, &out, sizeof(out)); /* over h */
+	if (out.kind == PIECE)
+		memcpy(bytes + sizeof(out), (const void *)(uintptr_t)addr, out.bytes);
+	put_out_surely(&from->name, from->size, bytes, sizeof(out) + out.bytes);
 }
 
-static void arrived(const struct head *h)
+static int same_address(const struct address *a, const struct address *b)
+{
+	return a->size == b->size && !memcmp(&a->name, &b->name, a->size);
+}
+
+static void arrived(const struct head *h, const struct address *from)
 {
 	struct reading **link = &loop.readings, *r;
 
 	while (*link && (*link)->id != h->get)
 		link = &(*link)->next;
 	r = *link;
-	if (!r || h->offset >= r->len || h->bytes > r->len - h->offset)
+	if (!r || h->offset > r->len || h->bytes > r->len - h->offset || !same_address(from, &loop.ranks[r->rank]))
 		return;
 	if (h->kind == PIECE) {
 		memcpy(r->local + h->offset, h + 1, h->bytes);
@@ -338,7 +347,7 @@ static void arrived(const struct head *h)
 	free(r);
 }
 
-static void receive(size_t size)
+static void receive(size_t size, const struct address *from)
 {
 	const struct head *h = (const void *)loop.buffer;
 
@@ -349,11 +358,11 @@ static void receive(size_t size)
 		loop.events->message(h + 1, h->bytes);
 		break;
 	case ASK:
-		answer(h);
+		answer(h, from);
 		break;
 	case PIECE:
 	case REFUSAL:
-		arrived(h);
+		arrived(h, from);
 		break;
 	}
 }
@@ -391,11 +400,14 @@ static int progress(void)
 	if (loop.waiting)
 		flush(kd_os_now_ns());
 	for (; events < 64; events++) {
-		ssize_t n = recv(loop.socket, loop.buffer, sizeof(struct head) + PIECE_BYTES, 0);
+		struct address from = {.size = sizeof(from.name)};
+		ssize_t n = recvfrom(loop.socket, loop.buffer, sizeof(struct head) + PIECE_BYTES, 0,
+				     (struct sockaddr *)&from.name, &from.size);
 
 		if (n < 0)
 			break;
-		receive((size_t)n);
+		from.size = kd_min(from.size, (socklen_t)sizeof(from.name));
+		receive((size_t)n, &from);
 	}
 	return events;
 }
@@ -408,10 +420,12 @@ static int wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
 
 	timeout_ns = kd_min(timeout_ns, due <= now ? 0 : due - now);
 	t = (struct timespec){(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
+	loop.sleeping = 1;
 	pthread_mutex_unlock(lock);
 	if (ppoll(p, fd < 0 ? 2 : 3, &t, NULL) > 0 && p[1].revents && read(loop.wake, &count, sizeof(count)) < 0)
 		count = 0; /* another wait has had it: no matter */
 	pthread_mutex_lock(lock);
+	loop.sleeping = 0;
 	return fd >= 0 && p[2].revents;
 }
 

@@ -7,8 +7,8 @@
  *           peer that reads nothing cannot take them all.
  *   receive RECEIVES posted buffers; each goes back when its message has been handled, or its connection has died in the
  *           middle of it.
- *   get     cut into chunks of at most CHUNK_BYTES, of which CHUNKS are under way to a peer: what a connection carries beside
- *           them, messages above all, waits for a chunk or two and not for the whole.
+ *   get     cut into chunks of at most CHUNK_BYTES, of which WINDOW_BYTES are under way from one peer: what a connection
+ *           carries beside them, messages above all, waits for two chunks and not for the whole.
  *
  * A provider connects to a peer when the first thing is sent there and answers -FI_EAGAIN until that is done; it cannot say
  * when, nor whether it ever will: a peer that refuses the connection looks the same. So a peer that was refused is left alone
@@ -52,8 +52,9 @@
 #define RECEIVES 64
 #define SENDS 64
 #define SMALL_BYTES 256
-#define CHUNK_BYTES (256u << 10)
-#define CHUNKS 4
+#define CHUNK_BYTES (512u << 10) /* as fast as one piece, over loopback; half of it costs a tenth */
+#define WINDOW_BYTES (1u << 20)
+#define GET_BYTES_MIN 4096 /* what the least get counts for */
 #define EVENTS_MAX 256 /* one kd_comm_progress handles no more, nor does it stay longer */
 
 #define REFUSED_NS_MIN 20000
@@ -108,6 +109,7 @@ struct get {
 	int error;
 	uint32_t rank;
 	uint32_t chunks; /* under way */
+	size_t weight;   /* what each of them counts for in the peer's window */
 	char *local;     /* from here on nothing has been asked for */
 	uint64_t addr, key;
 	size_t left;
@@ -119,7 +121,8 @@ struct get {
 
 struct peer {
 	fi_addr_t addr;
-	uint32_t sends, chunks; /* under way */
+	uint32_t sends; /* under way */
+	size_t bytes;   /* of gets under way */
 	struct get *first, **last;
 	uint64_t refused_ns;     /* how long it is left alone after the next refusal */
 	uint64_t retry_ns;       /* 0, or: it is among the refused until then */
@@ -157,6 +160,7 @@ static struct {
 
 	/* kd_comm_wake and kd_comm_wait: a Dekker of these two words, see there. */
 	uint32_t woken, sleeping;
+	uint32_t busy_waits;
 } engine = {.cq_fd = -1, .wake_fd = -1};
 
 static void stop(void);
@@ -267,7 +271,7 @@ static void get_finish(struct get *g)
 /* Asks a peer for what its window has room for. */
 static void peer_push(struct peer *p)
 {
-	while (p->first && p->chunks < CHUNKS && !p->retry_ns) {
+	while (p->first && p->bytes < WINDOW_BYTES && !p->retry_ns) {
 		struct get *g = p->first;
 		size_t n = kd_min(g->left, engine.chunk_bytes);
 		ssize_t error = g->error;
@@ -283,7 +287,7 @@ static void peer_push(struct peer *p)
 			g->left = 0;
 		} else {
 			p->refused_ns = 0;
-			p->chunks++;
+			p->bytes += g->weight;
 			g->chunks++;
 			g->local += n;
 			g->addr += n;
@@ -315,6 +319,7 @@ static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, s
 	g->addr = addr;
 	g->key = key;
 	g->left = len;
+	g->weight = kd_min(kd_max(len, GET_BYTES_MIN), engine.chunk_bytes);
 	g->user = get;
 	if (len && need_mr(local, len, FI_READ, &g->mr)) {
 		free(g);
@@ -339,7 +344,7 @@ static void get_event(struct get *g, int error)
 {
 	struct peer *p = engine.peers[g->rank];
 
-	p->chunks--;
+	p->bytes -= g->weight;
 	g->chunks--;
 	if (error && !g->error)
 		g->error = error;
@@ -557,10 +562,15 @@ static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int w
 		for (struct peer *p = engine.refused; p; p = p->refused)
 			timeout_ns = kd_min(timeout_ns, p->retry_ns > now ? p->retry_ns - now : 0);
 	}
-	if (watch && engine.cq_fd < 0)
+	if (watch && engine.cq_fd < 0) {
 		timeout_ns = kd_min(timeout_ns, BLIND_NS);
-	else if (watch && timeout_ns && fi_trywait(engine.fabric, &fid, 1))
+	} else if (watch && timeout_ns && fi_trywait(engine.fabric, &fid, 1)) {
+		/* There is work. The caller's descriptor shall be looked at all the same, but a system call costs as much as a
+		 * message does. */
+		if (++engine.busy_waits % 16)
+			return 0;
 		timeout_ns = 0;
+	}
 	kd_store(&engine.sleeping, 1);
 	if (kd_load(&engine.woken))
 		timeout_ns = 0;
@@ -800,8 +810,9 @@ static void complain(const char *provider, const char *node)
 			 "(`fi_info -p \"%s\"' lists them)",
 			 provider, node, provider);
 	else
-		kd_error("libfabric %u.%u has no provider %s here: set KDDS_PROVIDER to one of %s", FI_MAJOR(fi.version()),
-			 FI_MINOR(fi.version()), provider, *names ? names : "(none at all)");
+		kd_error("libfabric %u.%u has no provider %s here: set KDDS_PROVIDER to one of %s%s", FI_MAJOR(fi.version()),
+			 FI_MINOR(fi.version()), provider, *names ? names : "(none at all)",
+			 getenv("FI_PROVIDER") ? ", or unset FI_PROVIDER, which hides others" : "");
 	if (list)
 		fi.freeinfo(list);
 	if (hints)
@@ -816,15 +827,12 @@ static int find_provider(const char *provider, const char *node)
 
 	if (!hints)
 		return -ENOMEM;
-	error = fi.getinfo(API_VERSION, node, NULL, FI_SOURCE, hints, &engine.info);
-	if (error) {
-		/* One that has addresses of its own kind does not know ours. */
-		error = fi.getinfo(API_VERSION, NULL, NULL, 0, hints, &engine.info);
-		if (!error && is_socket_address(engine.info)) {
-			fi.freeinfo(engine.info);
-			engine.info = NULL;
-			error = -FI_ENODATA;
-		}
+	error = fi.getinfo(API_VERSION, NULL, NULL, 0, hints, &engine.info);
+	/* One that has addresses of its own kind can do nothing with ours. */
+	if (!error && is_socket_address(engine.info)) {
+		fi.freeinfo(engine.info);
+		engine.info = NULL;
+		error = fi.getinfo(API_VERSION, node, NULL, FI_SOURCE, hints, &engine.info);
 	}
 	fi.freeinfo(hints);
 	if (error) {
@@ -845,11 +853,13 @@ static int open_queue(void)
 	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_MSG, .size = 1024, .wait_obj = FI_WAIT_FD};
 	int error = fi_cq_open(engine.domain, &attr, &engine.cq, NULL);
 
-	if (error) { /* no descriptor to sleep on */
+	if (error || fi_control(&engine.cq->fid, FI_GETWAIT, &engine.cq_fd))
+		engine.cq_fd = -1; /* nothing to sleep on */
+	if (error) {
 		attr.wait_obj = FI_WAIT_NONE;
-		return fi_cq_open(engine.domain, &attr, &engine.cq, NULL);
+		error = fi_cq_open(engine.domain, &attr, &engine.cq, NULL);
 	}
-	return fi_control(&engine.cq->fid, FI_GETWAIT, &engine.cq_fd);
+	return error;
 }
 
 static int open_endpoint(void *address, size_t *size_p)

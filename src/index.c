@@ -2,6 +2,7 @@
 #include "index.h"
 
 #include "kdds.h"
+#include "value.h"
 
 /* The closure of this frame, before c, that a link names; NULL: none, or one from before the frame was last emptied. */
 static char *linked(const struct kd_view *v, uint32_t link, const char *c)
@@ -26,6 +27,19 @@ static struct kdds_access *access_to(struct kdds_closure *c, const void *data, u
 		}
 	}
 	return NULL;
+}
+
+/* Whether access i of c sees the data in the same shape as q does. */
+static int same_shape(struct kdds_closure *c, uint32_t i, struct kdds_closure *q, const struct kdds_access *qa)
+{
+	struct kd_value mine = kd_value_of(c, i), theirs;
+	uint32_t k = 0;
+
+	while (kd_closure_access(q, k) != qa)
+		k++;
+	theirs = kd_value_of(q, k);
+	return mine.rows == theirs.rows && mine.cols == theirs.cols && mine.ld == theirs.ld && mine.size == theirs.size &&
+	       mine.pack == theirs.pack && c->type->access[i].array == q->type->access[k].array;
 }
 
 static int noted(const struct kd_view *v, const char *c)
@@ -71,6 +85,8 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, 
 			return q;
 		*inside_p |= inside && !self;
 		qa = access_to(kd_closure_at(q), a->data, &mode);
+		if (qa && inside && !self && !same_shape(c, n->access, kd_closure_at(q), qa))
+			return q; /* a package has one copy of a data, in one shape */
 		if (!qa || (!self && (reads || mode != KDDS_R)))
 			return NULL;
 		link = reads ? qa->w : qa->p; /* past a reader, or past an earlier access of c itself to the same data */
@@ -232,12 +248,26 @@ static void unlink_ready(struct kd_view *v, uint32_t *link, uint32_t before)
 
 #define READY_STEPS 64
 
+/* Moves the closures up to `last` to the end of the ready list. */
+static void rotate(struct kd_view *v, uint32_t last)
+{
+	struct kd_index *x = v->index;
+	struct kd_note *n = kd_note_at(v->stack, kd_position_at(v->stack, last));
+
+	if (!n->next)
+		return;
+	kd_note_at(v->stack, kd_position_at(v->stack, x->ready_end))->next = x->ready;
+	x->ready = n->next;
+	x->ready_end = last;
+	n->next = 0;
+}
+
 /* The first ready closure, at `from` or behind, that the caller may have, off the list; those the owner has run are dropped.
- * After some that the caller may not have it gives up. */
+ * After some that the caller may not have it gives up, and leaves them where the next visit will not meet them first. */
 static char *next_ready(struct kd_view *v, const char *from, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
 	uint32_t *link = &v->index->ready, before = 0;
-	unsigned steps = 0;
+	unsigned steps = 0, refused = 0;
 
 	while (*link && steps < READY_STEPS) {
 		char *c = kd_position_at(v->stack, *link);
@@ -248,11 +278,14 @@ static char *next_ready(struct kd_view *v, const char *from, int (*wanted)(const
 			unlink_ready(v, link, before);
 			return c;
 		} else {
+			refused += c >= from;
 			before = *link;
 			link = &kd_note_at(v->stack, c)->next;
 			steps++;
 		}
 	}
+	if (refused == READY_STEPS)
+		rotate(v, before);
 	return NULL;
 }
 

@@ -9,6 +9,9 @@ src_libkdds_internal_la_SOURCES = \
 	src/boot.h \
 	src/boot_kddsrun.c \
 	src/boot_launcher.h \
+	src/boot_pmi.c \
+	src/boot_pmi.h \
+	src/boot_pmix.c \
 	src/clock.c \
 	src/clock.h \
 	src/closure.h \
@@ -77,7 +80,7 @@ src_libkdds_internal_la_SOURCES = \
 	src/wire.h \
 	src/worker.c \
 	src/worker.h
-src_libkdds_internal_la_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(LIBFABRIC_CFLAGS)
+src_libkdds_internal_la_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(LIBFABRIC_CFLAGS) $(PMIX_CFLAGS)
 src_libkdds_internal_la_LIBADD = $(HWLOC_LIBS)
 
 lib_LTLIBRARIES += libkdds.la

@@ -170,6 +170,7 @@ void kd_net_end(void)
 	if (!kd_net.rank)
 		kd_rsteal_end();
 	leaving = 1;
+	kd_peer_leave();
 	pthread_mutex_unlock(&kd_net.lock);
 	kd_comm_wake();
 }
@@ -177,7 +178,9 @@ void kd_net_end(void)
 void kd_net_stop(void)
 {
 	if (kd_net.on) {
-		/* The thread goes on: END is still to be passed on, and acknowledged. */
+		/* The thread goes on: END is still to be passed on, and acknowledged. Pollers have ended, some without a word. */
+		kd_store(&pollers, 0);
+		kd_comm_wake();
 		kd_observe_publish();
 		if (kd_boot_fence())
 			_Exit(1);
@@ -199,9 +202,18 @@ void kd_net_stop(void)
 	kd_net.size = 1;
 }
 
+/* What others than the thread do of its work. It sleeps; if there is something to do before it wakes up, it must know. */
+static void tick(uint64_t now)
+{
+	uint64_t due = kd_rsteal_tick(now);
+
+	if (kd_min(due, kd_peer_tick(now)) < sleeps_until)
+		kd_comm_wake();
+}
+
 void kd_net_help(struct kd_worker *w)
 {
-	uint64_t now, due;
+	uint64_t now;
 
 	if (!w->polls && kd_pool.count <= kd_pool.cpus) {
 		w->polls = 1;
@@ -211,10 +223,8 @@ void kd_net_help(struct kd_worker *w)
 		return;
 	kd_comm_progress();
 	now = kd_os_now_ns();
-	due = kd_min(kd_rsteal_tick(now), kd_peer_tick(now));
 	kd_rsteal_ask(now);
-	if (due < sleeps_until)
-		kd_comm_wake();
+	tick(now);
 	pthread_mutex_unlock(&kd_net.lock);
 }
 
@@ -231,7 +241,7 @@ void kd_net_poke(void)
 		kd_comm_wake(); /* whoever has it may have looked already */
 		return;
 	}
-	kd_rsteal_tick(kd_os_now_ns());
+	tick(kd_os_now_ns());
 	pthread_mutex_unlock(&kd_net.lock);
 }
 

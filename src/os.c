@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <sys/sysinfo.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -30,6 +31,13 @@ void kd_os_trim(void *p, size_t size)
 {
 	if (madvise(p, size, MADV_DONTNEED))
 		kd_die("cannot trim %zu bytes at %p: %s", size, p, kd_errno_text(errno));
+}
+
+uint64_t kd_os_memory(void)
+{
+	struct sysinfo s;
+
+	return sysinfo(&s) ? UINT64_MAX : ((uint64_t)s.totalram + s.totalswap) * s.mem_unit;
 }
 
 void kd_os_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns)

@@ -9,6 +9,7 @@
 #include "index.h"
 #include "kdds.h"
 #include "log.h"
+#include "os.h"
 #include "rsteal.h"
 #include "type.h"
 
@@ -94,6 +95,13 @@ static struct kdds_closure *after(struct kdds_closure *c)
 	return kd_closure_at((char *)c + c->bytes);
 }
 
+/* A value's rows as they are written down: 0 for what is no array to its task, though its extent may be that of one. */
+static uint64_t rows_of(struct kdds_closure *c, uint32_t i)
+{
+	return c->type->access[i].array ? ((const struct kdds_access_array *)(void *)kd_closure_access(c, i))->shape.rows : 0;
+}
+
+/* Of the shape too: two tasks that see the same memory in different shapes are in one range only if neither writes (index.c). */
 static int same_data(const struct kd_value *a, const struct kd_value *b)
 {
 	return a->data == b->data && a->size == b->size && a->rows == b->rows && a->cols == b->cols && a->ld == b->ld;
@@ -108,7 +116,7 @@ static uint32_t record_of(struct making *m, struct kdds_closure *c, uint32_t i, 
 
 	*new_p = 1;
 	for (; p->mode != KDDS_CW && m->hash[h]; h = (h + 1) & m->mask)
-		if (same_data(&m->values[m->hash[h] - 1], &v)) {
+		if (same_data(&m->values[m->hash[h] - 1], &v) && m->records[m->hash[h] - 1].rows == rows_of(c, i)) {
 			*new_p = 0;
 			return m->hash[h] - 1;
 		}
@@ -170,7 +178,7 @@ static void describe(struct making *m, struct kdds_closure *c, uint32_t i)
 					   .version = {m->life.gen, m->life.head,
 						       (uint64_t)m->life.bias << 32 | (m->range->import ? 0 : a->a.w)},
 					   .pack = v->pack ? kd_image_name(v->pack) : 0,
-					   .rows = p->array ? a->shape.rows : 0};
+					   .rows = rows_of(c, i)};
 		if (p->mode == KDDS_CW)
 			d->flags |= KD_WIRE_REDUCE;
 		else if (p->mode != KDDS_W) {
@@ -301,6 +309,7 @@ struct opening {
 	const char *inline_bytes;
 	size_t inline_size;
 	uint64_t arena;
+	uint64_t memory; /* left; all data together cannot have more */
 };
 
 static int product(uint64_t rows, uint64_t cols, uint64_t size, uint64_t *bytes_p)
@@ -311,7 +320,7 @@ static int product(uint64_t rows, uint64_t cols, uint64_t size, uint64_t *bytes_
 	       *bytes_p > (uint64_t)1 << 46;
 }
 
-static int check_record(const struct opening *o, const struct kd_wire_data *d, const struct kdds_pack **pack_p, uint64_t *room_p)
+static int check_record(struct opening *o, const struct kd_wire_data *d, const struct kdds_pack **pack_p, uint64_t *room_p)
 {
 	uint64_t rows = d->rows ? d->rows : 1, cols = d->rows ? d->cols : 1;
 
@@ -325,9 +334,27 @@ static int check_record(const struct opening *o, const struct kd_wire_data *d, c
 	} else if (d->flags & KD_WIRE_IN && d->bytes != *room_p) {
 		return -EBADMSG;
 	}
+	if (*room_p > o->memory || d->bytes > o->memory - *room_p)
+		return -ENOMEM;
+	if (d->flags & KD_WIRE_INLINE && !(d->flags & KD_WIRE_IN && d->bytes <= INLINE_BYTES))
+		return -EBADMSG;
+	if (d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE) && !d->bytes)
+		return -EBADMSG;
 	if (d->flags & KD_WIRE_INLINE && (d->at > o->inline_size || d->bytes > o->inline_size - d->at))
 		return -EBADMSG;
+	o->memory -= *room_p + d->bytes;
 	return 0;
+}
+
+/* A small one's place in the arena, aligned as the original: its task may count on that. */
+static char *arena_place(struct opening *o, const struct kd_wire_data *d, uint64_t room)
+{
+	uint64_t align = kd_min(d->addr & -d->addr, 64u);
+
+	align = kd_max(align, 16u);
+	o->arena = (o->arena + align - 1) & -align;
+	o->arena += room;
+	return o->x->arena + o->arena - room;
 }
 
 /* The local copy of one data. Small ones lie in the arena, the others in the cache. */
@@ -337,8 +364,7 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 
 	if (room <= INLINE_BYTES || k->value.pack) {
 		if (room <= INLINE_BYTES) {
-			k->value.data = o->x->arena + o->arena;
-			o->arena += round16(room);
+			k->value.data = arena_place(o, d, room);
 		} else {
 			k->value.data = aligned_alloc(64, (room + 63) / 64 * 64);
 			k->own = 1;
@@ -457,7 +483,7 @@ static int open_all(struct opening *o, const char *closures)
 
 		if (!product(o->records[i].rows ? o->records[i].rows : 1, o->records[i].rows ? o->records[i].cols : 1,
 			     o->records[i].size, &room) && room <= INLINE_BYTES)
-			arena += round16(room);
+			arena += 64 + room;
 	}
 	x->data = calloc(x->ndata + 1, sizeof(*x->data));
 	x->arena = aligned_alloc(64, (arena + 64) / 64 * 64);
@@ -475,7 +501,7 @@ static int open_all(struct opening *o, const char *closures)
 int kd_contents_open(struct kd_contents *x, uint32_t from, const void *bytes, size_t size)
 {
 	struct kd_wire_package head;
-	struct opening o = {.x = x, .from = from};
+	struct opening o = {.x = x, .from = from, .memory = kd_os_memory()};
 	const char *p = bytes;
 	size_t records;
 	int error;
@@ -599,6 +625,18 @@ void kd_results_free(struct kd_results *r)
 	free(r->regions);
 	free(r->bytes);
 	memset(r, 0, sizeof(*r));
+}
+
+uint64_t kd_results_most(const struct kd_parcel *p)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < p->ntargets; i++) {
+		if (p->targets[i].value.pack)
+			return kd_os_memory();
+		most += sizeof(struct kd_wire_result) + kd_min(kd_value_bytes(&p->targets[i].value), (uint64_t)INLINE_BYTES);
+	}
+	return most + 16 * (uint64_t)p->ntargets; /* each is padded */
 }
 
 int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32_t count,

@@ -17,6 +17,7 @@
 #include "wire.h"
 
 #define KD_PACKAGE_CLOSURES 4096 /* at most */
+#define KD_PACKAGE_BYTES ((uint64_t)1 << 30) /* more than a package of so many closures and their small inputs can have */
 
 /* Where a result is to go: the value, or for a reduction the closure's private copy. */
 struct kd_target {
@@ -93,6 +94,8 @@ void kd_results_free(struct kd_results *r);
  * place to read to. 0, or -EBADMSG. */
 int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32_t count,
 		     void (*get)(void *arg, void *to, const struct kd_wire_memory *from), void *arg);
+/* The longest that the results can be; of those that users pack it is not known. */
+uint64_t kd_results_most(const struct kd_parcel *p);
 /* All that was to be read is there. */
 void kd_results_finish(struct kd_parcel *p);
 

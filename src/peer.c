@@ -15,22 +15,34 @@
 
 #define WINDOW 64
 #define ACK_DELAY_NS 20000000u     /* something to carry the acknowledgement may come until then */
-#define REPEAT_NS 250000000u       /* doubled with each repetition */
+#define REPEAT_NS 100000000u       /* as long as no acknowledgement has come; doubled with each repetition */
+#define REPEAT_NS_MIN 40000000u    /* twice ACK_DELAY_NS */
+#define REPEAT_NS_MAX 1000000000u
 #define REPEAT_DOUBLINGS 4
 #define RETRY_NS 100000u           /* the engine was full */
+#define LOOSE_MAX 4                /* more of what may be lost is lost while the engine is full */
 
 struct out {
 	struct out *next;
 	uint64_t sent_ns; /* 0: not yet */
+	int repeated;     /* an acknowledgement does not tell of which copy */
 	struct kd_wire_head head;
+};
+
+/* Messages in a row. */
+struct queue {
+	struct out *first, **last;
 };
 
 struct peer {
 	uint32_t rank;
-	uint32_t sent, acked; /* numbers */
-	struct out *first, **last;
-	uint32_t repeats;     /* of the first */
-	uint32_t next;        /* all below have been received */
+	uint64_t sent, acked; /* numbers */
+	struct queue kept;    /* sent and not acknowledged, and not sent yet */
+	struct queue loose;   /* may be lost, not sent yet */
+	uint32_t nloose;
+	uint32_t repeats;     /* of the first kept */
+	int64_t way_ns, spread_ns; /* from sending to acknowledgement, smoothed; 0: not known */
+	uint64_t next;        /* all below have been received */
 	uint64_t beyond;      /* bit i: so has next + 1 + i */
 	uint64_t ack_ns;      /* when to acknowledge at the latest; 0: no need */
 	int active;           /* in the list of those with something to do */
@@ -44,7 +56,31 @@ static struct {
 	uint8_t secret[32];
 	struct peer **peers; /* by rank; NULL: never met */
 	struct peer *active;
+	int leaving;
 } job;
+
+static void queue_init(struct queue *q)
+{
+	q->first = NULL;
+	q->last = &q->first;
+}
+
+static void queue_add(struct queue *q, struct out *o)
+{
+	o->next = NULL;
+	*q->last = o;
+	q->last = &o->next;
+}
+
+static void queue_drop_first(struct queue *q)
+{
+	struct out *o = q->first;
+
+	q->first = o->next;
+	if (!q->first)
+		q->last = &q->first;
+	free(o);
+}
 
 int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32])
 {
@@ -56,6 +92,8 @@ int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32])
 	job.rank = rank;
 	job.size = size;
 	job.active = NULL;
+	job.leaving = 0;
+	memset(&kd_peer_counts, 0, sizeof(kd_peer_counts));
 	memcpy(job.secret, secret, sizeof(job.secret));
 	return 0;
 }
@@ -65,12 +103,10 @@ void kd_peer_stop(void)
 	for (uint32_t i = 0; i < job.size; i++) {
 		struct peer *p = job.peers[i];
 
-		while (p && p->first) {
-			struct out *o = p->first;
-
-			p->first = o->next;
-			free(o);
-		}
+		while (p && p->kept.first)
+			queue_drop_first(&p->kept);
+		while (p && p->loose.first)
+			queue_drop_first(&p->loose);
 		free(p);
 	}
 	free(job.peers);
@@ -96,7 +132,8 @@ static struct peer *meet(uint32_t rank)
 		kd_die("out of memory for what is to be known of rank %u", rank);
 	p->rank = rank;
 	p->next = 1;
-	p->last = &p->first;
+	queue_init(&p->kept);
+	queue_init(&p->loose);
 	return job.peers[rank] = p;
 }
 
@@ -149,12 +186,17 @@ static int transmit(struct peer *p, struct kd_wire_head *m)
 /* Sends what the window lets through. Returns when to try again. */
 static uint64_t push(struct peer *p, uint64_t now)
 {
-	for (struct out *o = p->first; o && o->head.seq <= p->acked + WINDOW; o = o->next) {
+	for (struct out *o = p->kept.first; o && o->head.seq <= p->acked + WINDOW; o = o->next) {
 		if (o->sent_ns)
 			continue;
 		if (transmit(p, &o->head))
 			return now + RETRY_NS;
 		o->sent_ns = now;
+	}
+	for (; p->loose.first; p->nloose--) {
+		if (transmit(p, &p->loose.first->head))
+			return now + RETRY_NS;
+		queue_drop_first(&p->loose);
 	}
 	return UINT64_MAX;
 }
@@ -164,36 +206,58 @@ void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once)
 	struct peer *p = meet(rank);
 	struct out *o = (struct out *)((char *)m - offsetof(struct out, head));
 
-	if (once) {
-		transmit(p, m);
+	if (!once) {
+		m->seq = ++p->sent;
+		queue_add(&p->kept, o);
+	} else if (p->nloose < LOOSE_MAX) {
+		p->nloose++;
+		queue_add(&p->loose, o);
+	} else {
 		free(o);
-		return;
 	}
-	m->seq = ++p->sent;
-	*p->last = o;
-	p->last = &o->next;
 	activate(p);
 	push(p, kd_os_now_ns());
 }
 
-static void acknowledged(struct peer *p, uint32_t ack)
+/* How long to wait for an acknowledgement. */
+static uint64_t patience(const struct peer *p)
 {
+	uint64_t ns = p->way_ns ? (uint64_t)(p->way_ns + 4 * p->spread_ns) : REPEAT_NS;
+
+	return kd_min(kd_max(ns, (uint64_t)REPEAT_NS_MIN), (uint64_t)REPEAT_NS_MAX) << p->repeats;
+}
+
+static void learn(struct peer *p, int64_t ns)
+{
+	int64_t off = ns > p->way_ns ? ns - p->way_ns : p->way_ns - ns;
+
+	if (!p->way_ns) {
+		p->way_ns = ns + 1;
+		p->spread_ns = ns / 2;
+	} else {
+		p->spread_ns += (off - p->spread_ns) / 4;
+		p->way_ns += (ns - p->way_ns) / 8;
+	}
+}
+
+static void acknowledged(struct peer *p, uint64_t ack)
+{
+	uint64_t now = kd_os_now_ns(), sent = 0;
+
 	if (ack > p->sent || ack <= p->acked)
 		return;
 	p->acked = ack;
 	p->repeats = 0;
-	while (p->first && p->first->head.seq <= ack) {
-		struct out *o = p->first;
-
-		p->first = o->next;
-		free(o);
+	while (p->kept.first && p->kept.first->head.seq <= ack) {
+		sent = p->kept.first->repeated ? 0 : p->kept.first->sent_ns;
+		queue_drop_first(&p->kept);
 	}
-	if (!p->first)
-		p->last = &p->first;
+	if (sent)
+		learn(p, (int64_t)(now - sent));
 }
 
 /* Whether the message is new; it is noted. */
-static int admit(struct peer *p, uint32_t seq)
+static int admit(struct peer *p, uint64_t seq)
 {
 	if (seq >= p->next && seq <= p->next + WINDOW) {
 		uint64_t bit = seq == p->next ? 0 : (uint64_t)1 << (seq - p->next - 1);
@@ -221,6 +285,8 @@ void kd_peer_receive(const void *message, size_t len)
 		kd_peer_counts.refused++;
 		return;
 	}
+	if (job.leaving && !job.peers[m->from])
+		return; /* it asks for work, and has not heard yet that there is none any more */
 	p = meet(m->from);
 	acknowledged(p, m->ack);
 	if (m->seq) {
@@ -235,22 +301,30 @@ void kd_peer_receive(const void *message, size_t len)
 	kd_rsteal_message(m->from, m->kind, m + 1, m->bytes);
 }
 
+/* Repeats the oldest message when it is time to. Returns when it will be. */
+static uint64_t repeat(struct peer *p, uint64_t now)
+{
+	struct out *o = p->kept.first;
+
+	if (!o || !o->sent_ns)
+		return UINT64_MAX;
+	if (now >= o->sent_ns + patience(p)) {
+		if (transmit(p, &o->head))
+			return now + RETRY_NS;
+		o->sent_ns = now;
+		o->repeated = 1;
+		p->repeats = kd_min(p->repeats + 1, REPEAT_DOUBLINGS);
+		kd_peer_counts.repeated++;
+	}
+	return o->sent_ns + patience(p);
+}
+
 /* What p has to do. Returns when it has more. */
 static uint64_t tick(struct peer *p, uint64_t now)
 {
-	uint64_t due = push(p, now), repeat;
+	uint64_t due = push(p, now);
 
-	if (p->first && p->first->sent_ns) {
-		repeat = p->first->sent_ns + ((uint64_t)REPEAT_NS << p->repeats);
-		if (now >= repeat) {
-			if (!transmit(p, &p->first->head))
-				p->first->sent_ns = now;
-			kd_peer_counts.repeated++;
-			p->repeats = kd_min(p->repeats + 1, REPEAT_DOUBLINGS);
-			repeat = now + ((uint64_t)REPEAT_NS << p->repeats);
-		}
-		due = kd_min(due, repeat);
-	}
+	due = kd_min(due, repeat(p, now));
 	if (p->ack_ns && now >= p->ack_ns) {
 		struct kd_wire_head *m = kd_peer_message(KD_WIRE_ACK, 0);
 
@@ -268,7 +342,7 @@ uint64_t kd_peer_tick(uint64_t now)
 
 	for (struct peer **link = &job.active, *p; (p = *link);) {
 		due = kd_min(due, tick(p, now));
-		if (p->first || p->ack_ns) {
+		if (p->kept.first || p->loose.first || p->ack_ns) {
 			link = &p->link;
 		} else {
 			p->active = 0;
@@ -278,10 +352,7 @@ uint64_t kd_peer_tick(uint64_t now)
 	return due;
 }
 
-int kd_peer_settled(void)
+void kd_peer_leave(void)
 {
-	for (struct peer *p = job.active; p; p = p->link)
-		if (p->first)
-			return 0;
-	return 1;
+	job.leaving = 1;
 }

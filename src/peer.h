@@ -8,6 +8,9 @@
  *   receiver  | all here               | some here  |                    handed up in the order they come: what follows
  *                                      ^next  (a bitmap of WINDOW)       from a message never depends on an earlier one
  *
+ * A message is repeated when its acknowledgement is late, as the times of earlier ones have it (RFC 6298). Numbers have 64 bits
+ * and do not come again, so that an old message is no new one, whoever has kept it.
+ *
  * Nothing exists for a peer before the first message to or from it. All under the net lock.
  */
 #ifndef KD_PEER_H
@@ -30,7 +33,8 @@ void kd_peer_stop(void);
 
 /* A message to be filled: bytes of body behind the head. */
 struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes);
-/* Sends it to rank and frees it some time. once: it may be lost. */
+/* Sends it to rank and frees it some time. once: it may be lost; but not just because the engine has no room for it yet, as is
+ * so while a connection comes up. */
 void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once);
 
 /* What the engine has received. Checks it, and gives new messages to kd_rsteal_message. */
@@ -38,7 +42,7 @@ void kd_peer_receive(const void *message, size_t len);
 
 /* Sends what is due: acknowledgements, repetitions. Returns when to call it again at the latest (UINT64_MAX: no need). */
 uint64_t kd_peer_tick(uint64_t now_ns);
-/* Whether every reliable message has been acknowledged. */
-int kd_peer_settled(void);
+/* The job is over and the launcher busy with a fence: who has not been met yet is not met any more. */
+void kd_peer_leave(void);
 
 #endif

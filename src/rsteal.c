@@ -19,16 +19,21 @@
 #include "steal.h"
 #include "watch.h"
 
-#define LOST_NS 500000000u      /* a request without an answer */
+#define LOST_NS 20000000u       /* a request without an answer; doubled with each in a row. Two answers do no harm */
+#define LOST_DOUBLINGS 5
 #define BACKOFF_NS 50000u       /* after a refusal; doubled with each */
 #define BACKOFF_DOUBLINGS 14    /* up to 0.8 s: by then the rank is on the lists of those that would send it work */
 #define RANDOM_TRIES 3          /* victims drawn at random before it asks to be put on lists */
 #define WANT_MAX 64
-#define SHORT_NS 2000000u       /* an import that was done in less was too small for the journey */
-#define LONG_NS 20000000u
+#define TARGET_NS 2000000u      /* what an import should take: much longer than the journey, and not so long that others starve */
 #define PROMPT_NS 10000000u     /* thieves that wait are looked after so often at the latest, doubled in vain */
 #define PROMPT_DOUBLINGS 5
-#define GET_TRIES 8
+#define GET_RETRY_NS 10000000u  /* after a read that failed; doubled each time. The owner may be dead: the launcher, which knows, */
+#define GET_TRIES 11            /* is given 20 s to say so before we do */
+#define PASS_ON_NS 2000000u     /* an import that none of us has begun by then may go to another rank; one that goes on at once can
+				   wander between idle ranks for long */
+#define AHEAD_SHARE 16 /* an import whose inputs took longer than this part of its running to arrive: the next one is asked for
+			  before it is done */
 
 /* What is referred to by number in messages. */
 struct table {
@@ -63,7 +68,9 @@ struct kd_import {
 	char *package;
 	size_t package_bytes;
 	uint64_t *lengths; /* of the closures, by 32 bytes, in ticks; NULL: nobody watches */
-	uint64_t serial, asked_ns, start_ns; /* asked 0: nobody did */
+	uint64_t serial, asked_ns, arrived_ns, start_ns; /* asked 0: nobody did */
+	uint64_t ready_ns; /* when it came to the inbox */
+	uint64_t fetch_ns; /* from arrival of the package to that of the last input */
 	struct kd_import *link; /* in the inbox, or among the finished */
 };
 
@@ -76,6 +83,8 @@ struct get {
 	void *to;
 	struct kd_wire_memory from;
 	void (*arrived)(struct get *g);
+	struct get *later; /* in me.later */
+	uint64_t due_ns;
 };
 
 struct kd_rsteal_counts kd_rsteal_counts;
@@ -92,8 +101,11 @@ static struct {
 	uint64_t asked_ns, next_ns;
 	uint32_t victim;  /* who had work last time */
 	uint32_t refusals;
+	uint32_t lost;    /* requests in a row that nobody has answered */
 	uint32_t want;
 	uint32_t random;
+	uint32_t live;    /* imports not finished */
+	int ahead;        /* ask for the next one while they run */
 	/* the victim: thieves that wait */
 	uint32_t *waiting, nwaiting;
 	uint8_t *waits; /* by rank: how many closures it wants; 0: does not wait */
@@ -104,6 +116,7 @@ static struct {
 	struct kd_import *inbox;
 	uint32_t inbox_lock;
 	struct kd_import *finished;
+	struct get *later; /* to be tried again */
 } me;
 
 static void *must(void *p)
@@ -162,8 +175,14 @@ void kd_rsteal_start(uint32_t rank, uint32_t size)
 	memset(&kd_rsteal_counts, 0, sizeof(kd_rsteal_counts));
 }
 
+static void free_import(struct kd_import *im);
+
 void kd_rsteal_stop(void)
 {
+	/* Those whose FREE comes later than END. */
+	for (uint32_t i = 0; i < me.imports.size; i++)
+		if (me.imports.at[i])
+			free_import(me.imports.at[i]);
 	table_free(&me.exports);
 	table_free(&me.imports);
 	free(me.waiting);
@@ -230,16 +249,14 @@ static void leave_lengths(struct kd_export *x)
 /* Reading. */
 
 static void start_get(struct get *g);
+static void try_later(struct get *g, int error);
 
 static void get_done(struct kd_comm_get *get, int error)
 {
 	struct get *g = (struct get *)((char *)get - offsetof(struct get, get));
 
 	if (error) {
-		if (++g->tries == GET_TRIES)
-			kd_die("rank %u cannot read %llu bytes from rank %u: %s", me.rank, (unsigned long long)g->from.bytes, g->rank,
-			       kd_errno_text(-error));
-		start_get(g);
+		try_later(g, error);
 		return;
 	}
 	kd_rsteal_counts.fetched_bytes += g->from.bytes;
@@ -253,7 +270,40 @@ static void start_get(struct get *g)
 	g->get.done = get_done;
 	error = kd_comm_get(g->rank, g->to, g->from.addr, g->from.key, g->from.bytes, &g->get);
 	if (error)
-		kd_die("rank %u cannot read from rank %u: %s", me.rank, g->rank, kd_errno_text(-error));
+		try_later(g, error);
+}
+
+static void try_later(struct get *g, int error)
+{
+	if (g->tries == GET_TRIES)
+		kd_die("rank %u cannot read %llu bytes from rank %u: %s", me.rank, (unsigned long long)g->from.bytes, g->rank,
+		       kd_errno_text(-error));
+	g->due_ns = kd_os_now_ns() + ((uint64_t)GET_RETRY_NS << g->tries++);
+	g->later = me.later;
+	me.later = g;
+}
+
+/* Reads that failed. Returns when the next is due. */
+static uint64_t retry_gets(uint64_t now)
+{
+	struct get *g = me.later;
+	uint64_t due = UINT64_MAX;
+
+	me.later = NULL;
+	while (g) {
+		struct get *next = g->later;
+
+		if (now >= g->due_ns) {
+			start_get(g);
+		} else {
+			g->later = me.later;
+			me.later = g;
+		}
+		g = next;
+	}
+	for (g = me.later; g; g = g->later)
+		due = kd_min(due, g->due_ns);
+	return due;
 }
 
 /* The thief's side. */
@@ -282,6 +332,8 @@ static void ready(struct kd_import *im)
 {
 	struct kd_import **link = &me.inbox;
 
+	im->ready_ns = kd_os_now_ns();
+	im->fetch_ns = im->ready_ns - im->arrived_ns;
 	free(im->gets);
 	im->gets = NULL;
 	lock_inbox();
@@ -293,7 +345,7 @@ static void ready(struct kd_import *im)
 	kd_idle_wake_one();
 }
 
-int kd_rsteal_take(struct kd_range *range_p)
+int kd_rsteal_take(int far, struct kd_range *range_p)
 {
 	struct kd_import *im;
 
@@ -301,6 +353,8 @@ int kd_rsteal_take(struct kd_range *range_p)
 		return 0;
 	lock_inbox();
 	im = me.inbox;
+	if (far && im && kd_os_now_ns() - im->ready_ns < PASS_ON_NS)
+		im = NULL;
 	if (im)
 		kd_store_relaxed(&me.inbox, im->link);
 	kd_store_release(&me.inbox_lock, 0);
@@ -311,7 +365,7 @@ int kd_rsteal_take(struct kd_range *range_p)
 				     .independent = (uint8_t)im->contents.independent, .more = (uint8_t)im->contents.independent,
 				     .start_ns = kd_os_now_ns()};
 	im->start_ns = range_p->start_ns;
-	if (kd_unlikely(kd_observe.trace)) {
+	if (kd_unlikely(kd_observe.trace) && !far) {
 		uint64_t now = kd_clock_ticks();
 
 		kd_trace_add(kd_self_worker->ring, KD_EVENT_IMPORT, now, kd_clock_ticks(),
@@ -388,11 +442,13 @@ static void on_work(uint32_t from, const void *body, size_t bytes)
 		asked_ns = me.asked_ns;
 	}
 	me.victim = from;
-	me.refusals = 0;
+	me.refusals = me.lost = 0;
 	me.next_ns = 0;
 	im = must(calloc(1, sizeof(*im)));
 	im->victim = from;
 	im->asked_ns = asked_ns;
+	im->arrived_ns = kd_os_now_ns();
+	me.live++;
 	im->slot = w.slot;
 	im->generation = w.generation;
 	if (kd_unlikely(kd_observe.trace))
@@ -403,6 +459,9 @@ static void on_work(uint32_t from, const void *body, size_t bytes)
 		open_package(im, (const char *)body + sizeof(w), bytes - sizeof(w));
 		return;
 	}
+	if (w.package.bytes > KD_PACKAGE_BYTES)
+		kd_die("rank %u cannot make sense of work from rank %u: %llu bytes", me.rank, from,
+		       (unsigned long long)w.package.bytes);
 	im->package_bytes = w.package.bytes;
 	im->package = must(malloc(w.package.bytes));
 	im->gets = must(calloc(1, sizeof(*im->gets)));
@@ -422,6 +481,7 @@ static void on_none(const void *body, size_t bytes)
 		return;
 	me.outstanding = 0;
 	kd_rsteal_counts.refused++;
+	me.lost = 0;
 	me.refusals++;
 	me.next_ns = kd_os_now_ns() + ((uint64_t)BACKOFF_NS << kd_min(me.refusals, BACKOFF_DOUBLINGS));
 }
@@ -467,10 +527,9 @@ static void signal_victim(struct kd_import *im)
 	if (fits)
 		memcpy((char *)(m + 1) + sizeof(done), r->bytes, r->size);
 	kd_peer_send(im->victim, m, 0);
-	if (ns < SHORT_NS)
-		me.want = kd_min(2 * me.want, WANT_MAX);
-	else if (ns > LONG_NS)
-		me.want = kd_max(me.want / 2, 1);
+	me.live--;
+	me.ahead = im->fetch_ns > ns / AHEAD_SHARE;
+	me.want = (uint32_t)kd_min(kd_max((uint64_t)TARGET_NS * im->contents.count / (ns + 1), 1u), kd_min(2 * me.want, WANT_MAX));
 	if (fits && !r->nregions)
 		free_import(im);
 }
@@ -539,19 +598,21 @@ uint64_t kd_rsteal_ask(uint64_t now)
 {
 	int wait;
 	uint32_t victim;
+	uint64_t patience = (uint64_t)LOST_NS << kd_min(me.lost, (uint32_t)LOST_DOUBLINGS);
 
 	if (me.over || kd_load_relaxed(&me.inbox))
 		return UINT64_MAX;
 	if (me.outstanding) {
-		if (now < me.asked_ns + LOST_NS)
-			return me.asked_ns + LOST_NS;
+		if (now < me.asked_ns + patience)
+			return me.asked_ns + patience;
 		me.refusals++;
+		me.lost++;
 	} else if (now < me.next_ns) {
 		return me.next_ns;
 	}
 	victim = choose(&wait);
 	send_request(victim, wait, now);
-	return now + LOST_NS;
+	return now + patience;
 }
 
 /* The victim's side. */
@@ -594,7 +655,8 @@ static void send_work(uint32_t thief, uint32_t request, const struct kd_range *r
 static void remember(uint32_t thief, uint32_t want)
 {
 	if (!me.waits[thief]) {
-		me.waiting[me.nwaiting++] = thief;
+		me.waiting[me.nwaiting] = thief;
+		kd_store(&me.nwaiting, me.nwaiting + 1); /* before find() leaves its marks; see kd_rsteal_poked */
 		if (me.nwaiting == 1) {
 			kd_fetch_add(&kd_pool.sleepers, 1); /* owners mark the stacks they turn to, as for a sleeping worker */
 			me.prompts = 0;
@@ -606,7 +668,8 @@ static void remember(uint32_t thief, uint32_t want)
 static void forget_waiting(uint32_t i)
 {
 	me.waits[me.waiting[i]] = 0;
-	me.waiting[i] = me.waiting[--me.nwaiting];
+	me.waiting[i] = me.waiting[me.nwaiting - 1];
+	kd_store(&me.nwaiting, me.nwaiting - 1);
 	if (!me.nwaiting)
 		kd_fetch_add(&kd_pool.sleepers, -1);
 }
@@ -709,7 +772,7 @@ static void apply(struct kd_export *x, const void *bytes, size_t size)
 		if (kd_closure_at(c)->type->reduces)
 			kd_reduce_begin(kd_closure_at(c));
 	size = take_lengths(x, bytes, size);
-	x->gets = must(calloc(x->outputs + 1, sizeof(*x->gets)));
+	x->gets = must(calloc(x->parcel.ntargets + 1, sizeof(*x->gets)));
 	if (kd_results_apply(&x->parcel, bytes, size, x->outputs, want_output, x))
 		kd_die("rank %u cannot make sense of %zu bytes of results from rank %u", me.rank, size, x->thief);
 	x->remote |= x->ngets != 0;
@@ -753,6 +816,9 @@ static void on_done(uint32_t from, const void *body, size_t bytes)
 		return;
 	}
 	x->remote = 1;
+	if (d.outputs != x->parcel.ntargets || d.results.bytes > kd_results_most(&x->parcel))
+		kd_die("rank %u cannot make sense of results from rank %u: %llu bytes of %u values", me.rank, from,
+		       (unsigned long long)d.results.bytes, d.outputs);
 	x->results_bytes = d.results.bytes;
 	x->results = must(malloc(d.results.bytes));
 	x->gets = must(calloc(1, sizeof(*x->gets)));
@@ -811,6 +877,7 @@ void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t by
 uint64_t kd_rsteal_tick(uint64_t now)
 {
 	struct kd_import *im = kd_exchange(&me.finished, NULL);
+	uint64_t due = UINT64_MAX;
 
 	while (im) {
 		struct kd_import *next = im->link;
@@ -818,9 +885,15 @@ uint64_t kd_rsteal_tick(uint64_t now)
 		signal_victim(im);
 		im = next;
 	}
-	if (!me.nwaiting || me.over)
+	if (me.over)
 		return UINT64_MAX;
+	if (me.later)
+		due = retry_gets(now);
+	if (me.ahead && me.live && me.live <= (uint32_t)kd_pool.count)
+		due = kd_min(due, kd_rsteal_ask(now));
+	if (!me.nwaiting)
+		return due;
 	if (kd_load(&me.poked) || now >= me.prompt_ns)
 		prompt(now);
-	return me.nwaiting ? me.prompt_ns : UINT64_MAX;
+	return me.nwaiting ? kd_min(due, me.prompt_ns) : due;
 }

@@ -47,8 +47,8 @@ uint64_t kd_rsteal_tick(uint64_t now_ns);
 /* There may be work for thieves that wait. Any thread, no lock. */
 void kd_rsteal_poked(void);
 
-/* Takes an import to be run. Any thread, no lock. */
-int kd_rsteal_take(struct kd_range *range_p);
+/* Takes an import to be run here, or (far) to be passed on to another rank. Any thread, no lock. */
+int kd_rsteal_take(int far, struct kd_range *range_p);
 /* The closures of the range, part of an import, are complete. Any worker, no lock. */
 void kd_rsteal_complete(const struct kd_range *range);
 /* Where the length of closure c of the import goes (span.h). Whoever runs c. */

@@ -142,9 +142,9 @@ static void send_text(uint16_t type, uint32_t rank, const char *text)
 static void complain(struct run_rank *r, const char *what)
 {
 	send_text(KD_CONTROL_COMPLAINT, r->rank, what);
-	run_link_close(&r->control);
 	if (r->pid)
-		kill(-r->pid, SIGKILL);
+		kill(-r->pid, SIGKILL); /* before it sees the link close, and complains in its turn */
+	run_link_close(&r->control);
 }
 
 /* When every rank here has come to the fence, kddsrun need hear it once. */

@@ -252,6 +252,7 @@ static int handle_agent(struct run_host *h, struct kd_unpack *u)
 	if (!kd_unpack_complete(u))
 		return -1;
 	h->answered = 1;
+	h->complaint[0] = 0; /* nothing that mattered */
 	answered++;
 	events->answered(h);
 	start_some();
@@ -278,7 +279,10 @@ static char *remote_command(void)
 
 	to = stpcpy(stpcpy(stpcpy(command, "exec /bin/sh -c '"), script), "' '");
 	for (const char *from = self; *from; from++)
-		to = *from == '\'' ? stpcpy(to, "'\\''") : stpncpy(to, from, 1);
+		if (*from == '\'')
+			to = stpcpy(to, "'\\''");
+		else
+			*to++ = *from;
 	strcpy(to, "'");
 	return command;
 }
@@ -303,7 +307,7 @@ static kd_noreturn void become_agent(const struct run_host *h, pid_t parent, int
 	if (run_tree_die_with(parent, SIGTERM))
 		_exit(1);
 	setsid(); /* the terminal's signals are for us alone */
-	run_loop_restore_signals();
+	run_loop_restore();
 	dup2(link, STDIN_FILENO);
 	dup2(link, STDOUT_FILENO);
 	if (!h->place->near) {

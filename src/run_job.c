@@ -28,11 +28,11 @@
 #include "run_values.h"
 
 #define SECOND_NS 1000000000ull
-#define PARTNER_NS SECOND_NS      /* for other ranks to exit as well, when one did with status 0 */
-#define END_NS (2 * SECOND_NS)    /* for agents to end their ranks, RUN_AGENT_GRACE_NS and some more */
-#define ORPHAN_NS (5 * SECOND_NS) /* for what was killed to go */
-#define FLUSH_NS SECOND_NS        /* for the reader of our output, when the job was ended */
-#define STATUS_TIMEOUT 124        /* timeout(1)'s */
+#define PARTNER_NS (2 * SECOND_NS) /* for other ranks to exit as well, when one did with status 0 */
+#define END_NS (2 * SECOND_NS)     /* for agents to end their ranks, RUN_AGENT_GRACE_NS and some more */
+#define ORPHAN_NS (5 * SECOND_NS)  /* for what was killed to go */
+#define FLUSH_NS SECOND_NS         /* for the reader of our output, when the job was ended */
+#define STATUS_TIMEOUT 124         /* timeout(1)'s */
 
 struct rank {
 	struct run_host *host;
@@ -51,7 +51,8 @@ static uint8_t secret[KD_BOOT_SECRET_BYTES];
 static uint32_t greeted, input_window = RUN_AGENT_WINDOW_BYTES;
 static struct run_watch input;
 static struct run_timer time_out, end_timer, partner_timer, input_timer;
-static int ending; /* the job is being brought to its end */
+static int partners_late; /* a rank exited with status 0, and others did not follow in time */
+static int ending;        /* the job is being brought to its end */
 static int end_status, end_signal, flush_given_up;
 
 /* The end. The first reason is the one that is told and that decides the status. */
@@ -134,9 +135,9 @@ static void check_exit(const struct rank *r, int missed, int *waiting_p)
 		fail_rank(r, shell_status(r->status), "%s", text);
 	else if (missed && r->status)
 		fail_rank(r, shell_status(r->status), "%s before the job had ended", text);
-	else if (missed && !partner_timer.known)
+	else if (missed && !partners_late)
 		*waiting_p = 1;
-	else if (missed && !partner_timer.at_ns)
+	else if (missed)
 		fail_rank(r, 1, "%s before the job had ended: it %s, and others are still running", text,
 			  r->stage == JOINED ? "did not call kdds_finalize" : "never called kdds_init");
 }
@@ -149,13 +150,14 @@ static void check_ranks(void)
 		missed |= ranks[i].stage == JOINED && !ranks[i].exited;
 	for (uint32_t i = 0; i < options->size && !ending; i++)
 		check_exit(&ranks[i], missed, &waiting);
-	if (waiting)
+	if (waiting && !partner_timer.at_ns)
 		run_timer_set(&partner_timer, PARTNER_NS);
 }
 
 static void partner_due(struct run_timer *timer)
 {
 	(void)timer;
+	partners_late = 1;
 	check_ranks();
 }
 

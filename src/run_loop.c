@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +22,7 @@ static size_t count, room;
 static struct run_timer *timers;
 static struct run_watch signals;
 static sigset_t signals_before;
+static struct rlimit files_before;
 static void (*signal_callback)(int number);
 static void (*child_callback)(pid_t pid, int status);
 static int children_pending;
@@ -65,6 +67,7 @@ static void signal_ready(struct run_watch *watch, short events)
 int run_loop_init(void (*signal_called)(int number), void (*child)(pid_t pid, int status))
 {
 	sigset_t set;
+	struct rlimit most;
 
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++)
@@ -72,17 +75,21 @@ int run_loop_init(void (*signal_called)(int number), void (*child)(pid_t pid, in
 	signal_callback = signal_called;
 	child_callback = child;
 	sigprocmask(SIG_BLOCK, &set, &signals_before);
-	/* What was ignored would not be delivered: nohup's SIGHUP stays so, the rest we need to know. */
+	/* What the caller ignores, nohup's SIGHUP, is not delivered. This one we need to know. */
 	signal(SIGCHLD, SIG_DFL);
+	getrlimit(RLIMIT_NOFILE, &files_before);
+	most = (struct rlimit){files_before.rlim_max, files_before.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &most);
 	signals = (struct run_watch){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), POLLIN, 0, signal_ready};
 	if (signals.fd < 0)
 		return -errno;
 	return run_watch_add(&signals);
 }
 
-void run_loop_restore_signals(void)
+void run_loop_restore(void)
 {
 	sigprocmask(SIG_SETMASK, &signals_before, NULL);
+	setrlimit(RLIMIT_NOFILE, &files_before);
 }
 
 int run_watch_add(struct run_watch *watch)

@@ -27,10 +27,11 @@ struct run_timer {
 	void (*due)(struct run_timer *timer);
 };
 
-/* Blocks the signals that the loop delivers; signal is called with each, SIGCHLD excepted; child with each reaped child. */
+/* Blocks the signals that the loop delivers; signal is called with each, SIGCHLD excepted; child with each reaped child.
+ * Allows this process as many descriptors as it may have. */
 int run_loop_init(void (*signal)(int number), void (*child)(pid_t pid, int status));
-/* In a forked child, before exec: the signals as they were. */
-void run_loop_restore_signals(void);
+/* In a forked child, before exec: signals and limits as they were. */
+void run_loop_restore(void);
 
 int run_watch_add(struct run_watch *watch);
 void run_watch_remove(struct run_watch *watch);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "run_order.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "log.h"
@@ -56,6 +57,7 @@ int run_order_unpack(struct run_order *o, const struct kd_unpack *given)
 	struct kd_unpack u = {copy, copy + size, 0};
 	uint32_t *const numbers[] = {&o->size, &o->first, &o->ranks, &o->heartbeat_ms, &o->bind, &o->arguments, &o->settings};
 
+	*o = (struct run_order){.storage = copy};
 	if (size < FIXED_BYTES)
 		return -1;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
@@ -73,4 +75,12 @@ int run_order_unpack(struct run_order *o, const struct kd_unpack *given)
 		if (!strchr(o->setting[i], '='))
 			return -1;
 	return kd_unpack_complete(&u) ? 0 : -1;
+}
+
+void run_order_free(struct run_order *o)
+{
+	free(o->argument);
+	free(o->setting);
+	free(o->storage);
+	*o = (struct run_order){.size = 0};
 }

@@ -15,11 +15,13 @@ struct run_order {
 	uint32_t arguments, settings;
 	char **argument; /* the program and what follows it, NULL behind them */
 	char **setting;  /* NAME=VALUE */
+	void *storage;   /* what an unpacked order points into */
 };
 
 /* The caller's to free. */
 void *run_order_pack(const struct run_order *order, size_t *size_p);
-/* -1: it makes no sense. The order points into a copy that is never freed. */
+/* 0, or -1: it makes no sense. The order is to be freed in either case. */
 int run_order_unpack(struct run_order *order_p, const struct kd_unpack *u);
+void run_order_free(struct run_order *order);
 
 #endif

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,7 +26,6 @@ struct failure {
 	int in_directory; /* else in the program */
 };
 
-static struct rlimit files_before;
 static int shared; /* each rank gets its share of the CPUs */
 
 static void set_number(const char *name, uint32_t value)
@@ -58,17 +56,6 @@ static void divide_cpus(const struct run_order *job)
 		set_number("KDDS_WORKERS", (uint32_t)kd_max(cpus / ranks, 1));
 }
 
-static void raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &files_before))
-		return;
-	limit = files_before;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 void run_ranks_prepare(const struct run_order *job)
 {
 	for (uint32_t i = 0; i < job->settings; i++)
@@ -78,7 +65,6 @@ void run_ranks_prepare(const struct run_order *job)
 	set_number("KDDS_SIZE", job->size);
 	set_number("KDDS_LOCAL_SIZE", job->ranks);
 	divide_cpus(job);
-	raise_file_limit();
 }
 
 /* In the child. */
@@ -102,8 +88,7 @@ static kd_noreturn void become_rank(const struct run_rank *r, const struct run_o
 	if (run_tree_die_with(agent, SIGKILL))
 		_exit(1);
 	setpgid(0, 0);
-	run_loop_restore_signals();
-	setrlimit(RLIMIT_NOFILE, &files_before);
+	run_loop_restore();
 	if (shared)
 		kd_topo_bind_share((int)(r->rank - job->first), (int)job->ranks);
 	dup2(p->in[0], STDIN_FILENO);

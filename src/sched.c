@@ -21,6 +21,7 @@
 #define SPINS_BLOCKED 200  /* looks at a stolen closure before its frame's stack is set aside */
 #define VICTIMS_PER_LOOK 8
 #define PARKED_PER_LOOK 16
+#define PATIENCE 8         /* looks for work within the process before others are asked: about 20 us */
 
 enum outcome { ENDED, BLOCKED, HALTED };
 enum claim { RUN, RUN_SPECIAL, AGAIN, BLOCK, HALT };
@@ -406,7 +407,7 @@ static int look(struct kd_worker *w, void *arg)
 		if (v != w && try_worker(w, l, v))
 			return 1;
 	}
-	return kd_net.on && kd_rsteal_take(&l->range);
+	return kd_net.on && kd_rsteal_take(l->quest.far != 0, &l->range);
 }
 
 static int last_look(struct kd_worker *w, void *arg)
@@ -436,9 +437,11 @@ static int look_beyond(struct kd_worker *w, const struct look *l)
 {
 	if (!kd_net.on || l->quest.scope.stack)
 		return 0;
-	kd_watch_phase(w, KD_PHASE_COMM);
-	kd_net_help(w);
-	kd_watch_phase(w, KD_PHASE_LOOK);
+	if (w->idle_tries > PATIENCE) {
+		kd_watch_phase(w, KD_PHASE_COMM);
+		kd_net_help(w);
+		kd_watch_phase(w, KD_PHASE_LOOK);
+	}
 	return 1;
 }
 
@@ -450,7 +453,7 @@ static void step(struct kd_worker *w, const struct kd_scope *scope)
 	kd_watch_phase(w, KD_PHASE_LOOK);
 	if (!look(w, &l)) {
 		w->far = look_beyond(w, &l);
-		if (!(kd_net.on && kd_rsteal_take(&l.range)) && !kd_idle(w, last_look, &l))
+		if (!(kd_net.on && kd_rsteal_take(0, &l.range)) && !kd_idle(w, last_look, &l))
 			return;
 	}
 	kd_idle_end(w);

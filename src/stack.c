@@ -37,7 +37,7 @@ struct kd_stack *kd_stack_create(struct kd_worker *home)
 	s->soft = s->mem + KEEP_BYTES;
 	s->home = home;
 	/* A name that no user's data is likely to look like. */
-	s->serial = (uint64_t)(uintptr_t)s * 0x9e3779b97f4a7c15u;
+	s->serial = (uint64_t)(uintptr_t)s * 0xbf58476d1ce4e5b9u;
 	return s;
 }
 

@@ -21,10 +21,10 @@ enum kd_wire_kind { KD_WIRE_ACK = 1, KD_WIRE_REQ, KD_WIRE_NONE, KD_WIRE_WORK, KD
 /* Begins every message. */
 struct kd_wire_head {
 	uint64_t tag;  /* keyed hash of all that follows: it comes from this job, unaltered */
+	uint64_t seq;  /* number of the reliable messages between from and to; 0: may be lost */
+	uint64_t ack;  /* all reliable ones up to this have arrived here */
 	uint32_t from, to;
 	uint32_t incarnation; /* of from: how often the rank has been started */
-	uint32_t seq;  /* number of the reliable messages between from and to; 0: may be lost */
-	uint32_t ack;  /* all reliable ones up to this have arrived here */
 	uint16_t kind;
 	uint16_t bytes; /* behind the head */
 };
@@ -104,7 +104,7 @@ struct kd_wire_free {
 	uint32_t generation; /* the export's, as a check */
 };
 
-_Static_assert(sizeof(struct kd_wire_head) == 32, "messages have no holes");
+_Static_assert(sizeof(struct kd_wire_head) == 40, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_work) == 40, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_done) == 48, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_package) % 16 == 0, "parts of a package are aligned");

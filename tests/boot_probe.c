@@ -83,7 +83,7 @@ static int act(const char *action, const char *argument)
 	if (!strcmp(action, "exit"))
 		exit(number);
 	else if (!strcmp(action, "kill"))
-		raise(number);
+		signal(number, SIG_DFL), raise(number); /* sanitizers catch some */
 	else if (!strcmp(action, "sleep"))
 		usleep((useconds_t)(atof(argument) * 1e6));
 	else if (!strcmp(action, "wait"))

@@ -70,7 +70,7 @@ static void start_engine(void (*message)(const void *, size_t), char address[KD_
 
 	events.message = message;
 	memset(address, 0, KD_COMM_ADDRESS_BYTES);
-	check(!kd_comm_open(NULL, NULL, 1, &events, address, &address_size));
+	check(!kd_comm_open(getenv("CHECK_COMM_PROVIDER"), NULL, 1, &events, address, &address_size));
 }
 
 /* A child that runs f(rank), with an engine open and the lock held. */
@@ -498,9 +498,12 @@ static void wakes(void)
 	check(!kd_comm_wait(&lock, fds[0], 1000000, 1));
 	check(!kd_comm_wait(&lock, -1, 0, 1));
 	tell(fds[1], "", 1);
-	check(kd_comm_wait(&lock, fds[0], FOREVER_NS, 1) == 1);
-	kd_comm_wake();
-	check(kd_comm_wait(&lock, fds[0], FOREVER_NS, 1) == 1); /* both */
+	for (int both = 0; both < 2; both++) {
+		if (both)
+			kd_comm_wake();
+		while (!kd_comm_wait(&lock, fds[0], FOREVER_NS, 1))
+			;
+	}
 	check(!kd_comm_wait(&lock, -1, 1, 1));
 	check(!pthread_create(&thread, NULL, waker, NULL));
 	for (uint32_t i = 1; i <= 20000; i++) {
@@ -818,11 +821,12 @@ static void run_case(void *arg)
 	cases[case_number].run();
 }
 
-/* Without arguments all cases, else those named. */
+/* Without arguments all cases, else those named. CHECK_COMM_PROVIDER=NAME: over that provider of libfabric. */
 int main(int argc, char **argv)
 {
 	int bad = 0;
 
+	setenv("IPATH_NO_BACKTRACE", "1", 0); /* as kd_comm_open does */
 	if (!dlopen("libfabric.so.1", RTLD_NOW)) {
 		printf("skipped: %s\n", dlerror());
 		return 77;

@@ -12,8 +12,10 @@
 #include "child.h"
 #include "env.h"
 
-static const char *const names[] = {"KDDS_WORKERS", "KDDS_BIND", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US"};
+static const char *const names[] = {"KDDS_WORKERS", "KDDS_BIND", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US", "KDDS_CACHE",
+	"KDDS_PROVIDER", "KDDS_ADDRESS"};
 #define NAMES (sizeof(names) / sizeof(*names))
+#define TEXTS 2 /* the last of them: any value will do */
 
 struct good {
 	const char *name, *text;
@@ -45,6 +47,9 @@ static const struct good goods[] = {
 	{"KDDS_SPIN_US", "0", 0, &kd_env.spin_us},
 	{"KDDS_SPIN_US", "10000000", 10000000, &kd_env.spin_us},
 	{"KDDS_SPIN_US", "", 1000, &kd_env.spin_us},
+	{"KDDS_CACHE", "0", 0, &kd_env.cache},
+	{"KDDS_CACHE", "1G", 1u << 30, &kd_env.cache},
+	{"KDDS_CACHE", "", 256u << 20, &kd_env.cache},
 };
 #define GOODS (sizeof(goods) / sizeof(*goods))
 
@@ -145,7 +150,7 @@ END_TEST
 
 START_TEST(no_number)
 {
-	static const char *const numbers[] = {"KDDS_WORKERS", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US"};
+	static const char *const numbers[] = {"KDDS_WORKERS", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US", "KDDS_CACHE"};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		expect_refused(numbers[i], no_numbers[_i], "allowed are whole numbers");
@@ -165,7 +170,7 @@ START_TEST(several_bad)
 	ck_assert_int_eq(c.status, 1);
 	for (line = strtok(c.err, "\n"); line; line = strtok(NULL, "\n"), lines++)
 		ck_assert_msg(!strncmp(line, "kdds: KDDS_", 11), "%s", line);
-	ck_assert_int_eq(lines, (int)NAMES);
+	ck_assert_int_eq(lines, (int)NAMES - TEXTS);
 }
 END_TEST
 
@@ -182,6 +187,20 @@ START_TEST(long_value)
 	child_run(&c, read_env, NULL, 30);
 	ck_assert_int_eq(c.status, 1);
 	ck_assert_msg(one_line(c.err, "KDDS_WORKERS=777"), "%s", c.err);
+}
+END_TEST
+
+START_TEST(texts)
+{
+	unsetenv("KDDS_PROVIDER");
+	ck_assert_int_eq(kd_env_read(), 0);
+	ck_assert_str_eq(kd_env.provider, "tcp;ofi_rxm");
+	ck_assert_str_eq(kd_env.address, "");
+	setenv("KDDS_PROVIDER", "loop:1", 1);
+	setenv("KDDS_ADDRESS", "10.0.0.1", 1);
+	ck_assert_int_eq(kd_env_read(), 0);
+	ck_assert_str_eq(kd_env.provider, "loop:1");
+	ck_assert_str_eq(kd_env.address, "10.0.0.1");
 }
 END_TEST
 
@@ -222,6 +241,7 @@ int main(void)
 	tcase_add_loop_test(tcase, no_number, 0, NO_NUMBERS);
 	tcase_add_test(tcase, several_bad);
 	tcase_add_test(tcase, long_value);
+	tcase_add_test(tcase, texts);
 	tcase_add_test(tcase, help);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);

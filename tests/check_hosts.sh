@@ -251,12 +251,12 @@ one_line
 said err 'host b: its agent is lost: .* signal 9'
 
 what='a host cut off'
-start --hosts a:2,b:2,c:1 --heartbeat 2 sh -c "$ranks"
+start --hosts a:2,b:2,c:1 --heartbeat 4 sh -c "$ranks"
 up 5
 nsenter -t $bridge -n ip link set port_b down
 ended 1
 one_line
-said err 'host b: no sign of life for 2 s'
+said err 'host b: no sign of life for 4 s'
 nsenter -t $bridge -n ip link set port_b up
 
 what='a host that is silent from the start'
@@ -268,7 +268,7 @@ said err 'host c: cannot start the agent: .* ended with status 255: .*(timed out
 nsenter -t $bridge -n ip link set port_c up
 
 what='a host that dies'
-start --hosts a:2,b:2,c:1 --heartbeat 2 sh -c "$ranks"
+start --hosts a:2,b:2,c:1 --heartbeat 4 sh -c "$ranks"
 up 5
 eval "kill -9 \$first_c"
 hosts='a b'

@@ -140,7 +140,7 @@ static int visit(struct kd_range *r, unsigned length, unsigned budget)
 	if (!kd_index_open(&v, stack, frame))
 		return 0;
 	v.index->length = length;
-	return kd_index_take(&v, budget, all, NULL, r);
+	return kd_index_take(&v, budget, 0, all, NULL, r);
 }
 
 /* The same: the number of the first, or -1. */
@@ -611,7 +611,7 @@ START_TEST(unwanted)
 	for (int i = 0; i < 5; i++)
 		kdds_spawn(none);
 	ck_assert(kd_index_open(&v, stack, frame));
-	ck_assert(!kd_index_take(&v, 100, nobody, NULL, &r));
+	ck_assert(!kd_index_take(&v, 100, 0, nobody, NULL, &r));
 	ck_assert(kd_index_has_ready(&v));
 	for (int i = 0; i < 5; i++)
 		ck_assert_int_eq(take(&r), i);
@@ -620,14 +620,40 @@ START_TEST(unwanted)
 }
 END_TEST
 
-static const struct kd_scope anywhere = {NULL, NULL};
+static int last_only(const struct kdds_closure *c, void *arg)
+{
+	return (const char *)c == arg;
+}
+
+/* One that a thief may have, behind many that it may not have, is found in a few visits. */
+START_TEST(behind_unwanted)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r;
+	struct kd_view v;
+	int found = 0;
+
+	for (int i = 0; i < 1000; i++)
+		kdds_spawn(none);
+	for (int visits = 0; visits < 200 && !found; visits++) {
+		ck_assert(kd_index_open(&v, stack, frame));
+		found = kd_index_take(&v, 128, 0, last_only, frame->tail - kd_closure_at(kd_frame_first(frame))->bytes, &r);
+	}
+	ck_assert(found);
+	for (int i = 0; i < 999; i++)
+		ck_assert_int_ge(take(&r), 0);
+	ck_assert_int_eq(take(&r), -1);
+}
+END_TEST
+
+static const struct kd_quest anywhere = {.far = 0};
 
 /* A steal as a worker makes it, with what it wants by attribute; the number of the first closure, or -1. */
 static int steal(int id, int place, struct kd_range *r)
 {
 	worker.id = id;
 	worker.place = place;
-	if (!kd_steal(&worker, stack, &anywhere, 0, r))
+	if (!kd_steal(&worker, stack, &anywhere, r))
 		return -1;
 	ck_assert_uint_eq(stack->lock, 0);
 	ck_assert_uint_eq(stack->flags & KD_LOCK, 0);
@@ -867,6 +893,7 @@ int main(void)
 	tcase_add_test(tcase, owner_ahead);
 	tcase_add_test(tcase, budget);
 	tcase_add_test(tcase, unwanted);
+	tcase_add_test(tcase, behind_unwanted);
 	tcase_add_test(tcase, priorities);
 	tcase_add_test(tcase, high_among_ready);
 	tcase_add_test(tcase, low_among_ready);

@@ -321,7 +321,7 @@ kill -s USR1 $job
 ended 0
 said out '^got$' 3
 what='stop and go on'
-background sh -c 'echo up$$; exec sleep 1'
+background sh -c "echo up\$\$; until [ -e '$dir/go' ]; do sleep 0.1; done"
 kill -s TSTP $job
 for i in $(seq 100); do
 	stopped=1
@@ -333,6 +333,7 @@ for i in $(seq 100); do
 done
 [ $stopped = 1 ] || fail 'the job does not stop'
 kill -s CONT $job
+touch "$dir/go"
 ended 0
 
 # --- Hosts, by a remote shell that stays here.
@@ -416,7 +417,7 @@ background --hosts a:2,b:1 sh -c 'echo up; sleep 60 & setsid sleep 60 & exec sle
 kill -s KILL $job
 ended 137
 what='a silent host'
-background --hosts a:2,b:1 --heartbeat 1 sh -c 'echo up; exec sleep 60'
+background --hosts a:2,b:1 --heartbeat 3 sh -c 'echo up; exec sleep 60'
 # There are two processes, one that only watches over the other.
 for pid in $(marked); do
 	! tr '\0' '\n' < "/proc/$pid/environ" | grep -qx RSH_HOST=b || ! grep -qsz -x -e --agent "/proc/$pid/cmdline" ||
@@ -424,7 +425,7 @@ for pid in $(marked); do
 done
 ended 1
 one_line
-said err 'host b: no sign of life for 1 s'
+said err 'host b: no sign of life for 3 s'
 
 echo "$checked jobs and more"
 [ $failed = 0 ]

@@ -34,6 +34,10 @@ tests_check_reduce_LDADD = $(UNIT_LIBS) -lm
 unit_tests += tests/check_api
 tests_check_api_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_api_LDADD = $(UNIT_LIBS)
+
+unit_tests += tests/check_boot_pmi
+tests_check_boot_pmi_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_boot_pmi_LDADD = $(UNIT_LIBS)
 endif
 EXTRA_DIST += tests/child.h
 
@@ -54,6 +58,12 @@ tests_nomem_la_LIBADD = -ldl
 check_PROGRAMS += tests/nomem_program
 tests_nomem_program_LDADD = libkdds.la
 
+# The launcher's readers of what others write, with its own objects.
+test_programs += tests/check_control
+tests_check_control_SOURCES = tests/check_control.c src/run_hosts.c src/run_loop.c src/run_order.c src/run_say.c
+tests_check_control_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+tests_check_control_LDADD = src/libkdds_internal.la
+
 # A rank for the launcher's tests.
 check_PROGRAMS += tests/boot_probe
 tests_boot_probe_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
@@ -66,7 +76,18 @@ tests_observed_LDADD = libkdds.la
 check_PROGRAMS += tests/oracle
 tests_oracle_LDADD = libkdds.la
 
+# Run under kddsrun, by check_ranks.sh.
+check_PROGRAMS += tests/ranks
+tests_ranks_LDADD = libkdds.la
+
+# The launchers' back ends alone, run by check_launchers.sh.
+check_PROGRAMS += tests/pmi_probe
+tests_pmi_probe_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+tests_pmi_probe_LDADD = src/libkdds_internal.la
+EXTRA_DIST += tests/lab/slurm.sh
+
 test_scripts = \
+	tests/check_bench.sh \
 	tests/check_cmake.sh \
 	tests/check_env_doc.sh \
 	tests/check_examples.sh \
@@ -74,18 +95,31 @@ test_scripts = \
 	tests/check_hosts.sh \
 	tests/check_install.sh \
 	tests/check_kddsrun.sh \
+	tests/check_kill.sh \
+	tests/check_launchers.sh \
+	tests/check_man.sh \
 	tests/check_misuse.sh \
 	tests/check_nomem.sh \
 	tests/check_oracle.sh \
-	tests/check_stats.sh
+	tests/check_oracle_ranks.sh \
+	tests/check_ranks.sh \
+	tests/check_stats.sh \
+	tests/check_tutorial.sh
 TESTS += $(unit_tests) $(test_programs) $(test_scripts)
 EXTRA_DIST += $(test_scripts)
+
+# Ranks killed at random: make soak-kill TIMES=1000
+TIMES = 200
+.PHONY: soak-kill
+soak-kill: tests/oracle kddsrun
+	$(SHELL) $(srcdir)/tests/check_kill.sh $(TIMES)
 
 # The oracle for longer: make soak SECONDS=3600
 SECONDS = 600
 .PHONY: soak
-soak: tests/oracle
-	tests/oracle -s $(SECONDS)
+soak: tests/oracle kddsrun
+	tests/oracle -s $$(($(SECONDS) / 2))
+	ORACLE_SECONDS=$$(($(SECONDS) / 2)) $(SHELL) $(srcdir)/tests/check_oracle_ranks.sh
 
 # Seconds each test may take.
 TEST_TIMEOUT = 300

@@ -4,7 +4,9 @@
  *
  * A program is a tree of tasks grown from a seed; every decision of a body is drawn from a hash of its own seed, so the
  * oracle, a plain recursive function, grows the same tree. A data is an affine map x -> a x + b over 64-bit integers:
- * composing them is associative and not commutative, so a contribution merged out of order shows. Types are made at run time,
+ * composing them is associative and not commutative, so a contribution merged out of order shows. Some data are arrays or
+ * tiles with gaps, all of whose elements should be the same map; between ranks the larger ones travel by other ways than the
+ * small. Types are made at run time,
  * one for each combination of modes. Bodies yield, spin and sleep at random, wait in kdds_sync, make data of their own, and
  * some commit thousands of closures.
  *
@@ -19,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MAX_ACCESSES 3
 #define MAX_DATA 8
@@ -111,22 +114,79 @@ static unsigned child_mode(struct dice *d, unsigned mode)
 	}
 }
 
+/* A data, to its task. */
+struct view {
+	struct map *at;
+	size_t rows, cols, ld;
+};
+
+static const struct {
+	size_t rows, cols, ld;
+} shapes[] = {{1, 100, 100}, {1, 200, 200}, {3, 40, 50}, {20, 20, 23}, {1, 1, 1}};
+
+#define SHAPES (sizeof(shapes) / sizeof(*shapes))
+
+/* Which of the shapes the data number i of the body has; SHAPES: it is a single map. */
+static size_t shape_of(uint64_t seed, unsigned i)
+{
+	uint64_t h = mix(seed * 31 + i);
+
+	return h % 4 ? SHAPES : h / 4 % SHAPES;
+}
+
+static size_t room(size_t shape)
+{
+	return sizeof(struct map) * (shape == SHAPES ? 1 : (shapes[shape].rows - 1) * shapes[shape].ld + shapes[shape].cols);
+}
+
+static struct view view_of(struct map *at, size_t shape)
+{
+	if (shape == SHAPES)
+		return (struct view){at, 1, 1, 1};
+	return (struct view){at, shapes[shape].rows, shapes[shape].cols, shapes[shape].ld};
+}
+
+/* A value that is not the same all over makes all that follows from it wrong. */
+static struct map get(const struct view *x)
+{
+	struct map v = *x->at;
+
+	for (size_t r = 0; r < x->rows; r++)
+		for (size_t c = 0; c < x->cols; c++)
+			v.b ^= memcmp(&x->at[r * x->ld + c], x->at, sizeof(v)) != 0;
+	return v;
+}
+
+static void set(const struct view *x, struct map v)
+{
+	for (size_t r = 0; r < x->rows; r++)
+		for (size_t c = 0; c < x->cols; c++)
+			x->at[r * x->ld + c] = v;
+}
+
+static void contribute(const struct view *x, struct map v)
+{
+	for (size_t r = 0; r < x->rows; r++)
+		for (size_t c = 0; c < x->cols; c++)
+			x->at[r * x->ld + c] = compose(x->at[r * x->ld + c], v);
+}
+
 /* The body's own use of its data, before it spawns anything. */
-static void touch(const struct spec *s, struct map *const *x)
+static void touch(const struct spec *s, const struct view *x)
 {
 	uint64_t h = s->seed;
 
 	for (unsigned i = 0; i < naccess_of(s->type); i++)
 		if (mode_of(s->type, i) == KDDS_R || mode_of(s->type, i) == KDDS_RW)
-			h = mix(h ^ x[i]->a) + x[i]->b;
+			h = mix(h ^ get(&x[i]).a) + get(&x[i]).b;
 	for (unsigned i = 0; i < naccess_of(s->type); i++)
 		switch (mode_of(s->type, i)) {
 		case KDDS_W:
 		case KDDS_RW:
-			*x[i] = (struct map){h | 1, mix(h + i)};
+			set(&x[i], (struct map){h | 1, mix(h + i)});
 			break;
 		case KDDS_CW:
-			*x[i] = compose(*x[i], (struct map){mix(s->seed + i) | 1, mix(s->seed - i)});
+			contribute(&x[i], (struct map){mix(s->seed + i) | 1, mix(s->seed - i)});
 			break;
 		}
 }
@@ -185,32 +245,34 @@ static struct map fresh_value(const struct spec *s, unsigned i)
 }
 
 /* What the body does with its data after its kdds_sync: it has its rights back. */
-static uint64_t after_sync(const struct brood *b, struct map *const *x)
+static uint64_t after_sync(const struct brood *b, const struct view *x)
 {
 	uint64_t h = 0;
 
 	for (unsigned i = 0; i < b->ndata; i++)
 		if (b->modes[i] != KDDS_CW)
-			h = mix(h + x[i]->a) ^ x[i]->b;
+			h = mix(h + get(&x[i]).a) ^ get(&x[i]).b;
 	for (unsigned i = b->ndata - b->fresh; i < b->ndata; i++)
-		x[i]->b += h;
+		set(&x[i], (struct map){get(&x[i]).a, get(&x[i]).b + h});
 	return h;
 }
 
-static void oracle(const struct spec *s, struct map *const *params)
+/* One map for each data: what all its elements should be. */
+static void oracle(const struct spec *s, const struct view *params)
 {
-	struct map fresh[MAX_DATA], *x[MAX_DATA];
+	struct map fresh[MAX_DATA];
+	struct view x[MAX_DATA];
 	struct brood b;
 
 	brood_init(&b, s);
 	touch(s, params);
 	for (unsigned i = 0; i < b.ndata; i++)
-		x[i] = i < b.ndata - b.fresh ? params[i] : &fresh[i];
+		x[i] = i < b.ndata - b.fresh ? params[i] : view_of(&fresh[i], SHAPES);
 	for (unsigned i = b.ndata - b.fresh; i < b.ndata; i++)
 		fresh[i] = fresh_value(s, i);
 	/* In reference order children follow the body, so the body's part after kdds_sync comes in their midst. */
 	for (unsigned n = 0; n < b.children; n++) {
-		struct map *cx[MAX_ACCESSES];
+		struct view cx[MAX_ACCESSES];
 		unsigned data[MAX_ACCESSES];
 		struct spec child;
 
@@ -255,23 +317,46 @@ static void count(const struct spec *s, int nested)
 		__atomic_fetch_add(&met[s->before[i]][mode_of(s->type, i)][stolen][nested], 1, __ATOMIC_RELAXED);
 }
 
-static void spawn(const struct spec *child, kdds_data(struct map) *const *x, const unsigned *data)
+static void spawn(const struct spec *child, void *const *x, const unsigned *data)
 {
 	struct kdds_closure *c = kdds_closure_allocate(types[child->seed & 1][child->type]);
 
 	kdds_push_value(c, child);
 	for (unsigned i = 0; i < naccess_of(child->type); i++)
-		kdds_push_access(c, (void *)x[data[i]]);
+		kdds_push_access(c, x[data[i]]);
 	kdds_commit(c);
 }
 
-typedef kdds_data(struct map) anchor;
+/* A data as the body that makes it sees it. */
+union anchor {
+	kdds_data(struct map) one;
+	kdds_array(struct map) array;
+};
+
+/* Returns what kdds_push_access takes. */
+static void *bind(union anchor *a, struct map *at, size_t shape)
+{
+	if (shape == SHAPES) {
+		kdds_bind(a->one, at);
+		return &a->one;
+	}
+	kdds_bind_tile(a->array, at, shapes[shape].rows, shapes[shape].cols, shapes[shape].ld);
+	return &a->array;
+}
+
+static struct view view_of_param(void *ref)
+{
+	const struct kdds_anchor_array *a = ref;
+
+	return a->shape.rows ? (struct view){a->a.data, a->shape.rows, a->shape.cols, a->shape.ld} :
+			       view_of(a->a.data, SHAPES);
+}
 
 static void body(struct kdds_closure *c)
 {
 	const struct spec *s = kdds_arg(c, 0);
-	struct map *params[MAX_ACCESSES], *direct[MAX_DATA];
-	anchor fresh[MAX_DATA];
+	struct view params[MAX_ACCESSES], direct[MAX_DATA];
+	union anchor fresh[MAX_DATA];
 	void *x[MAX_DATA];
 	struct dice dice = {s->seed ^ 0x5555};
 	struct brood b;
@@ -280,14 +365,16 @@ static void body(struct kdds_closure *c)
 	count(s, s->depth < 6);
 	for (unsigned i = 0; i < naccess_of(s->type); i++) {
 		x[i] = kdds_arg(c, i + 1);
-		params[i] = direct[i] = *(struct map **)x[i];
+		params[i] = direct[i] = view_of_param(x[i]);
 	}
 	touch(s, params);
 	for (unsigned i = b.ndata - b.fresh; i < b.ndata; i++) {
-		kdds_bind(fresh[i], (struct map *)kdds_frame_alloc(kd_frame_of(NULL), sizeof(struct map), 16));
-		*fresh[i].at = fresh_value(s, i);
-		x[i] = &fresh[i];
-		direct[i] = fresh[i].at;
+		size_t shape = shape_of(s->seed, i);
+		struct map *at = kdds_frame_alloc(kd_frame_of(NULL), room(shape), 16);
+
+		x[i] = bind(&fresh[i], at, shape);
+		direct[i] = view_of(at, shape);
+		set(&direct[i], fresh_value(s, i));
 	}
 	for (unsigned n = 0; n < b.children; n++) {
 		unsigned data[MAX_ACCESSES];
@@ -299,7 +386,7 @@ static void body(struct kdds_closure *c)
 		}
 		next_child(&b, s, n, &child, data);
 		child.spawner = here();
-		spawn(&child, (void *)x, data);
+		spawn(&child, x, data);
 		if (lively)
 			dawdle(&dice);
 	}
@@ -333,20 +420,27 @@ static void destroy_types(void)
 /* One program: returns whether the values agree. */
 static int agree(uint64_t seed)
 {
-	struct map expected[MAX_ACCESSES], got[MAX_ACCESSES], *ep[MAX_ACCESSES];
+	static struct map memory[MAX_ACCESSES][20 * 23];
+	struct map expected[MAX_ACCESSES];
+	struct view ep[MAX_ACCESSES], got[MAX_ACCESSES];
+	int equal = 1;
 	struct dice d = {seed};
 	uint8_t modes[MAX_ACCESSES] = {KDDS_RW, KDDS_RW, KDDS_RW};
-	anchor x[MAX_ACCESSES];
+	union anchor x[MAX_ACCESSES];
 	void *xp[MAX_ACCESSES];
 	unsigned data[MAX_ACCESSES] = {0, 1, 2};
 	unsigned roots = 1 + roll(&d, 3);
 
 	lively = (int)roll(&d, 3) != 0;
 	for (unsigned i = 0; i < MAX_ACCESSES; i++) {
-		expected[i] = got[i] = (struct map){i + 3, seed};
-		ep[i] = &expected[i];
-		kdds_bind(x[i], &got[i]);
-		xp[i] = &x[i];
+		size_t shape = shape_of(seed, i);
+
+		memset(memory[i], 0x55, sizeof(memory[i]));
+		expected[i] = (struct map){i + 3, seed};
+		ep[i] = view_of(&expected[i], SHAPES);
+		got[i] = view_of(memory[i], shape);
+		set(&got[i], expected[i]);
+		xp[i] = bind(&x[i], memory[i], shape);
 	}
 	for (unsigned r = 0; r < roots; r++) {
 		struct spec s = {.seed = mix(seed + r), .depth = 6, .spawner = 0, .before = {KDDS_RW, KDDS_RW, KDDS_RW}};
@@ -356,10 +450,18 @@ static int agree(uint64_t seed)
 				modes[i] = (uint8_t)(1 + roll(&d, MODES));
 		s.type = type_of(MAX_ACCESSES, modes);
 		oracle(&s, ep);
-		spawn(&s, (void *)xp, data);
+		spawn(&s, xp, data);
 	}
 	kdds_sync();
-	return !memcmp(expected, got, sizeof(got));
+	for (unsigned i = 0; i < MAX_ACCESSES; i++) {
+		struct map v = get(&got[i]);
+
+		equal &= !memcmp(&expected[i], &v, sizeof(v));
+		for (size_t k = 0; k < sizeof(memory[i]) / sizeof(struct map); k++) /* what lies in the gaps */
+			if (k / got[i].ld >= got[i].rows || k % got[i].ld >= got[i].cols)
+				equal &= memory[i][k].a == 0x5555555555555555u;
+	}
+	return equal;
 }
 
 static double now(void)
@@ -414,6 +516,20 @@ static int print_coverage(int complete)
 	return missing && complete;
 }
 
+/* For a test that is to kill this rank; kddsrun says which it is. */
+static void write_pid(const char *prefix)
+{
+	char path[4096];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s.%s", prefix, getenv("KDDS_RANK"));
+	f = fopen(path, "w");
+	if (!f || fprintf(f, "%ld\n", (long)getpid()) < 0 || fclose(f)) {
+		fprintf(stderr, "oracle: cannot write %s\n", path);
+		exit(1);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const int counts[] = {1, 2, 3, 4, 8, 16};
@@ -421,8 +537,9 @@ int main(int argc, char **argv)
 	uint64_t seed = (uint64_t)time(NULL) * 1000003;
 	long total = 0;
 	int option, job = 0;
+	const char *pids = NULL;
 
-	while ((option = getopt(argc, argv, "s:n:j")) != -1)
+	while ((option = getopt(argc, argv, "s:n:jp:")) != -1)
 		switch (option) {
 		case 's':
 			seconds = atof(optarg);
@@ -433,12 +550,19 @@ int main(int argc, char **argv)
 		case 'j':
 			job = 1;
 			break;
+		case 'p':
+			pids = optarg;
+			break;
 		default:
-			fprintf(stderr, "usage: oracle [-s SECONDS] [-n FIRST_SEED] [-j]\n-j: one kdds_init, for a job of several ranks\n");
+			fprintf(stderr, "usage: oracle [-s SECONDS] [-n FIRST_SEED] [-j] [-p FILE]\n"
+				"-j: one kdds_init, for a job of several ranks\n"
+				"-p: each rank writes its process number to FILE.RANK\n");
 			return 2;
 		}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	make_types();
+	if (pids)
+		write_pid(pids);
 	if (job) {
 		total = round_of(0, seconds, &seed);
 		if (total < 0)

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a steal between two ranks costs, to be run by kddsrun -n 2 beside bench/comm, which gives the provider's own figures:
+ *
+ *   remote steal N    N small tasks, each stolen while rank 0 is inside another: from request to first instruction
+ *   remote read MIB   a task that reads an array of so many MiB, from the victim's answer to the results' being in place
+ *   remote write MIB  one that writes it
+ */
+#include <kdds.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "os.h"
+#include "rsteal.h"
+
+#define REPEATS 20
+#define PATIENCE_NS 5000000000u
+
+static size_t bytes;
+
+/* Holds rank 0 up until one more package has come back. What that took, from its being sent: 0 if it never was. */
+KDDS_TASK(hold, VALUE(uint64_t, exports), VALUE(uint64_t, returned), WRITE(uint64_t, ns))
+{
+	uint64_t begin = kd_os_now_ns(), sent = 0, now;
+
+	**ns = 0;
+	do {
+		now = kd_os_now_ns();
+		if (!sent && __atomic_load_n(&kd_rsteal_counts.exports, __ATOMIC_ACQUIRE) != exports)
+			sent = now;
+		if (__atomic_load_n(&kd_rsteal_counts.returned, __ATOMIC_ACQUIRE) != returned)
+			**ns = now - sent;
+	} while (!**ns && now - begin < PATIENCE_NS);
+}
+
+KDDS_TASK(small, VALUE(int, n), WRITE(int, out))
+{
+	**out = n;
+}
+
+KDDS_TASK(reader, READ_ARRAY(char, x), WRITE(int, out))
+{
+	**out = (*x)[0] + (*x)[kdds_count(x) - 1];
+}
+
+KDDS_TASK(writer, WRITE_ARRAY(char, x))
+{
+	(*x)[0] = (*x)[kdds_count(x) - 1] = 1;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void steal(int n)
+{
+	for (int i = 0; i < n; i++) {
+		KDDS_DATA(uint64_t, ns);
+		KDDS_DATA(int, out);
+
+		kdds_spawn_with(KDDS_LOCAL, hold, kd_rsteal_counts.exports, kd_rsteal_counts.returned, ns);
+		kdds_spawn(small, i, out);
+		kdds_sync();
+	}
+}
+
+static void move(int writes)
+{
+	uint64_t ns[REPEATS];
+	char *memory = malloc(bytes);
+
+	if (!memory) {
+		fprintf(stderr, "remote: out of memory for %zu bytes\n", bytes);
+		exit(1);
+	}
+	memset(memory, 1, bytes);
+	for (int i = 0; i < REPEATS; i++) {
+		KDDS_OVER_ARRAY(char, x, memory, bytes);
+		KDDS_OVER(uint64_t, took, &ns[i]);
+		KDDS_DATA(int, out);
+
+		kdds_spawn_with(KDDS_LOCAL, hold, kd_rsteal_counts.exports, kd_rsteal_counts.returned, took);
+		if (writes)
+			kdds_spawn(writer, x);
+		else
+			kdds_spawn(reader, x, out);
+		kdds_sync();
+	}
+	qsort(ns, REPEATS, sizeof(*ns), by_value);
+	printf("%s %zu MiB: %.2f GB/s (best %.2f)\n", writes ? "write" : "read", bytes >> 20, (double)bytes / (double)ns[REPEATS / 2],
+	       (double)bytes / (double)ns[0]);
+	free(memory);
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc == 3 ? argv[1] : "";
+	long n = argc == 3 ? atol(argv[2]) : 0;
+	int steals = !strcmp(what, "steal"), reads = !strcmp(what, "read");
+
+	if (n < 1 || (!steals && !reads && strcmp(what, "write"))) {
+		fprintf(stderr, "usage: kddsrun -n 2 remote steal N | read MIB | write MIB\n");
+		return 2;
+	}
+	bytes = (size_t)n << 20;
+	if (kdds_init())
+		return 1;
+	if (kdds_size() != 2) {
+		fprintf(stderr, "remote: needs two ranks: kddsrun -n 2\n");
+		return 1;
+	}
+	if (steals)
+		steal((int)n);
+	else
+		move(!reads);
+	return kdds_finalize() != 0;
+}

@@ -1,0 +1,10 @@
+dnl SPDX-License-Identifier: BSD-3-Clause
+dnl KDDS_CHECK_PMIX: the header of PMIx, whose library is loaded at run time; optional, without it a process that mpirun or
+dnl srun --mpi=pmix starts says so and ends. Sets PMIX_CFLAGS, with -DKDDS_HAVE_PMIX=1.
+AC_DEFUN([KDDS_CHECK_PMIX], [
+	PKG_CHECK_MODULES([PMIX], [pmix >= 4.1], [kdds_have_pmix=yes], [kdds_have_pmix=no])
+	AS_IF([test $kdds_have_pmix = yes], [
+		AC_SEARCH_LIBS([dlopen], [dl], [], [AC_MSG_ERROR([there is no dlopen])])
+		PMIX_CFLAGS="$PMIX_CFLAGS -DKDDS_HAVE_PMIX=1"
+	])
+])

@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The PMI-1 client against a launcher that is this test: the exchange as it should be; then lines cut, too long, with NULs,
+ * without an end, the wrong ones, and random damage: each ends in an error or is understood, never in a crash (under the
+ * sanitizers), a wrong value or a wait. Fields, numbers and values apart, in buffers of exactly their size.
+ */
+#define _GNU_SOURCE
+#include <check.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "boot_launcher.h"
+#include "boot_pmi.h"
+
+__attribute__((weak)) struct kd_boot kd_boot; /* boot.c has it where it is linked in */
+
+static const char *const good[] = {
+	"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
+	"cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024\n",
+	"cmd=my_kvsname kvsname=kvs_1_0\n",
+	"cmd=put_result rc=0 msg=success\n",
+	"cmd=barrier_out\n",
+	"cmd=get_result rc=0 msg=success value=00610aff\n",
+	"cmd=get_result rc=-1 msg=key_nothing_not_found value=unknown\n",
+	"cmd=finalize_ack\n",
+};
+#define STEPS (sizeof(good) / sizeof(*good))
+
+static const uint8_t the_value[] = {0, 'a', '\n', 255};
+
+/* The launcher: what it sends at each step, and what it was asked. */
+struct script {
+	int fd;
+	const char *answer[STEPS];
+	size_t len[STEPS];
+	int close_after; /* the step after which it is gone; -1: none */
+	char asked[STEPS][1024];
+};
+
+static void *serve(void *arg)
+{
+	struct script *s = arg;
+
+	for (size_t i = 0; i < STEPS; i++) {
+		ssize_t n = read(s->fd, s->asked[i], sizeof(s->asked[i]) - 1);
+
+		if (n <= 0)
+			break;
+		s->asked[i][n] = 0;
+		if (s->len[i] && send(s->fd, s->answer[i], s->len[i], MSG_NOSIGNAL) < 0)
+			break;
+		if (s->close_after == (int)i) {
+			/* Reads what still comes, so that the client sees an end and no reset. */
+			shutdown(s->fd, SHUT_WR);
+		}
+	}
+	return NULL;
+}
+
+static void prepare(struct script *s)
+{
+	memset(s, 0, sizeof(*s));
+	s->close_after = -1;
+	for (size_t i = 0; i < STEPS; i++) {
+		s->answer[i] = good[i];
+		s->len[i] = strlen(good[i]);
+	}
+}
+
+/* The client's part, which goes on for as long as all is well. Returns the step that went wrong, or STEPS; *error_p. */
+static size_t play(int *error_p)
+{
+	uint8_t value[KD_BOOT_VALUE_BYTES];
+	size_t size = sizeof(value);
+
+	*error_p = kd_boot_pmi.start();
+	if (*error_p)
+		return 0;
+	*error_p = kd_boot_pmi.put("key", the_value, sizeof(the_value));
+	if (*error_p)
+		return 3;
+	*error_p = kd_boot_pmi.fence();
+	if (*error_p)
+		return 4;
+	*error_p = kd_boot_pmi.get(1, "key", value, &size);
+	if (*error_p)
+		return 5;
+	/* Damage may make another value of it, but none longer than what was sent. */
+	ck_assert_uint_le(size, KD_BOOT_VALUE_BYTES);
+	*error_p = kd_boot_pmi.get(1, "nothing", value, &size);
+	if (*error_p && *error_p != -ENOENT)
+		return 6;
+	return STEPS;
+}
+
+static size_t run(struct script *s, int *error_p)
+{
+	pthread_t thread;
+	size_t step;
+	int fds[2];
+	char text[16];
+
+	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
+	s->fd = fds[0];
+	snprintf(text, sizeof(text), "%d", fds[1]);
+	setenv("PMI_FD", text, 1);
+	setenv("PMI_RANK", "0", 1);
+	setenv("PMI_SIZE", "2", 1);
+	unsetenv("PMI_JOBID");
+	ck_assert_int_eq(pthread_create(&thread, NULL, serve, s), 0);
+	step = play(error_p);
+	/* stop would have a fence first, for which there is no answer in the script. */
+	if (step)
+		kd_boot_pmi.stop();
+	shutdown(fds[0], SHUT_RDWR);
+	pthread_join(thread, NULL);
+	close(fds[0]);
+	ck_assert_int_eq(kd_boot.fd, -1);
+	ck_assert_int_eq(fcntl(fds[1], F_GETFD), -1);
+	return step;
+}
+
+/* Complaints are expected by the thousand: they go to /dev/null. */
+static void quiet(void)
+{
+	int fd = open("/dev/null", O_WRONLY);
+
+	dup2(fd, STDERR_FILENO);
+	close(fd);
+}
+
+START_TEST(as_it_should_be)
+{
+	static const char *const asked[STEPS] = {
+		"cmd=init pmi_version=1 pmi_subversion=1\n",
+		"cmd=get_maxes\n",
+		"cmd=get_my_kvsname\n",
+		"cmd=put kvsname=kvs_1_0 key=kdds0-key value=00610aff\n",
+		"cmd=barrier_in\n",
+		"cmd=get kvsname=kvs_1_0 key=kdds1-key\n",
+		"cmd=get kvsname=kvs_1_0 key=kdds1-nothing\n",
+		"cmd=barrier_in\n",
+	};
+	struct script s;
+	int error;
+
+	prepare(&s);
+	s.answer[7] = "cmd=barrier_out rc=0\n";
+	s.len[7] = strlen(s.answer[7]);
+	s.close_after = 7; /* so that finalize is not answered: no disaster */
+	ck_assert_uint_eq(run(&s, &error), STEPS);
+	ck_assert_int_eq(error, -ENOENT);
+	ck_assert_uint_eq(kd_boot.rank, 0);
+	ck_assert_uint_eq(kd_boot.size, 2);
+	for (size_t i = 0; i < STEPS; i++)
+		ck_assert_str_eq(s.asked[i], asked[i]);
+}
+END_TEST
+
+/* Each answer in turn is one of these, and then the launcher is gone. */
+START_TEST(damaged)
+{
+	static char too_long[10000], just_too_long[4097];
+	const struct {
+		const char *text;
+		size_t len;
+	} bad[] = {
+		{"", 0},
+		{"\n", 1},
+		{"cmd", 3},
+		{"cmd=", 4},
+		{"cmd=\n", 5},
+		{"=\n", 2},
+		{" \n", 2},
+		{"cmd=get_result rc", 17},
+		{"cmd=get_result rc=0 value=0", 27},
+		{"cmd=get_result rc=0 value=0\n", 28},
+		{"cmd=get_result rc=0 value=0g\n", 29},
+		{"cmd=get_result rc=0 value=0A\n", 29},
+		{"cmd=get_result rc=0\n", 20},
+		{"cmd=get_result rc= value=00\n", 28},
+		{"cmd=get_result rc=x value=00\n", 29},
+		{"cmd=get_result rc=99999999999999999999 value=00\n", 48},
+		{"cmd=get_result rc=4294967296 value=00\n", 38},
+		{"cmd=get_result\0rc=0 value=00\n", 29},
+		{"\0\0\0\0\n", 5},
+		{"cmd=response_to_init pmi_version=2 rc=0\n", 40},
+		{"cmd=response_to_init rc=0\n", 26},
+		{"cmd=response_to_init pmi_version=1 rc=1\n", 40},
+		{"cmd=maxes\n", 10},
+		{"cmd=maxes keylen_max=-1 vallen_max=-1\n", 38},
+		{"cmd=maxes keylen_max=1 vallen_max=1\n", 36},
+		{"cmd=my_kvsname\n", 15},
+		{"cmd=put_result rc=1\n", 20},
+		{"cmd=barrier_out rc=-1\n", 22},
+		{"\xff\xfe\x80\x01\x1b[2J\n", 8},
+		{too_long, sizeof(too_long)},
+		{just_too_long, sizeof(just_too_long)},
+	};
+	struct script s;
+	int error;
+
+	quiet();
+	memset(too_long, 'x', sizeof(too_long));
+	memset(just_too_long, 'x', sizeof(just_too_long));
+	just_too_long[sizeof(just_too_long) - 1] = '\n';
+	for (size_t i = 0; i < 6; i++)
+		for (size_t k = 0; k < sizeof(bad) / sizeof(*bad); k++) {
+			size_t step;
+
+			prepare(&s);
+			s.answer[i] = bad[k].text;
+			s.len[i] = bad[k].len;
+			s.close_after = (int)i;
+			step = run(&s, &error);
+			ck_assert_msg(step < STEPS && error < 0, "answer %zu replaced by bad %zu: step %zu, error %d", i, k,
+				      step, error);
+		}
+}
+END_TEST
+
+/* All of a good exchange, cut at each byte in turn. */
+START_TEST(cut)
+{
+	struct script s;
+	int error;
+
+	quiet();
+	for (size_t i = 0; i < 6; i++)
+		for (size_t len = 0; len < strlen(good[i]); len++) {
+			prepare(&s);
+			s.len[i] = len;
+			s.close_after = (int)i;
+			ck_assert_uint_lt(run(&s, &error), STEPS);
+			ck_assert_int_eq(error, -ECONNRESET);
+		}
+}
+END_TEST
+
+/* Half a line, and then nothing. */
+START_TEST(silence)
+{
+	struct script s;
+	int error;
+
+	quiet();
+	kd_pmi_answer_ms = kd_pmi_fence_ms = 50;
+	for (size_t i = 0; i < 6; i++) {
+		prepare(&s);
+		s.len[i] = strlen(good[i]) - 1;
+		ck_assert_uint_lt(run(&s, &error), STEPS);
+		ck_assert_int_eq(error, -ETIMEDOUT);
+	}
+}
+END_TEST
+
+/* A newline comes before its time: two answers at once, then one too many. */
+START_TEST(unasked)
+{
+	struct script s;
+	int error;
+
+	quiet();
+	prepare(&s);
+	s.answer[2] = "cmd=my_kvsname kvsname=kvs_1_0\ncmd=hello\n";
+	s.len[2] = strlen(s.answer[2]);
+	ck_assert_uint_eq(run(&s, &error), 3);
+	ck_assert_int_eq(error, -EPROTO);
+}
+END_TEST
+
+static uint64_t random_state;
+
+static unsigned random_below(unsigned n)
+{
+	random_state = random_state * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(random_state >> 33) % n;
+}
+
+START_TEST(random_damage)
+{
+	uint64_t seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 0) : (uint64_t)time(NULL);
+	int rounds = getenv("ROUNDS") ? atoi(getenv("ROUNDS")) : 3000;
+	struct script s;
+	int error;
+
+	printf("SEED=%llu\n", (unsigned long long)seed);
+	fflush(stdout);
+	quiet();
+	/* Damage may remove a newline without an end to follow. */
+	kd_pmi_answer_ms = kd_pmi_fence_ms = 20;
+	for (int round = 0; round < rounds; round++) {
+		char text[STEPS][256];
+
+		random_state = seed + (uint64_t)round;
+		prepare(&s);
+		for (size_t i = 0; i < STEPS; i++) {
+			memcpy(text[i], good[i], s.len[i]);
+			s.answer[i] = text[i];
+		}
+		for (unsigned n = 1 + random_below(4); n; n--) {
+			size_t i = random_below(STEPS), at = random_below((unsigned)s.len[i] + 1);
+
+			switch (random_below(4)) {
+			case 0: /* another byte, often one that means something */
+				if (at < s.len[i])
+					text[i][at] = random_below(2) ? " =\n\0-0"[random_below(6)] : (char)random_below(256);
+				break;
+			case 1: /* one byte less */
+				if (at < s.len[i]) {
+					memmove(text[i] + at, text[i] + at + 1, s.len[i] - at - 1);
+					s.len[i]--;
+				}
+				break;
+			case 2: /* a piece twice */
+				if (2 * s.len[i] - at <= sizeof(text[i])) {
+					memcpy(text[i] + s.len[i], text[i] + at, s.len[i] - at);
+					s.len[i] += s.len[i] - at;
+				}
+				break;
+			default:
+				s.close_after = (int)i;
+			}
+		}
+		run(&s, &error);
+	}
+}
+END_TEST
+
+/* A copy of exactly its size, so that the sanitizers see who reads on. */
+static char *exactly(const char *text)
+{
+	char *copy = strdup(text);
+
+	ck_assert_ptr_nonnull(copy);
+	return copy;
+}
+
+START_TEST(fields)
+{
+	static const struct {
+		const char *line, *name, *value;
+		int error;
+	} cases[] = {
+		{"cmd=x rc=0", "cmd", "x", 0},
+		{"cmd=x rc=0", "rc", "0", 0},
+		{"cmd=x  rc=0 ", "rc", "0", 0},
+		{" cmd=x", "cmd", "x", 0},
+		{"a=b=c", "a", "b=c", 0},
+		{"a= b=1", "a", "", 0},
+		{"a=", "a", "", 0},
+		{"a=1 a=2", "a", "1", 0},
+		{"ab=1 b=2", "b", "2", 0},
+		{"a", "a", NULL, -ENOENT},
+		{"", "a", NULL, -ENOENT},
+		{"   ", "a", NULL, -ENOENT},
+		{"=", "a", NULL, -ENOENT},
+		{"aa=1", "a", NULL, -ENOENT},
+		{"a=1234567", "a", "1234567", 0},
+		{"a=12345678", "a", NULL, -EMSGSIZE},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		char *line = exactly(cases[i].line), *value = malloc(8);
+
+		ck_assert_ptr_nonnull(value);
+		ck_assert_int_eq(kd_pmi_field(line, cases[i].name, value, 8), cases[i].error);
+		if (!cases[i].error)
+			ck_assert_str_eq(value, cases[i].value);
+		free(line);
+		free(value);
+	}
+}
+END_TEST
+
+START_TEST(numbers)
+{
+	int value = 7;
+
+	ck_assert_int_eq(kd_pmi_number("rc=-12 x=1", "rc", &value), 0);
+	ck_assert_int_eq(value, -12);
+	ck_assert_int_eq(kd_pmi_number("rc=2147483647", "rc", &value), 0);
+	ck_assert_int_eq(value, 2147483647);
+	ck_assert_int_eq(kd_pmi_number("x=1", "rc", &value), -ENOENT);
+	for (const char *const *bad = (const char *const[]){"rc=", "rc=1x", "rc=x", "rc=2147483648", "rc=-2147483649",
+							    "rc=99999999999999999999999999999", "rc=0x10", NULL};
+	     *bad; bad++)
+		ck_assert_int_eq(kd_pmi_number(*bad, "rc", &value), -EINVAL);
+}
+END_TEST
+
+START_TEST(values)
+{
+	for (size_t size = 0; size <= KD_BOOT_VALUE_BYTES; size++) {
+		uint8_t *value = malloc(size + 1), *back = malloc(size + 1);
+		char *text = malloc(2 * size + 1);
+		size_t got = size, less = size - 1;
+
+		ck_assert(value && back && text);
+		for (size_t i = 0; i < size; i++)
+			value[i] = (uint8_t)(i * 7 + size);
+		kd_pmi_encode(value, size, text);
+		ck_assert_uint_eq(strlen(text), 2 * size);
+		ck_assert_int_eq(kd_pmi_decode(text, back, &got), 0);
+		ck_assert_uint_eq(got, size);
+		ck_assert_mem_eq(value, back, size);
+		if (size)
+			ck_assert_int_eq(kd_pmi_decode(text, back, &less), -EMSGSIZE);
+		free(value);
+		free(back);
+		free(text);
+	}
+	for (const char *const *bad = (const char *const[]){"0", "0x", "AB", "a ", " a", "000", "\xff\xff", NULL}; *bad;
+	     bad++) {
+		uint8_t value[8];
+		size_t size = sizeof(value);
+
+		ck_assert_int_eq(kd_pmi_decode(*bad, value, &size), -EINVAL);
+	}
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("boot_pmi");
+	TCase *tests = tcase_create("boot_pmi");
+	SRunner *runner = srunner_create(suite);
+	int failed;
+
+	suite_add_tcase(suite, tests);
+	tcase_set_timeout(tests, 240);
+	tcase_add_test(tests, as_it_should_be);
+	tcase_add_test(tests, damaged);
+	tcase_add_test(tests, cut);
+	tcase_add_test(tests, silence);
+	tcase_add_test(tests, unasked);
+	tcase_add_test(tests, random_damage);
+	tcase_add_test(tests, fields);
+	tcase_add_test(tests, numbers);
+	tcase_add_test(tests, values);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed != 0;
+}

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves: what is packed is unpacked as it was; the launcher's readers (unpackers, orders to agents, lists of hosts) stay
+ * within what they were given, whatever it is, say so when it makes no sense, and keep to their limits. Memory is allocated to
+ * the byte, for the sanitizers to see a step beyond. One argument: the seed.
+ */
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "control.h"
+#include "run_hosts.h"
+#include "run_order.h"
+
+#define ROUNDS 20000
+
+static unsigned seed = 1;
+static int failures;
+static volatile unsigned sum;
+
+static void expect(int ok, const char *what)
+{
+	if (ok)
+		return;
+	printf("FAILED: %s (seed %u)\n", what, seed);
+	failures++;
+}
+
+static unsigned draw(unsigned n)
+{
+	return (unsigned)rand() % n;
+}
+
+static void check_round_trip(void)
+{
+	uint8_t *memory = malloc(200);
+	struct kd_pack p = {memory, memory + 200, 0};
+	struct kd_unpack u;
+	struct kd_control_header h;
+	uint64_t a = (uint64_t)rand() << 33 | (uint64_t)rand(), b = draw(256);
+	const void *block;
+	size_t size;
+
+	kd_control_pack_header(&p, 17, KD_CONTROL_VALUE, 0x12345678);
+	kd_pack_uint(&p, a, 8);
+	kd_pack_uint(&p, b, 1);
+	kd_pack_string(&p, "key");
+	kd_pack_block(&p, "a\0b", 3);
+	expect(!p.bad, "packing fits");
+	u = (struct kd_unpack){memory, p.at, 0};
+	kd_control_unpack_header(&u, &h);
+	expect(h.size == 17 && h.type == KD_CONTROL_VALUE && h.rank == 0x12345678, "a header is unpacked as it was packed");
+	expect(kd_unpack_uint(&u, 8) == a && kd_unpack_uint(&u, 1) == b, "numbers are");
+	expect(!strcmp(kd_unpack_string(&u), "key"), "a string is");
+	block = kd_unpack_block(&u, &size);
+	expect(size == 3 && !memcmp(block, "a\0b", 3), "a block is");
+	expect(kd_unpack_complete(&u), "that was all");
+	kd_unpack_uint(&u, 1);
+	expect(u.bad && !kd_unpack_complete(&u), "there is no more");
+	p.end = p.at + 6;
+	kd_pack_string(&p, "key");
+	expect(p.bad, "what does not fit is not packed");
+	free(memory);
+}
+
+static void check_unpack(void)
+{
+	size_t size = draw(40), n;
+	uint8_t *memory = malloc(size ? size : 1), copy[16];
+	struct kd_unpack u = {memory, memory + size, 0};
+
+	for (size_t i = 0; i < size; i++)
+		memory[i] = (uint8_t)(draw(2) ? draw(6) : draw(256));
+	for (int i = 0; i < 6; i++) {
+		const uint8_t *before = u.at;
+		const void *block;
+
+		switch (draw(4)) {
+		case 0:
+			kd_unpack_uint(&u, 1 + draw(8));
+			break;
+		case 1:
+			block = kd_unpack_block(&u, &n);
+			for (size_t j = 0; j < n; j++)
+				sum += ((const uint8_t *)block)[j]; /* is it there? */
+			break;
+		case 2:
+			n = strlen(kd_unpack_string(&u));
+			expect(n < 40, "a string ends");
+			break;
+		default:
+			kd_unpack_bytes(&u, copy, 1 + draw(16));
+		}
+		expect(u.at >= before && u.at <= u.end, "unpacking goes forward");
+	}
+	free(memory);
+}
+
+static void check_order(void)
+{
+	char secret[KD_BOOT_SECRET_BYTES] = "";
+	char *arguments[] = {"program", "argument", "", NULL}, *settings[] = {"A=1", "B="};
+	struct run_order in = {.size = 4, .first = 2, .ranks = 2, .heartbeat_ms = 5, .bind = 1, .secret = secret, .directory = "/x",
+			       .arguments = 3, .settings = 2, .argument = arguments, .setting = settings};
+	struct run_order out;
+	size_t size;
+	uint8_t *payload = run_order_pack(&in, &size), *exact;
+	struct kd_unpack u = {payload, payload + size, 0};
+
+	expect(!run_order_unpack(&out, &u), "an order is understood");
+	expect(out.size == 4 && out.first == 2 && out.ranks == 2 && out.arguments == 3 && !strcmp(out.argument[1], "argument") &&
+	       !out.argument[3] && !strcmp(out.setting[1], "B=") && !strcmp(out.directory, "/x"), "an order is the same");
+	run_order_free(&out);
+	for (unsigned n = draw(4); n--;)
+		payload[draw((unsigned)size)] = (uint8_t)(draw(2) ? draw(4) : draw(256));
+	size -= draw(3) ? 0 : draw((unsigned)size);
+	exact = memcpy(malloc(size ? size : 1), payload, size);
+	u = (struct kd_unpack){exact, exact + size, 0};
+	if (!run_order_unpack(&out, &u))
+		for (uint32_t i = 0; i < out.arguments; i++)
+			failures += strlen(out.argument[i]) > size;
+	run_order_free(&out);
+	free(exact);
+	free(payload);
+}
+
+static void check_places(void)
+{
+	static const char letters[] = "[[]]--,,,::0123ab.x()#= ";
+	size_t length = draw(16);
+	char *text = malloc(length + 1), *tasks = malloc(length + 1);
+	struct run_places p = {NULL, 0};
+	uint32_t size, next = 0;
+
+	for (size_t i = 0; i < length; i++) {
+		text[i] = letters[draw(sizeof(letters) - 1)];
+		tasks[i] = letters[draw(sizeof(letters) - 1)];
+	}
+	text[length] = tasks[length] = 0;
+	if (draw(2))
+		run_places_parse(&p, text);
+	else
+		run_places_slurm(&p, text, draw(2) ? tasks : NULL);
+	expect(p.count <= 16384, "a list of hosts has an end");
+	size = p.count ? run_places_deal(&p, draw(2) ? 1 + draw(100) : 0) : 0;
+	for (size_t i = 0; i < p.count && size; i++) {
+		expect(p.place[i].first == next && p.place[i].ranks && p.place[i].name[0] != '-', "every host listed gets ranks");
+		next += p.place[i].ranks;
+	}
+	expect(next == size, "every rank gets a host");
+	for (size_t i = 0; i < p.count; i++)
+		free(p.place[i].name);
+	free(p.place);
+	free(text);
+	free(tasks);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > 1)
+		seed = (unsigned)atoi(argv[1]);
+	printf("seed %u\n", seed);
+	fflush(stdout);
+	srand(seed);
+	for (int i = 0; i < ROUNDS && failures < 10; i++) {
+		check_round_trip();
+		check_unpack();
+		check_order();
+	}
+	/* What lists of hosts are refused for goes to stderr. */
+	if (!freopen("/dev/null", "w", stderr))
+		return 1;
+	for (int i = 0; i < ROUNDS && failures < 10; i++)
+		check_places();
+	return failures != 0;
+}

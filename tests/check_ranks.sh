@@ -1,0 +1,17 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Proves: what tests/ranks.c says, over UNIX sockets (losing, doubling and delaying messages, too) and over libfabric.
+set -eu
+export KDDS_WORKERS=1
+
+for provider in loop loop:1 loop:2 'tcp;ofi_rxm'; do
+	for ranks in 2 3 5; do
+		echo "$provider, $ranks ranks"
+		timeout -k 5 90 ./kddsrun -n $ranks --provider "$provider" tests/ranks 2> ranks.err || {
+			cat ranks.err
+			exit 1
+		}
+		grep -q 'by_pointer stays in its process' ranks.err
+	done
+done
+rm -f ranks.err

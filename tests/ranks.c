@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves: what a task may be given travels to another rank and back. To be run by kddsrun with two ranks or more. Each case has a
+ * task that must run elsewhere: rank 0 is held in another one until it has, for some seconds at most, so that a case that was not
+ * put to the test is told from one that passed.
+ */
+#include <kdds.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define PATIENCE_S 20
+
+static int away; /* set by the case's task, when it runs on another rank */
+static const char *name;
+
+static void check(int ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "ranks: %s: %s\n", name, what);
+	exit(1);
+}
+
+/* Holds rank 0 until the task has come back from elsewhere. */
+KDDS_TASK(hold, VALUE(int, dummy))
+{
+	struct timespec begin, now;
+
+	(void)dummy;
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while (!__atomic_load_n(&away, __ATOMIC_ACQUIRE) && now.tv_sec - begin.tv_sec < PATIENCE_S);
+}
+
+static void begin(const char *of)
+{
+	name = of;
+	away = 0;
+	kdds_spawn_with(KDDS_LOCAL, hold, 0);
+}
+
+static void end(void)
+{
+	kdds_sync();
+	check(away, "no other rank ran the task");
+}
+
+#define AWAY KDDS_OVER(int, ran, &away)
+
+/* Tiles of a matrix in place, neither touching what lies between their rows. */
+#define LD 300
+
+KDDS_TASK(transpose, READ_ARRAY(double, x), WRITE_ARRAY(double, y), WRITE(int, ran))
+{
+	const struct kdds_shape *sx = kdds_shape_of(x), *sy = kdds_shape_of(y);
+
+	for (size_t i = 0; i < sx->rows; i++)
+		for (size_t k = 0; k < sx->cols; k++)
+			(*y)[k * sy->ld + i] = (*x)[i * sx->ld + k];
+	**ran = kdds_rank();
+}
+
+static void tiles(size_t rows, size_t cols)
+{
+	static double a[LD * LD], b[LD * LD];
+	kdds_array(double) x, y;
+	AWAY;
+
+	for (size_t i = 0; i < LD * LD; i++) {
+		a[i] = (double)i;
+		b[i] = -1;
+	}
+	kdds_bind_tile(x, a + 2, rows, cols, LD);
+	kdds_bind_tile(y, b + 3, cols, rows, LD);
+	begin("tiles");
+	kdds_spawn(transpose, &x.at, &y.at, ran);
+	end();
+	for (size_t i = 0; i < LD; i++)
+		for (size_t k = 0; k + 3 < LD; k++)
+			check(b[i * LD + k + 3] == (i < cols && k < rows ? a[k * LD + i + 2] : -1), "wrong element");
+}
+
+/* An object with memory of its own. */
+struct text {
+	char *bytes;
+	size_t length;
+};
+
+static size_t text_bytes(const void *data)
+{
+	return ((const struct text *)data)->length;
+}
+
+static void text_pack(const void *data, void *buffer)
+{
+	const struct text *t = data;
+
+	memcpy(buffer, t->bytes, t->length);
+}
+
+static void text_unpack(void *data, const void *buffer, size_t bytes)
+{
+	struct text *t = data;
+
+	free(t->bytes);
+	t->bytes = malloc(bytes + 1);
+	if (!t->bytes)
+		abort();
+	memcpy(t->bytes, buffer, bytes);
+	t->length = bytes;
+}
+
+static void text_release(void *data)
+{
+	free(((struct text *)data)->bytes);
+}
+
+static const struct kdds_pack text_travels = {text_bytes, text_pack, text_unpack, text_release};
+
+KDDS_TASK(twice, UPDATE_ARRAY(struct text, t), WRITE(int, ran))
+{
+	struct text *x = *t;
+	char *longer = malloc(2 * x->length + 1);
+
+	if (!longer)
+		abort();
+	memcpy(longer, x->bytes, x->length);
+	memcpy(longer + x->length, x->bytes, x->length);
+	free(x->bytes);
+	x->bytes = longer;
+	x->length *= 2;
+	**ran = kdds_rank();
+}
+
+static void packed(size_t length)
+{
+	struct text t = {malloc(length + 1), length};
+	kdds_array(struct text) x;
+	AWAY;
+
+	if (!t.bytes)
+		abort();
+	for (size_t i = 0; i < length; i++)
+		t.bytes[i] = (char)('a' + i % 23);
+	kdds_bind_packed(x, &t, 1, 1, 1, &text_travels);
+	begin("packed");
+	kdds_spawn(twice, &x.at, ran);
+	end();
+	check(t.length == 2 * length, "wrong length");
+	for (size_t i = 0; i < 2 * length; i++)
+		check(t.bytes[i] == (char)('a' + i % length % 23), "wrong byte");
+	free(t.bytes);
+}
+
+/* What must not leave. */
+KDDS_TASK(by_pointer, VALUE(int *, p), VALUE(int, n))
+{
+	*p += kdds_rank() ? 1000 : n;
+}
+
+KDDS_TASK(stays, UPDATE(int, x))
+{
+	**x += kdds_rank() ? 1000 : 1;
+}
+
+KDDS_TASK(leaves, WRITE(int, ran))
+{
+	**ran = kdds_rank();
+}
+
+static void local(void)
+{
+	int sums[64] = {0};
+	AWAY;
+
+	begin("local");
+	for (int i = 0; i < 32; i++) {
+		KDDS_OVER(int, x, &sums[32 + i]);
+
+		kdds_spawn(by_pointer, &sums[i], 1);
+		kdds_spawn_with(KDDS_LOCAL, stays, x);
+	}
+	kdds_spawn(leaves, ran);
+	end();
+	for (int i = 0; i < 64; i++)
+		check(sums[i] == 1, "a task ran elsewhere that was to stay");
+}
+
+/* Contributions in reference order, of scalars and arrays. */
+struct word {
+	char letters[64];
+};
+
+KDDS_OP(append, struct word, ((struct word){""}), KDDS_ORDERED)
+{
+	size_t n = strlen(x->letters), more = strlen(y->letters);
+
+	if (n + more >= sizeof(x->letters))
+		abort();
+	memcpy(x->letters + n, y->letters, more + 1);
+}
+
+KDDS_TASK(letter, VALUE(int, i), REDUCE(struct word, w, &append), REDUCE_ARRAY(double, sums, KDDS_SUM(double)),
+	  REDUCE(long, most, KDDS_MAX(long)), WRITE(int, ran))
+{
+	struct word add = {{(char)('A' + i), 0}};
+
+	kd_op_append(*w, &add);
+	for (size_t k = 0; k < kdds_count(sums); k++)
+		(*sums)[k] += 1.0 / (i + 1 + (double)k);
+	if (i > **most)
+		**most = i;
+	**ran = kdds_rank();
+}
+
+static void reductions(size_t n)
+{
+	struct word w = {"="};
+	double *sums = calloc(n, sizeof(*sums)), *expected = calloc(n, sizeof(*expected));
+	long most = -1;
+	int ran_on[26];
+	AWAY;
+	KDDS_OVER(struct word, word, &w);
+	KDDS_OVER_ARRAY(double, all, sums, n);
+	KDDS_OVER(long, m, &most);
+
+	if (!sums || !expected)
+		abort();
+	begin("reductions");
+	kdds_spawn(leaves, ran);
+	for (int i = 0; i < 26; i++) {
+		KDDS_OVER(int, r, &ran_on[i]);
+
+		kdds_spawn(letter, i, word, all, m, r);
+		for (size_t k = 0; k < n; k++)
+			expected[k] += 1.0 / (i + 1 + (double)k);
+	}
+	end();
+	check(!strcmp(w.letters, "=ABCDEFGHIJKLMNOPQRSTUVWXYZ"), "letters out of order");
+	check(!memcmp(sums, expected, n * sizeof(*sums)), "sums are not those of reference order");
+	check(most == 25, "wrong maximum");
+	free(sums);
+	free(expected);
+}
+
+/* A data that is read and written here and there, by tasks and by main between them: no old copy may be used. */
+KDDS_TASK(increment, UPDATE_ARRAY(long, x), WRITE(int, ran))
+{
+	for (size_t i = 0; i < kdds_count(x); i++)
+		(*x)[i]++;
+	**ran = kdds_rank();
+}
+
+KDDS_TASK(sum_of, READ_ARRAY(long, x), WRITE(long, sum), WRITE(int, ran))
+{
+	long s = 0;
+
+	for (size_t i = 0; i < kdds_count(x); i++)
+		s += (*x)[i];
+	**sum = s;
+	**ran = kdds_rank();
+}
+
+static void versions(size_t n)
+{
+	long *x = calloc(n, sizeof(*x)), sums[3], expected = 0;
+
+	if (!x)
+		abort();
+	for (int round = 0; round < 12; round++) {
+		KDDS_OVER_ARRAY(long, d, x, n);
+		KDDS_OVER(long, s0, &sums[0]);
+		KDDS_OVER(long, s1, &sums[1]);
+		KDDS_OVER(long, s2, &sums[2]);
+		KDDS_DATA(int, scratch);
+		KDDS_DATA(int, scratch2);
+		AWAY;
+
+		begin("versions");
+		if (round % 3)
+			x[round] += 10; /* main's own write */
+		expected += round % 3 ? 10 : 0;
+		kdds_spawn(sum_of, d, s0, round % 2 ? ran : scratch);
+		kdds_spawn(sum_of, d, s1, round % 2 ? scratch : ran);
+		if (round % 2)
+			kdds_spawn(increment, d, scratch2);
+		kdds_spawn(sum_of, d, s2, scratch2);
+		end();
+		check(sums[0] == expected && sums[1] == expected, "an old version was read");
+		expected += round % 2 ? (long)n : 0;
+		check(sums[2] == expected, "the version written before was not read");
+	}
+	free(x);
+}
+
+/* A task that waits for its children, on another rank. */
+KDDS_TASK(fib, VALUE(int, n), WRITE(long, r))
+{
+	KDDS_DATA(long, x);
+	KDDS_DATA(long, y);
+
+	if (n < 2) {
+		**r = n;
+		return;
+	}
+	kdds_spawn(fib, n - 1, x);
+	kdds_spawn(fib, n - 2, y);
+	kdds_sync();
+	**r = **x + **y;
+}
+
+KDDS_TASK(fib_away, VALUE(int, n), WRITE(long, r), WRITE(int, ran))
+{
+	**ran = kdds_rank();
+	kdds_spawn(fib, n, r);
+}
+
+static void waits(int n, long expected)
+{
+	long got = 0;
+	KDDS_OVER(long, r, &got);
+	AWAY;
+
+	begin("waits");
+	kdds_spawn(fib_away, n, r, ran);
+	end();
+	check(got == expected, "wrong number");
+}
+
+/* No elements at all. */
+KDDS_TASK(none, READ_ARRAY(char, x), UPDATE_ARRAY(char, y), WRITE(size_t, count), WRITE(int, ran))
+{
+	**count = kdds_count(x) + kdds_count(y);
+	**ran = kdds_rank();
+}
+
+static void empty(void)
+{
+	char nothing[1] = {7};
+	size_t count = 9;
+	KDDS_OVER_ARRAY(char, x, nothing, 0);
+	KDDS_OVER_ARRAY(char, y, nothing, 0);
+	KDDS_OVER(size_t, c, &count);
+	AWAY;
+
+	begin("empty");
+	kdds_spawn(none, x, y, c, ran);
+	end();
+	check(!count && nothing[0] == 7, "wrong count");
+}
+
+int main(void)
+{
+	if (kdds_init())
+		return 1;
+	name = "job";
+	check(kdds_size() > 1, "needs two ranks or more: kddsrun -n 2");
+	empty();
+	tiles(3, 5);
+	tiles(200, 250);
+	packed(10);
+	packed(100000);
+	local();
+	reductions(3);
+	reductions(5000);
+	versions(16);
+	versions(100000);
+	waits(20, 6765);
+	if (kdds_finalize())
+		return 1;
+	printf("all travelled\n");
+	return 0;
+}

@@ -85,6 +85,10 @@ check_PROGRAMS += tests/boot_probe
 tests_boot_probe_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
 tests_boot_probe_LDADD = src/libkdds_internal.la
 
+# For the tests of statistics and traces.
+check_PROGRAMS += tests/observed
+tests_observed_LDADD = libkdds.la
+
 check_PROGRAMS += tests/oracle
 tests_oracle_LDADD = libkdds.la
 
@@ -115,6 +119,7 @@ test_scripts = \
 	tests/check_oracle.sh \
 	tests/check_oracle_ranks.sh \
 	tests/check_ranks.sh \
+	tests/check_stats.sh \
 	tests/check_tutorial.sh
 TESTS += $(unit_tests) $(test_programs) $(test_scripts)
 EXTRA_DIST += $(test_scripts)

@@ -17,6 +17,10 @@ src_libkdds_internal_la_SOURCES = \
 	src/init.c \
 	src/log.c \
 	src/log.h \
+	src/netaddr.c \
+	src/netaddr.h \
+	src/ofi.c \
+	src/ofi.h \
 	src/os.c \
 	src/os.h \
 	src/reduce.c \

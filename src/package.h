@@ -56,9 +56,11 @@ struct kd_content {
 	uint64_t bytes;        /* of the input as it travels */
 	uint64_t at, key;      /* of the input, in the victim's memory */
 	char *arriving;        /* where an input that has to be unpacked is read to */
-	struct kd_copy *copy;  /* the cache's; NULL: value.data is in the arena or (own) allocated */
+	struct kd_copy *copy;  /* the cache's; NULL: value.data is in the arena or in own */
 	struct kd_version version, written;
-	int own, fetch;        /* fetch: the input is to be read */
+	void *own;             /* what was allocated */
+	int fetch;             /* the input is to be read */
+	int used;              /* by an access of its size */
 };
 
 struct kd_contents {

@@ -18,6 +18,13 @@
 #define INLINE_BYTES 2048
 #define DATA_MAX (KD_PACKAGE_CLOSURES * KDDS_MAX_ACCESSES)
 
+uint64_t kd_package_memory;
+
+static uint64_t memory(void)
+{
+	return kd_package_memory ? kd_package_memory : kd_os_memory();
+}
+
 static void *must(void *p, size_t size)
 {
 	if (!p)
@@ -525,7 +532,7 @@ static int open_all(struct opening *o, const char *closures)
 int kd_contents_open(struct kd_contents *x, uint32_t from, const void *bytes, size_t size)
 {
 	struct kd_wire_package head;
-	struct opening o = {.x = x, .from = from, .memory = kd_os_memory()};
+	struct opening o = {.x = x, .from = from, .memory = memory()};
 	const char *p = bytes;
 	size_t records;
 	int error;
@@ -656,7 +663,7 @@ uint64_t kd_results_most(const struct kd_parcel *p)
 
 	for (uint32_t i = 0; i < p->ntargets; i++) {
 		if (p->targets[i].value.pack)
-			return kd_os_memory();
+			return memory();
 		most += sizeof(struct kd_wire_result) + kd_min(kd_value_bytes(&p->targets[i].value), (uint64_t)INLINE_BYTES);
 	}
 	return most + 16 * (uint64_t)p->ntargets; /* each is padded */

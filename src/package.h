@@ -19,6 +19,9 @@
 #define KD_PACKAGE_CLOSURES 4096 /* at most */
 #define KD_PACKAGE_BYTES ((uint64_t)1 << 30) /* more than a package of so many closures and their small inputs can have */
 
+/* Bytes that the data of one package may have, or its results; 0, as it is but in tests: what the machine has. */
+extern uint64_t kd_package_memory;
+
 /* Where a result is to go: the value, or for a reduction the closure's private copy. */
 struct kd_target {
 	struct kd_value value;

@@ -122,6 +122,11 @@ test_programs += $(fuzz_programs)
 fuzz:
 	CPPFLAGS='-I$(abs_builddir) $(HWLOC_CFLAGS) $(LIBFABRIC_CFLAGS)' LIBS='$(HWLOC_LIBS)' $(srcdir)/tests/fuzz/run $(SECONDS)
 
+# Attacks jobs of tests/oracle.
+test_programs += tests/check_strangers
+tests_check_strangers_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+tests_check_strangers_LDADD = src/libkdds_internal.la
+
 # A rank for the launcher's tests.
 check_PROGRAMS += tests/boot_probe
 tests_boot_probe_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src

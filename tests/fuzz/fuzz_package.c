@@ -28,6 +28,7 @@ static void start(void)
 	if (kd_image_init() || kd_env_read() || kd_comm_open("loop", "", 1, &events, address, &size))
 		abort();
 	kd_env.cache = 1 << 20;
+	kd_package_memory = 64 << 20;
 }
 
 static struct kd_contents x;

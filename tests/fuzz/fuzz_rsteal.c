@@ -70,6 +70,7 @@ static void start(void)
 		if (kd_comm_connect(rank, address, size)) /* all are us */
 			abort();
 	kd_env.cache = 1 << 20;
+	kd_package_memory = 64 << 20;
 	kd_net.rank = 1;
 	kd_net.size = 4;
 }

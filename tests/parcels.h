@@ -160,7 +160,7 @@ static void world_free(struct world *w)
 		free(w->list[i].items);
 }
 
-static int world_equal(const struct world *a, const struct world *b)
+__attribute__((unused)) static int world_equal(const struct world *a, const struct world *b)
 {
 	int equal = !memcmp(a->single, b->single, sizeof(a->single)) && !memcmp(a->array, b->array, sizeof(a->array));
 
@@ -228,7 +228,7 @@ static struct kd_range parcel_range(struct world *w, uint32_t seed, unsigned n)
 }
 
 /* Runs closures one after the other, in place. */
-static void run_closures(char *c, char *end)
+__attribute__((unused)) static void run_closures(char *c, char *end)
 {
 	static struct kdds_frame next;
 
@@ -237,7 +237,7 @@ static void run_closures(char *c, char *end)
 }
 
 /* Ends a range where a closure could not have joined it: nothing in a range comes behind a reduction to the same data. */
-static void trim_range(struct kd_range *r)
+__attribute__((unused)) static void trim_range(struct kd_range *r)
 {
 	uint32_t n = 0;
 

@@ -125,5 +125,13 @@ kddsrun_SOURCES = \
 	src/run_values.h
 kddsrun_LDADD = src/libkdds_internal.la
 
+bin_PROGRAMS += kdds-trace
+kdds_trace_SOURCES = \
+	src/kdds_trace.c \
+	src/trace_file.c \
+	src/trace_file.h \
+	src/trace_svg.c \
+	src/trace_svg.h
+
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = tools/completion/kddsrun

@@ -73,8 +73,10 @@ void kd_stats_start(void)
 	free(ranks);
 	ranks = NULL;
 	nranks = 0;
+	pthread_mutex_lock(&kd_net.lock);
 	peer_before = kd_peer_counts;
 	gdata_before = kd_gdata_counts;
+	pthread_mutex_unlock(&kd_net.lock);
 	start_ticks = kd_clock_ticks();
 }
 

@@ -76,11 +76,11 @@ void kd_trace_net(enum kd_event_kind kind, uint64_t begin, uint64_t a, uint64_t 
 		kd_trace_add(&trace.rings[trace.workers], kind, begin ? begin : now, now, a, b, c);
 }
 
-void kd_trace_memory(uint64_t resident, uint64_t copies)
+void kd_trace_memory(uint64_t resident, uint64_t fetched)
 {
 	uint64_t now = kd_clock_ticks();
 
-	kd_trace_add(&trace.rings[trace.workers + 1], KD_EVENT_MEMORY, now, now, resident, copies, 0);
+	kd_trace_add(&trace.rings[trace.workers + 1], KD_EVENT_MEMORY, now, now, resident, fetched, 0);
 }
 
 void kd_trace_close(struct kd_worker *w, struct kd_stack *s)
@@ -268,7 +268,7 @@ static void put_event(FILE *out, const struct item *x)
 		break;
 	case KD_EVENT_MEMORY:
 		put_head(out, x, "memory", "memory", "C");
-		fprintf(out, ",\"args\":{\"resident_bytes\":%" PRIu64 ",\"copies_bytes\":%" PRIu64 "}}", e->a, e->b);
+		fprintf(out, ",\"args\":{\"resident_bytes\":%" PRIu64 ",\"fetched_bytes\":%" PRIu64 "}}", e->a, e->b);
 		break;
 	}
 }

@@ -21,7 +21,7 @@ enum kd_event_kind {
 	KD_EVENT_DONE,   /* its results are sent. a: flow; c: to whom */
 	KD_EVENT_RESULT, /* and have arrived. a: flow; c: from whom */
 	KD_EVENT_SEND,   /* any message. a: kind; b: bytes; c: to whom */
-	KD_EVENT_MEMORY, /* a: resident bytes; b: bytes of copies of other ranks' data */
+	KD_EVENT_MEMORY, /* a: resident bytes; b: bytes read from other ranks so far */
 };
 
 /* In ticks. */
@@ -62,7 +62,7 @@ static inline void kd_trace_add(struct kd_ring *r, enum kd_event_kind kind, uint
 
 /* On the network's track, since begin (0: now). Under the net lock. */
 void kd_trace_net(enum kd_event_kind kind, uint64_t begin, uint64_t a, uint64_t b, uint32_t c);
-void kd_trace_memory(uint64_t resident, uint64_t copies);
+void kd_trace_memory(uint64_t resident, uint64_t fetched);
 
 static inline void kd_trace_task(struct kd_worker *w, const struct kd_span_frame *r, const struct kdds_type *type)
 {

@@ -26,7 +26,8 @@ static const struct {
 	{"cluster", {MEASURED, .wire = 10 * US, .wan = 10 * US, .contact = 1 * MS, .bandwidth = 3}},
 	/* Pentium III at 733 MHz, Fast Ethernet, Linux 2.4. */
 	{"paper", {.wire = 50 * US, .wan = 50 * US, .send = 20 * US, .receive = 20 * US, .wake = 10 * US, .find = 10 * US, .pack = 20 * US,
-		   .local = 2 * US, .rouse = 100 * US, .spin = 1 * MS, .contact = 1 * MS, .bandwidth = 0.0115, .connection_bytes = 60 << 10}},
+		   .local = 2 * US, .rouse = 100 * US, .spin = 1 * MS, .contact = 1 * MS, .slice = 40 * MS, .start = 400 * MS,
+		   .bandwidth = 0.0115, .connection_bytes = 60 << 10}},
 	/* Clusters of 2006 (Gigabit) at several sites, some 5 ms apart. */
 	{"grid", {.wire = 40 * US, .wan = 5 * MS, .send = 10 * US, .receive = 10 * US, .wake = 10 * US, .find = 5 * US, .pack = 10 * US,
 		  .local = 2 * US, .rouse = 50 * US, .spin = 1 * MS, .contact = 1 * MS, .bandwidth = 0.115, .connection_bytes = 60 << 10}},

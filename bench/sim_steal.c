@@ -256,7 +256,10 @@ static int64_t ahead(const struct stack *s)
 
 static int64_t in_cpu(const struct stack *s, int64_t work)
 {
-	return (s->at > sim.cpu ? s->at : sim.cpu) + (int64_t)((double)work / s->rank->speed) + 1;
+	int64_t ns = (int64_t)((double)work / s->rank->speed);
+
+	ns += (int64_t)((double)ns * s->rank->speed) < work;
+	return (s->at > sim.cpu ? s->at : sim.cpu) + ns;
 }
 
 static void schedule(struct stack *s)

@@ -149,7 +149,7 @@ tests_ranks_LDADD = libkdds.la
 check_PROGRAMS += tests/pmi_probe
 tests_pmi_probe_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
 tests_pmi_probe_LDADD = src/libkdds_internal.la
-EXTRA_DIST += tests/lab/slurm.sh
+EXTRA_DIST += tests/lab/slurm.sh tests/lab/hosts.sh
 
 test_scripts = \
 	tests/check_bench.sh \

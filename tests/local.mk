@@ -78,7 +78,7 @@ tests_nomem_program_LDADD = libkdds.la
 
 # The launcher's readers of what others write, with its own objects.
 test_programs += tests/check_control
-tests_check_control_SOURCES = tests/check_control.c src/run_hosts.c src/run_loop.c src/run_loop.c src/run_order.c src/run_say.c
+tests_check_control_SOURCES = tests/check_control.c src/run_hosts.c src/run_loop.c src/run_order.c src/run_say.c
 tests_check_control_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
 tests_check_control_LDADD = src/libkdds_internal.la
 

@@ -85,7 +85,7 @@ tests_check_control_LDADD = src/libkdds_internal.la
 # The decoders, fed with damaged input: by a driver of our own here, by libFuzzer with `make fuzz SECONDS=300'.
 FUZZ = tests/fuzz/driver.c tests/fuzz/fuzz.h tests/fuzz/log.c
 # Their stand-ins come before what the library has under the same names.
-FUZZ_LDFLAGS = $(AM_LDFLAGS) -Wl,-z,muldefs
+STAND_IN_FLAGS = $(AM_LDFLAGS) -Wl,-z,muldefs
 FUZZ_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src -iquote $(srcdir)/tests $(HWLOC_CFLAGS)
 fuzz_programs =
 EXTRA_DIST += tests/fuzz/libfuzzer.c tests/fuzz/run
@@ -94,37 +94,37 @@ fuzz_programs += tests/fuzz/control
 tests_fuzz_control_SOURCES = tests/fuzz/fuzz_control.c $(FUZZ) src/run_loop.c src/run_order.c src/run_say.c
 tests_fuzz_control_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_control_LDADD = src/libkdds_internal.la
-tests_fuzz_control_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_control_LDFLAGS = $(STAND_IN_FLAGS)
 
 fuzz_programs += tests/fuzz/loop
 tests_fuzz_loop_SOURCES = tests/fuzz/fuzz_loop.c $(FUZZ)
 tests_fuzz_loop_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_loop_LDADD = src/libkdds_internal.la
-tests_fuzz_loop_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_loop_LDFLAGS = $(STAND_IN_FLAGS)
 
 fuzz_programs += tests/fuzz/package
 tests_fuzz_package_SOURCES = tests/fuzz/fuzz_package.c $(FUZZ)
 tests_fuzz_package_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_package_LDADD = src/libkdds_internal.la
-tests_fuzz_package_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_package_LDFLAGS = $(STAND_IN_FLAGS)
 
 fuzz_programs += tests/fuzz/peer
 tests_fuzz_peer_SOURCES = tests/fuzz/fuzz_peer.c $(FUZZ)
 tests_fuzz_peer_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_peer_LDADD = src/libkdds_internal.la
-tests_fuzz_peer_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_peer_LDFLAGS = $(STAND_IN_FLAGS)
 
 fuzz_programs += tests/fuzz/results
 tests_fuzz_results_SOURCES = tests/fuzz/fuzz_results.c $(FUZZ)
 tests_fuzz_results_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_results_LDADD = src/libkdds_internal.la
-tests_fuzz_results_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_results_LDFLAGS = $(STAND_IN_FLAGS)
 
 fuzz_programs += tests/fuzz/rsteal
 tests_fuzz_rsteal_SOURCES = tests/fuzz/fuzz_rsteal.c $(FUZZ)
 tests_fuzz_rsteal_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_rsteal_LDADD = src/libkdds_internal.la
-tests_fuzz_rsteal_LDFLAGS = $(FUZZ_LDFLAGS)
+tests_fuzz_rsteal_LDFLAGS = $(STAND_IN_FLAGS)
 
 test_programs += $(fuzz_programs)
 

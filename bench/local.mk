@@ -70,6 +70,19 @@ bench_remote_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
 bench_remote_LDADD = src/libkdds_internal.la
 CLEANFILES += bench/comm bench/remote
 
+# What jobs of many ranks would do (doc/scaling.md), simulated: make sim SIZE=quick. bench/ranks tells what real ones did.
+check_PROGRAMS += bench/sim
+EXTRA_PROGRAMS += bench/ranks
+bench_sim_SOURCES = bench/sim.c bench/sim.h bench/sim_events.c bench/sim_flat.c bench/sim_steal.c bench/sim_tables.h bench/sim_tree.c
+bench_sim_LDADD = -lm
+bench_ranks_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+bench_ranks_LDADD = src/libkdds_internal.la
+CLEANFILES += bench/ranks bench/sim.csv
+SIZE = full
+.PHONY: sim
+sim: bench/sim
+	bench/sim -c bench/sim.csv $(SIZE)
+
 ROUNDS = 5
 WORKERS = 2
 RANKS =

@@ -115,7 +115,8 @@ static void add_env(const char *text)
 /* What the library listens to is the same on every host. */
 static void add_environment(void)
 {
-	static const char *const own[] = {KD_CONTROL_ENV "=", "KDDS_RANK=", "KDDS_SIZE=", "KDDS_LOCAL_RANK=", "KDDS_LOCAL_SIZE="};
+	static const char *const own[] = {KD_CONTROL_ENV "=", "KDDS_RANK=", "KDDS_SIZE=", "KDDS_LOCAL_RANK=",
+					  "KDDS_LOCAL_SIZE="};
 
 	for (char **e = environ; *e; e++) {
 		int skip = strncmp(*e, "KDDS_", 5) || !strchr(*e, '=');

@@ -43,6 +43,10 @@ src_libkdds_internal_la_SOURCES = \
 	src/net.h \
 	src/observe.c \
 	src/observe.h \
+	src/netaddr.c \
+	src/netaddr.h \
+	src/ofi.c \
+	src/ofi.h \
 	src/os.c \
 	src/os.h \
 	src/package.c \

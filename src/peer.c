@@ -242,18 +242,20 @@ static void learn(struct peer *p, int64_t ns)
 
 static void acknowledged(struct peer *p, uint64_t ack)
 {
-	uint64_t now = kd_os_now_ns(), sent = 0;
+	uint64_t sent = 0;
+	int repeated = 0; /* then those behind have waited for it at the other end */
 
 	if (ack > p->sent || ack <= p->acked)
 		return;
 	p->acked = ack;
 	p->repeats = 0;
 	while (p->kept.first && p->kept.first->head.seq <= ack) {
-		sent = p->kept.first->repeated ? 0 : p->kept.first->sent_ns;
+		sent = p->kept.first->sent_ns;
+		repeated |= p->kept.first->repeated;
 		queue_drop_first(&p->kept);
 	}
-	if (sent)
-		learn(p, (int64_t)(now - sent));
+	if (!repeated)
+		learn(p, (int64_t)(kd_os_now_ns() - sent));
 }
 
 /* Whether the message is new; it is noted. */

@@ -107,6 +107,21 @@ sed -n '/^.SH STATISTICS/,/^.SH EXAMPLES/s/^.B \([a-z_]*\)$/\1/p' "${srcdir:-.}/
 [ -z "$(comm -23 "$dir/known" "$dir/documented")" ] ||
 	fail "not in kdds(7): $(comm -23 "$dir/known" "$dir/documented" | tr '\n' ' ')"
 
+# kddsrun --stats
+if [ -x ./kddsrun ]; then
+	for option in --stats --stats=text; do
+		KDDS_PROVIDER=loop timeout 120 ./kddsrun -n 2 --workers 1 --timeout 100 $option tests/observed wide 10 10 > "$dir/out" \
+			2> "$dir/err" || fail "kddsrun $option: status $?"
+		grep -q '^kdds: T = .* 2 ranks, 2 workers, 10 tasks' "$dir/err" || fail "kddsrun $option: $(cat "$dir/err")"
+	done
+	status=0
+	timeout 60 ./kddsrun --stats=yes true 2> "$dir/err" || status=$?
+	[ $status = 2 ] || fail "kddsrun --stats=yes: status $status"
+	KDDS_PROVIDER=loop timeout 120 ./kddsrun -n 2 --timeout 100 --progress tests/observed wide 10 100 > "$dir/out" 2> "$dir/err" ||
+		fail "kddsrun --progress: status $?"
+	[ ! -s "$dir/err" ] || fail "kddsrun --progress without a terminal: $(cat "$dir/err")"
+fi
+
 # a rank that does not know that it is to report
 if [ -x ./kddsrun ]; then
 	cat > "$dir/one" << 'END'

@@ -80,6 +80,7 @@ static const row rules_rows[] = {
 	{"... random only, 3.2 ms at most", THOUSAND "get=0 lifelines=0 doublings=6", 0, 0},
 	{"... random only, 50 us", THOUSAND "get=0 lifelines=0 doublings=0", 0, 0},
 	{"... lifelines at once", THOUSAND "get=0 tries=0", 0, 0},
+	{"... no connection to wait for", THOUSAND "get=0 contact=0", 0, 0},
 	{"... 1 try before lifelines", THOUSAND "get=0 tries=1", 0, 0},
 	{"... 10 tries", THOUSAND "get=0 tries=10", 0, 0},
 	{"... rank 0 first", THOUSAND "get=0 first=1", 0, 0},
@@ -90,6 +91,9 @@ static const row rules_rows[] = {
 	{"... imports of 10 ms", THOUSAND "get=0 target=10e6", 0, 0},
 	{"... lists are left", THOUSAND "get=0 leave=1", 0, 0},
 	{"... half, and lists are left", THOUSAND "get=0 half=1 leave=1", 0, 0},
+	{"... back off to 0.4 ms at most", THOUSAND "get=0 doublings=3", 0, 0},
+	{"... to 0.4 ms, 13 times, then on", THOUSAND "get=0 hold=13", 0, 1},
+	{"... to 1.6 ms at most", THOUSAND "get=0 doublings=5", 0, 0},
 	{"... back off from 10 us", THOUSAND "get=0 backoff=10e3", 0, 0},
 	{"... from 500 us", THOUSAND "get=0 backoff=500e3", 0, 0},
 };

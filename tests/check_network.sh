@@ -56,8 +56,8 @@ ranks()
 	said out '^all travelled$'
 }
 
-# at_work HOSTS RANKS SECONDS OPTION...: starts the oracle, and returns when all of its ranks have their numbers in $dir/pid.RANK
-# and have had a moment to begin.
+# at_work HOSTS RANKS SECONDS OPTION...: starts the oracle, and returns when all of its ranks have their numbers in
+# $dir/pid.RANK and have had a moment to begin.
 at_work()
 {
 	seed=$((seed + 100003))
@@ -157,8 +157,8 @@ patience()
 	done
 }
 
-# dead_connections CUT HOST...: host number CUT is cut off; on the others given TCP gives up after some seconds. ssh goes another
-# way, so that kddsrun knows of nothing.
+# dead_connections CUT HOST...: host number CUT is cut off; on the hosts given TCP gives up after some seconds. ssh goes
+# another way, so that kddsrun knows of nothing.
 dead_connections()
 {
 	number=$1
@@ -178,6 +178,30 @@ dead_connections()
 	far heal $number
 	went_on
 	patience 15 $*
+	hosts_ssh far
+}
+
+# The only word that some ranks are still to get is that the job is over, and its sender's connections die. They have nothing to
+# say to the sender themselves, by which they would learn that theirs are dead as well.
+told_at_last()
+{
+	what='ranks cut off while there is nothing to say'
+	hosts_ssh bridge
+	patience 3 a b
+	before=$(gave_up a b)
+	start --hosts a:2,b:2,c:2 "$tests/lab/quiet" 5
+	up 1
+	sleep 1
+	far cut 3
+	for i in $(seq 30); do
+		[ $i -lt 15 ] || [ "$(gave_up a b)" = $before ] || break
+		sleep 1
+	done
+	[ "$(gave_up a b)" != $before ] || fail 'no connection died'
+	far heal 3
+	ended 0
+	said out '^20000 tasks$'
+	patience 15 a b
 	hosts_ssh far
 }
 
@@ -267,6 +291,7 @@ all()
 	cut_off
 	killed
 	addresses
+	told_at_last
 	dead_connections 2 a b c
 }
 

@@ -99,7 +99,8 @@ tests_pmi_probe_LDADD = src/libkdds_internal.la
 EXTRA_DIST += tests/lab/slurm.sh tests/lab/hosts.sh
 
 # The network of check_network.sh.
-check_PROGRAMS += tests/lab/tundelay
+check_PROGRAMS += tests/lab/tundelay tests/lab/quiet
+tests_lab_quiet_LDADD = libkdds.la
 
 test_scripts = \
 	tests/check_bench.sh \
@@ -138,7 +139,7 @@ soak: tests/oracle kddsrun
 
 # Several hosts over a bad network: make soak-network SECONDS=3600
 .PHONY: soak-network
-soak-network: all tests/oracle tests/ranks tests/lab/tundelay
+soak-network: all tests/oracle tests/ranks tests/lab/tundelay tests/lab/quiet
 	NETWORK_SECONDS=$(SECONDS) $(SHELL) $(srcdir)/tests/check_network.sh
 
 # Seconds each test may take.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by tests: hosts that ssh leads to. Each is namespaces (network, host name, processes, mounts) with an sshd as its first
-# process; what is on a host ends with that. They are joined by a bridge in a network of its own, eth0 10.0.0.N on host N, and
-# on demand by tests/lab/tundelay, far 10.0.1.N, which delays, loses and cuts off at command.
+# Sourced by tests: hosts that ssh leads to. Each is namespaces (network, host name, processes, mounts) with an sshd as its
+# first process; what is on a host ends with that. They are joined by a bridge in a network of its own, eth0 10.0.0.N on host
+# N, by tests/lab/tundelay, far 10.0.1.N, which delays, loses and cuts off at command, or by both.
 #
 #   hosts='a b c'        their names; a is where kddsrun ($run) is started
 #   hosts_make

@@ -159,6 +159,10 @@ tests_pmi_probe_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
 tests_pmi_probe_LDADD = src/libkdds_internal.la
 EXTRA_DIST += tests/lab/slurm.sh tests/lab/hosts.sh
 
+# The network of check_network.sh.
+check_PROGRAMS += tests/lab/tundelay tests/lab/quiet
+tests_lab_quiet_LDADD = libkdds.la
+
 test_scripts = \
 	tests/check_bench.sh \
 	tests/check_cmake.sh \
@@ -172,6 +176,7 @@ test_scripts = \
 	tests/check_launchers.sh \
 	tests/check_man.sh \
 	tests/check_misuse.sh \
+	tests/check_network.sh \
 	tests/check_nomem.sh \
 	tests/check_oracle.sh \
 	tests/check_oracle_ranks.sh \
@@ -195,6 +200,11 @@ SECONDS = 600
 soak: tests/oracle kddsrun
 	tests/oracle -s $$(($(SECONDS) / 2))
 	ORACLE_SECONDS=$$(($(SECONDS) / 2)) $(SHELL) $(srcdir)/tests/check_oracle_ranks.sh
+
+# Several hosts over a bad network: make soak-network SECONDS=3600
+.PHONY: soak-network
+soak-network: all tests/oracle tests/ranks tests/lab/tundelay tests/lab/quiet
+	NETWORK_SECONDS=$(SECONDS) $(SHELL) $(srcdir)/tests/check_network.sh
 
 # Seconds each test may take.
 TEST_TIMEOUT = 300

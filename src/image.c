@@ -128,6 +128,11 @@ const void *kd_image_at(uint64_t name, size_t size, int executable)
 	return NULL;
 }
 
+int kd_image_is_code(uintptr_t p)
+{
+	return image_of(p, 1, 1) != NULL;
+}
+
 uint64_t kd_image_build(void)
 {
 	static const char library;

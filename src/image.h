@@ -18,6 +18,9 @@ uint64_t kd_image_name(const void *p);
 /* What has that name here, if size bytes of it do: NULL if not. executable: it is to be a function. */
 const void *kd_image_at(uint64_t name, size_t size, int executable);
 
+/* Whether the address is one of code. */
+int kd_image_is_code(uintptr_t p);
+
 /* The same for all processes that run the same build of program and library. */
 uint64_t kd_image_build(void);
 

@@ -18,6 +18,13 @@
 #define INLINE_BYTES 2048
 #define DATA_MAX (KD_PACKAGE_CLOSURES * KDDS_MAX_ACCESSES)
 
+uint64_t kd_package_memory;
+
+static uint64_t memory(void)
+{
+	return kd_package_memory ? kd_package_memory : kd_os_memory();
+}
+
 static void *must(void *p, size_t size)
 {
 	if (!p)
@@ -293,6 +300,8 @@ void kd_parcel_free(struct kd_parcel *p)
 		kd_comm_hide(&p->regions[i]);
 	for (uint32_t i = 0; i < p->nstaged; i++)
 		free(p->staged[i]);
+	for (uint32_t i = 0; i < p->ntargets; i++)
+		free(p->targets[i].bytes);
 	free(p->regions);
 	free(p->staged);
 	free(p->targets);
@@ -320,6 +329,14 @@ static int product(uint64_t rows, uint64_t cols, uint64_t size, uint64_t *bytes_
 	       *bytes_p > (uint64_t)1 << 46;
 }
 
+/* Whether it can be what its name says: a name may lead anywhere. */
+static int functions(const struct kdds_pack *pack)
+{
+	return (uintptr_t)pack % _Alignof(struct kdds_pack) == 0 && kd_image_is_code((uintptr_t)pack->bytes) &&
+	       kd_image_is_code((uintptr_t)pack->pack) && kd_image_is_code((uintptr_t)pack->unpack) &&
+	       (!pack->release || kd_image_is_code((uintptr_t)pack->release));
+}
+
 static int check_record(struct opening *o, const struct kd_wire_data *d, const struct kdds_pack **pack_p, uint64_t *room_p)
 {
 	uint64_t rows = d->rows ? d->rows : 1, cols = d->rows ? d->cols : 1;
@@ -329,7 +346,7 @@ static int check_record(struct opening *o, const struct kd_wire_data *d, const s
 		return -EBADMSG;
 	if (d->pack) {
 		*pack_p = kd_image_at(d->pack, sizeof(**pack_p), 0);
-		if (!*pack_p)
+		if (!*pack_p || !functions(*pack_p))
 			return -EBADMSG;
 	} else if (d->flags & KD_WIRE_IN && d->bytes != *room_p) {
 		return -EBADMSG;
@@ -366,12 +383,11 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 		if (room <= INLINE_BYTES) {
 			k->value.data = arena_place(o, d, room);
 		} else {
-			k->value.data = aligned_alloc(64, (room + 63) / 64 * 64);
-			k->own = 1;
+			k->own = calloc(1, room + 63); /* zeroes that are not touched: the length is somebody else's word */
+			if (!k->own)
+				return -ENOMEM;
+			k->value.data = (void *)(((uintptr_t)k->own + 63) & ~(uintptr_t)63);
 		}
-		if (!k->value.data)
-			return -ENOMEM;
-		memset(k->value.data, 0, room);
 		k->fetch = d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE);
 		return 0;
 	}
@@ -404,10 +420,20 @@ static int open_record(struct opening *o, uint32_t i)
 				 .version = {d->version[0], d->version[1], (uint32_t)(d->version[2] >> 32), (uint32_t)d->version[2]}};
 	k->written = k->version;
 	k->written.writer = d->written;
-	error = make_room(o, d, k, room);
-	if (!error && d->flags & KD_WIRE_INLINE)
+	return make_room(o, d, k, room);
+}
+
+/* Once all accesses have been looked at: a data is what they say it is. */
+static int fill_record(struct opening *o, uint32_t i)
+{
+	const struct kd_wire_data *d = &o->records[i];
+	struct kd_content *k = &o->x->data[i];
+
+	if (!k->used)
+		return -EBADMSG;
+	if (d->flags & KD_WIRE_INLINE)
 		kd_value_scatter(&k->value, o->inline_bytes + d->at, d->bytes);
-	return error;
+	return 0;
 }
 
 static int open_access(struct opening *o, struct kdds_closure *c, uint32_t i)
@@ -429,6 +455,7 @@ static int open_access(struct opening *o, struct kdds_closure *c, uint32_t i)
 	if (d->size != p->size || (d->rows && !p->array) || !(d->flags & KD_WIRE_REDUCE) != (p->mode != KDDS_CW) ||
 	    (p->mode != KDDS_R && !(d->flags & KD_WIRE_OUT)))
 		return -EBADMSG;
+	k->used = 1;
 	a->a.data = k->value.data;
 	if (p->array)
 		a->shape = (struct kdds_shape){d->rows, d->rows ? d->cols : 0, d->rows ? d->cols : 0, k->value.pack};
@@ -477,6 +504,7 @@ static int open_all(struct opening *o, const char *closures)
 {
 	struct kd_contents *x = o->x;
 	uint64_t arena = 0;
+	int error;
 
 	for (uint32_t i = 0; i < x->ndata; i++) {
 		uint64_t room;
@@ -489,19 +517,22 @@ static int open_all(struct opening *o, const char *closures)
 	x->arena = aligned_alloc(64, (arena + 64) / 64 * 64);
 	if (!x->data || !x->arena)
 		return -ENOMEM;
+	memset(x->arena, 0, (arena + 64) / 64 * 64);
 	for (uint32_t i = 0; i < x->ndata; i++) {
-		int error = open_record(o, i);
-
+		error = open_record(o, i);
 		if (error)
 			return error;
 	}
-	return open_closures(o, closures);
+	error = open_closures(o, closures);
+	for (uint32_t i = 0; !error && i < x->ndata; i++)
+		error = fill_record(o, i);
+	return error;
 }
 
 int kd_contents_open(struct kd_contents *x, uint32_t from, const void *bytes, size_t size)
 {
 	struct kd_wire_package head;
-	struct opening o = {.x = x, .from = from, .memory = kd_os_memory()};
+	struct opening o = {.x = x, .from = from, .memory = memory()};
 	const char *p = bytes;
 	size_t records;
 	int error;
@@ -557,12 +588,11 @@ void kd_contents_free(struct kd_contents *x)
 	for (uint32_t i = 0; x->data && i < x->ndata; i++) {
 		struct kd_content *k = &x->data[i];
 
-		if (k->value.pack && k->value.pack->release && k->value.data)
+		if (k->used && k->value.pack && k->value.pack->release)
 			k->value.pack->release(k->value.data);
 		if (k->copy)
 			kd_copy_release(k->copy);
-		if (k->own)
-			free(k->value.data);
+		free(k->own);
 		free(k->arriving);
 	}
 	free(x->data);
@@ -633,7 +663,7 @@ uint64_t kd_results_most(const struct kd_parcel *p)
 
 	for (uint32_t i = 0; i < p->ntargets; i++) {
 		if (p->targets[i].value.pack)
-			return kd_os_memory();
+			return memory();
 		most += sizeof(struct kd_wire_result) + kd_min(kd_value_bytes(&p->targets[i].value), (uint64_t)INLINE_BYTES);
 	}
 	return most + 16 * (uint64_t)p->ntargets; /* each is padded */

@@ -19,6 +19,9 @@
 #define KD_PACKAGE_CLOSURES 4096 /* at most */
 #define KD_PACKAGE_BYTES ((uint64_t)1 << 30) /* more than a package of so many closures and their small inputs can have */
 
+/* Bytes that the data of one package may have, or its results; 0, as it is but in tests: what the machine has. */
+extern uint64_t kd_package_memory;
+
 /* Where a result is to go: the value, or for a reduction the closure's private copy. */
 struct kd_target {
 	struct kd_value value;
@@ -56,9 +59,11 @@ struct kd_content {
 	uint64_t bytes;        /* of the input as it travels */
 	uint64_t at, key;      /* of the input, in the victim's memory */
 	char *arriving;        /* where an input that has to be unpacked is read to */
-	struct kd_copy *copy;  /* the cache's; NULL: value.data is in the arena or (own) allocated */
+	struct kd_copy *copy;  /* the cache's; NULL: value.data is in the arena or in own */
 	struct kd_version version, written;
-	int own, fetch;        /* fetch: the input is to be read */
+	void *own;             /* what was allocated */
+	int fetch;             /* the input is to be read */
+	int used;              /* by an access of its size */
 };
 
 struct kd_contents {

@@ -179,8 +179,9 @@ static int handle_hello(struct run_rank *r, struct kd_unpack *u)
 	if (u->bad || magic != KD_CONTROL_MAGIC || r->joined)
 		return -1;
 	if (protocol != KD_CONTROL_PROTOCOL) {
-		snprintf(text, sizeof(text), "is linked with a libkdds that speaks protocol %u with kddsrun; this one (%s) speaks %u: "
-			 "install the same version of both", protocol, RUN_VERSION, KD_CONTROL_PROTOCOL);
+		snprintf(text, sizeof(text),
+			 "is linked with a libkdds that speaks protocol %u with kddsrun; this one (" RUN_VERSION
+			 ") speaks %u: install the same version of both", protocol, KD_CONTROL_PROTOCOL);
 		complain(r, text);
 		return 0;
 	}

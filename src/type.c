@@ -11,6 +11,7 @@
 #include "image.h"
 #include "kdds.h"
 #include "log.h"
+#include "trace.h"
 #include "worker.h"
 
 /* A type made at run time, and behind it its access table and its name. */
@@ -115,6 +116,12 @@ uint64_t kd_type_name(const struct kdds_type *type)
 	return type->run == run_dynamic ? dynamic_of(type)->wire_name : kd_image_name(type);
 }
 
+/* Whether what a name leads to is a type. It may be anything that lies in an image, even what AddressSanitizer puts between objects. */
+__attribute__((no_sanitize("address"), noinline)) static int is_type(const struct kdds_type *type)
+{
+	return (uintptr_t)type % _Alignof(struct kdds_type) == 0 && type->magic == KD_TYPE_MAGIC;
+}
+
 const struct kdds_type *kd_type_at(uint64_t name)
 {
 	uint32_t number = (uint32_t)name & ~NUMBERED;
@@ -123,7 +130,7 @@ const struct kdds_type *kd_type_at(uint64_t name)
 	if (name & NUMBERED)
 		return number < nnamed && named[number] && named[number]->wire_name == name ? &named[number]->type : NULL;
 	type = kd_image_at(name, sizeof(*type), 0);
-	return type && (uintptr_t)type % _Alignof(struct kdds_type) == 0 && type->magic == KD_TYPE_MAGIC ? type : NULL;
+	return type && is_type(type) ? type : NULL;
 }
 
 int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_spec *params, size_t nparams,
@@ -188,7 +195,8 @@ void kdds_type_destroy(struct kdds_type *type)
 		named = NULL;
 	}
 	pthread_mutex_unlock(&named_lock);
-	free(type);
+	if (!kd_observe.trace || !kd_trace_keeps(type))
+		free(type);
 }
 
 struct kdds_closure *kdds_closure_allocate(const struct kdds_type *type)

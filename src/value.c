@@ -29,7 +29,7 @@ void kd_value_gather(const struct kd_value *v, void *to)
 		v->pack->pack(v->data, to);
 		return;
 	}
-	for (uint64_t r = 0; r < v->rows; r++)
+	for (uint64_t r = 0; r < v->rows && v->cols; r++)
 		memcpy((char *)to + r * v->cols * v->size, (char *)v->data + r * v->ld * v->size, v->cols * v->size);
 }
 
@@ -39,6 +39,6 @@ void kd_value_scatter(const struct kd_value *v, const void *from, uint64_t bytes
 		v->pack->unpack(v->data, from, bytes);
 		return;
 	}
-	for (uint64_t r = 0; r < v->rows; r++)
+	for (uint64_t r = 0; r < v->rows && v->cols; r++)
 		memcpy((char *)v->data + r * v->ld * v->size, (const char *)from + r * v->cols * v->size, v->cols * v->size);
 }

@@ -270,6 +270,35 @@ START_TEST(passing_fires)
 }
 END_TEST
 
+KDDS_TASK(fill, WRITE_ARRAY(long, x)) { (void)x; }
+KDDS_TASK(see_all, READ_ARRAY(long, x)) { (void)x; }
+KDDS_TASK(see_first, READ(long, x)) { (void)x; }
+KDDS_TASK(set_first, WRITE(long, x)) { (void)x; }
+
+/* A range holds a writer and who waits for it only if both see the data in one shape: another rank makes one copy of it. */
+START_TEST(one_shape)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r;
+	long x[4] = {0};
+	KDDS_OVER_ARRAY(long, d, x, 4);
+
+	kdds_spawn(none);
+	kdds_spawn(fill, d);
+	kdds_spawn(see_all, d);
+	kdds_spawn(see_first, d);
+	kdds_spawn(set_first, d);
+	claim(0);
+	ck_assert_int_eq(take_range(&r, 8, 128), 1);
+	ck_assert_uint_eq(r.count, 2);
+	ck_assert_int_eq(take(&r), -1);
+	claim(3);
+	ck_assert_int_eq(take(&r), -1);
+	claim(4);
+	ck_assert_int_eq(take(&r), -1);
+}
+END_TEST
+
 /* A chain of updates: one at a time, in order, each as soon as the one before is complete. */
 START_TEST(chain)
 {
@@ -897,6 +926,7 @@ int main(void)
 	tcase_add_test(tcase, priorities);
 	tcase_add_test(tcase, high_among_ready);
 	tcase_add_test(tcase, low_among_ready);
+	tcase_add_test(tcase, one_shape);
 	tcase_add_test(tcase, on_worker);
 	tcase_add_test(tcase, on_last_worker);
 	tcase_add_loop_test(tcase, cost, 0, 8 * 6);

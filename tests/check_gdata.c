@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves of src/gdata.c: a copy is found by its name and version and by no other; one that is to be written is found no more, and
+ * its other users keep theirs; a newer version takes the place of unused older ones; unused copies go, the oldest first, when
+ * there are more than KDDS_CACHE bytes of them, those in use never; and the same by chance against a list of what there should be.
+ */
+#include <check.h>
+#include <string.h>
+
+#include "env.h"
+#include "gdata.h"
+
+static const struct kd_data_name name = {.addr = 0x1000, .rows = 1, .cols = 100, .ld = 100, .size = 8, .rank = 3};
+
+static struct kd_version version(uint64_t gen, uint32_t writer)
+{
+	return (struct kd_version){gen, 5, 6, writer};
+}
+
+static void setup(void)
+{
+	kd_env.cache = 1 << 20;
+}
+
+static void teardown(void)
+{
+	kd_gdata_stop();
+}
+
+static struct kd_copy *make(const struct kd_data_name *n, uint64_t size, const struct kd_version *v, char fill)
+{
+	struct kd_copy *c = kd_copy_create(n, size);
+
+	ck_assert_ptr_nonnull(c);
+	ck_assert_uint_eq((uintptr_t)c->bytes % 64, 0);
+	memset(c->bytes, fill, size);
+	kd_copy_keep(c, v);
+	return c;
+}
+
+START_TEST(found)
+{
+	struct kd_version v = version(1, 2), w;
+	struct kd_copy *c = make(&name, 800, &v, 1), *d;
+	struct kd_data_name n;
+
+	d = kd_copy_find(&name, &v);
+	ck_assert_ptr_eq(c, d);
+	kd_copy_release(d);
+	kd_copy_release(c);
+	d = kd_copy_find(&name, &v);
+	ck_assert_ptr_eq(c, d);
+	kd_copy_release(d);
+#define OTHER(what, field) what.field++; ck_assert_ptr_null(kd_copy_find(&n, &w)); what.field--
+	n = name;
+	w = v;
+	OTHER(w, gen);
+	OTHER(w, head);
+	OTHER(w, bias);
+	OTHER(w, writer);
+	OTHER(n, addr);
+	OTHER(n, rows);
+	OTHER(n, cols);
+	OTHER(n, ld);
+	OTHER(n, size);
+	OTHER(n, rank);
+	d = kd_copy_find(&n, &w);
+	ck_assert_ptr_eq(c, d);
+	kd_copy_release(d);
+	ck_assert_uint_eq(kd_gdata_counts.hits, 3);
+	ck_assert_uint_eq(kd_gdata_counts.misses, 10);
+}
+END_TEST
+
+START_TEST(written)
+{
+	struct kd_version v = version(1, 2), next = version(1, 3);
+	struct kd_copy *reader = make(&name, 800, &v, 1), *writer = kd_copy_find(&name, &v), *fresh, *d;
+
+	/* Two users: the writer gets a copy of its own. */
+	fresh = kd_copy_write(writer);
+	ck_assert_ptr_ne(fresh, reader);
+	ck_assert_int_eq(((char *)fresh->bytes)[799], 1);
+	memset(fresh->bytes, 2, 800);
+	d = kd_copy_find(&name, &v);
+	ck_assert_ptr_eq(d, reader);
+	ck_assert_int_eq(((char *)d->bytes)[0], 1);
+	kd_copy_release(d);
+	kd_copy_keep(fresh, &next);
+	kd_copy_release(fresh);
+	kd_copy_release(reader);
+	/* One user: it writes in place, and the old version is gone. */
+	d = kd_copy_find(&name, &next);
+	ck_assert_ptr_eq(d, fresh);
+	ck_assert_ptr_eq(kd_copy_write(d), d);
+	ck_assert_ptr_null(kd_copy_find(&name, &next));
+	kd_copy_release(d);
+	ck_assert_ptr_null(kd_copy_find(&name, &next));
+}
+END_TEST
+
+START_TEST(replaced)
+{
+	struct kd_version v = version(1, 2), next = version(1, 3);
+	struct kd_copy *old = make(&name, 800, &v, 1), *c;
+
+	kd_copy_release(old);
+	c = make(&name, 800, &next, 2);
+	ck_assert_ptr_null(kd_copy_find(&name, &v));
+	kd_copy_release(c);
+	/* An old one in use stays as long as it is. */
+	c = kd_copy_find(&name, &next);
+	kd_copy_release(make(&name, 800, &v, 3));
+	ck_assert_int_eq(((char *)c->bytes)[0], 2);
+	kd_copy_release(c);
+}
+END_TEST
+
+START_TEST(evicted)
+{
+	struct kd_version v = version(1, 2);
+	struct kd_data_name n = name;
+	struct kd_copy *held;
+
+	kd_env.cache = 10 * 800;
+	n.addr = 7;
+	held = make(&n, 5000, &v, 9);
+	for (n.addr = 100; n.addr < 112; n.addr++)
+		kd_copy_release(make(&n, 800, &v, (char)n.addr));
+	ck_assert_uint_eq(kd_gdata_counts.evicted, 2);
+	for (n.addr = 100; n.addr < 112; n.addr++) {
+		struct kd_copy *c = kd_copy_find(&n, &v);
+
+		ck_assert_int_eq(!c, n.addr < 102);
+		if (c)
+			kd_copy_release(c);
+	}
+	n.addr = 7;
+	ck_assert_int_eq(((char *)held->bytes)[4999], 9);
+	kd_copy_release(held); /* as the newest it throws out older ones */
+	n.addr = 102;
+	ck_assert_ptr_null(kd_copy_find(&n, &v));
+	kd_env.cache = 0;
+	n.addr = 1;
+	kd_copy_release(make(&n, 1, &v, 1));
+	ck_assert_ptr_null(kd_copy_find(&n, &v));
+}
+END_TEST
+
+/* Copies in use by chance: what is found has the bytes that were kept under that name and version. */
+START_TEST(chance)
+{
+	enum { NAMES = 8, VERSIONS = 5, USERS = 20 };
+	struct kd_copy *used[USERS] = {NULL};
+	char fill[USERS];
+	uint32_t dice = (uint32_t)_i + 1;
+#define ROLL(n) ((dice = dice * 1664525u + 1013904223u) >> 8) % (n)
+
+	kd_env.cache = 5000;
+	for (unsigned step = 0; step < 20000; step++) {
+		unsigned u = ROLL(USERS), k = ROLL(NAMES), g = ROLL(VERSIONS);
+		struct kd_data_name n = name;
+		struct kd_version v = version(g, k);
+		char byte = (char)(g * NAMES + k);
+
+		n.addr = k * 16;
+		if (used[u]) {
+			ck_assert_int_eq(((char *)used[u]->bytes)[ROLL(800)], fill[u]);
+			kd_copy_release(used[u]);
+			used[u] = NULL;
+		} else if ((used[u] = kd_copy_find(&n, &v))) {
+			fill[u] = byte;
+			if (!(ROLL(3))) {
+				struct kd_version w = version(VERSIONS + step, 0);
+
+				used[u] = kd_copy_write(used[u]);
+				fill[u] = 100;
+				memset(used[u]->bytes, 100, 800);
+				if (ROLL(2))
+					kd_copy_keep(used[u], &w);
+			}
+		} else {
+			used[u] = make(&n, 800, &v, byte);
+			fill[u] = byte;
+		}
+	}
+	for (unsigned u = 0; u < USERS; u++)
+		if (used[u])
+			kd_copy_release(used[u]);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("gdata");
+	TCase *t = tcase_create("gdata");
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, found);
+	tcase_add_test(t, written);
+	tcase_add_test(t, replaced);
+	tcase_add_test(t, evicted);
+	tcase_add_loop_test(t, chance, 0, 10);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves: a range of closures made into a parcel and opened again gives closures that compute the same, whatever their data: single ones, arrays,
+ * tiles with gaps, without an element, packed by the user, in the message or in memory; closures that share a data share its
+ * copy, reductions do not; copies are aligned as the originals; the results end up where they belong, and nothing else changes;
+ * all that was unpacked is released. What cannot travel is known. A damaged package or result is refused.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+
+#include "comm.h"
+#include "env.h"
+#include "image.h"
+#include "parcels.h"
+
+static void no_message(const void *m, size_t len)
+{
+	(void)m;
+	(void)len;
+}
+
+static void setup(void)
+{
+	static const struct kd_comm_events events = {no_message};
+	char address[KD_COMM_ADDRESS_BYTES];
+	size_t size = sizeof(address);
+
+	ck_assert_int_eq(kd_image_init(), 0);
+	ck_assert_int_eq(kd_env_read(), 0);
+	ck_assert_int_eq(kd_comm_open("loop", "", 1, &events, address, &size), 0);
+}
+
+static void teardown(void)
+{
+	kd_gdata_stop();
+	kd_comm_close();
+	kd_image_fini();
+	ck_assert_int_eq(list_copies, 0);
+}
+
+static unsigned fetched, gets;
+
+/* What rsteal.c does by kd_comm_get: with the loop engine a region's address is the memory's. */
+static void fetch_inputs(struct kd_contents *x)
+{
+	for (uint32_t i = 0; i < x->ndata; i++)
+		if (x->data[i].fetch) {
+			memcpy(kd_contents_room(x, i), (const void *)(uintptr_t)x->data[i].at, x->data[i].bytes);
+			kd_contents_arrived(x, i);
+			fetched++;
+		}
+}
+
+static void get_output(void *arg, void *to, const struct kd_wire_memory *from)
+{
+	(void)arg;
+	memcpy(to, (const void *)(uintptr_t)from->addr, from->bytes);
+	gets++;
+}
+
+static void return_results(struct kd_parcel *p, struct kd_contents *x, const struct kd_range *r)
+{
+	struct kd_results results;
+
+	kd_results_make(&results, x);
+	ck_assert_uint_eq(results.count, p->ntargets);
+	ck_assert_uint_le(results.size, kd_results_most(p));
+	for (char *c = r->begin; c < r->end; c += kd_closure_at(c)->bytes)
+		if (kd_closure_at(c)->type->reduces)
+			kd_reduce_begin(kd_closure_at(c));
+	ck_assert_int_eq(kd_results_apply(p, results.bytes, results.size, results.count, get_output, NULL), 0);
+	kd_results_free(&results);
+	kd_contents_free(x);
+	kd_results_finish(p);
+	for (char *c = r->begin; c < r->end; c += kd_closure_at(c)->bytes)
+		kd_reduce_merge(kd_closure_at(c));
+}
+
+START_TEST(journey)
+{
+	struct world here, there;
+	struct kd_range r;
+	struct kd_parcel p;
+	struct kd_contents x;
+	char *copy;
+
+	for (uint32_t seed = (uint32_t)_i * 50; seed < (uint32_t)_i * 50 + 50; seed++) {
+		world_init(&here, seed);
+		world_init(&there, seed);
+		r = parcel_range(&here, seed, 1 + seed % 9);
+		trim_range(&r);
+		run_closures(r.begin, r.end);
+		/* The same, elsewhere. */
+		r = parcel_range(&there, seed, 1 + seed % 9);
+		trim_range(&r);
+		for (char *c = r.begin; c < r.end; c += kd_closure_at(c)->bytes)
+			ck_assert(kd_package_allows(kd_closure_at(c)));
+		kd_parcel_make(&p, &r);
+		copy = malloc(p.size); /* exactly as long, for the sanitizers */
+		memcpy(copy, p.bytes, p.size);
+		ck_assert_int_eq(kd_contents_open(&x, 1, copy, p.size), 0);
+		free(copy);
+		ck_assert_uint_eq(x.count, r.count);
+		fetch_inputs(&x);
+		for (uint32_t i = 0; i < x.ndata; i++)
+			ck_assert(!((uintptr_t)x.data[i].value.data % 16));
+		run_closures(x.closures, x.closures + x.closure_bytes);
+		return_results(&p, &x, &r);
+		kd_parcel_free(&p);
+		ck_assert_msg(world_equal(&here, &there), "seed %u", seed);
+		world_free(&here);
+		world_free(&there);
+	}
+	ck_assert_uint_gt(fetched, 0);
+	ck_assert_uint_gt(gets, 0);
+}
+END_TEST
+
+/* The data of two accesses of the opened closures. */
+static void *data_of(struct kd_contents *x, unsigned closure, uint32_t access)
+{
+	char *c = x->closures;
+
+	while (closure--)
+		c += kd_closure_at(c)->bytes;
+	return kd_closure_access(kd_closure_at(c), access)->data;
+}
+
+static void open_range(struct kd_parcel *p, struct kd_contents *x)
+{
+	struct kdds_frame *f = &parcel_memory.frame;
+	struct kd_range r = {.frame = f, .begin = kd_frame_first(f), .end = f->tail};
+
+	kd_parcel_make(p, &r);
+	ck_assert_int_eq(kd_contents_open(x, 1, p->bytes, p->size), 0);
+	fetch_inputs(x);
+}
+
+static struct kdds_frame *empty_frame(void)
+{
+	static struct world w;
+
+	parcel_range(&w, 0, 0);
+	return &parcel_memory.frame;
+}
+
+START_TEST(shared_and_apart)
+{
+	struct kdds_frame *const kd_self = empty_frame();
+	struct kd_parcel p;
+	struct kd_contents x;
+	long a = 1, b = 2, s = 0;
+	KDDS_OVER(long, ra, &a);
+	KDDS_OVER(long, rb, &b);
+	KDDS_OVER(long, rs, &s);
+
+	kdds_spawn(add, 0, ra, rb);
+	kdds_spawn(put, 0, rb, ra);
+	kdds_spawn(gain, 0, rs, ra);
+	kdds_spawn(gain, 0, rs, rb);
+	open_range(&p, &x);
+	ck_assert_uint_eq(x.ndata, 4);
+	ck_assert_ptr_eq(data_of(&x, 0, 0), data_of(&x, 1, 1));
+	ck_assert_ptr_eq(data_of(&x, 0, 1), data_of(&x, 1, 0));
+	ck_assert_ptr_eq(data_of(&x, 2, 1), data_of(&x, 0, 0));
+	ck_assert_ptr_ne(data_of(&x, 2, 0), data_of(&x, 3, 0));
+	ck_assert_int_eq(*(long *)data_of(&x, 2, 0), 0);
+	kd_contents_free(&x);
+	kd_parcel_free(&p);
+}
+END_TEST
+
+KDDS_TASK(glance, READ_ARRAY(char, x)) { (void)x; }
+KDDS_TASK(glance_longs, READ_ARRAY(long, x)) { (void)x; }
+KDDS_TASK(look, READ_ARRAY(char, x), READ(char, y)) { (void)x; (void)y; }
+
+START_TEST(alignment)
+{
+	static char memory[4096] kd_aligned(64);
+
+	for (size_t at = 0; at < 256; at += 8) {
+		struct kdds_frame *const kd_self = empty_frame();
+		struct kd_parcel p;
+		struct kd_contents x;
+		KDDS_OVER_ARRAY(char, odd, memory + 1000, 3);
+		KDDS_OVER_ARRAY(char, r, memory + at, 100);
+
+		kdds_spawn(glance, odd);
+		kdds_spawn(glance, r);
+		open_range(&p, &x);
+		ck_assert_uint_eq((uintptr_t)data_of(&x, 1, 0) % (at ? kd_min(at & -at, 64u) : 64u), 0);
+		kd_contents_free(&x);
+		kd_parcel_free(&p);
+	}
+}
+END_TEST
+
+/* One byte, an array to one and a single data to the other: readers only, so the copies may be two. */
+START_TEST(two_shapes)
+{
+	struct kdds_frame *const kd_self = empty_frame();
+	struct kd_parcel p;
+	struct kd_contents x;
+	char byte = 5;
+	KDDS_OVER_ARRAY(char, r, &byte, 1);
+
+	kdds_spawn(look, r, r);
+	open_range(&p, &x);
+	ck_assert_int_eq(*(char *)data_of(&x, 0, 0), 5);
+	ck_assert_int_eq(*(char *)data_of(&x, 0, 1), 5);
+	kd_contents_free(&x);
+	kd_parcel_free(&p);
+}
+END_TEST
+
+KDDS_TASK(by_pointer, VALUE(char *, p)) { (void)p; }
+
+START_TEST(stays)
+{
+	struct kdds_frame *const kd_self = empty_frame();
+	struct kdds_pack packer = list_packer; /* not static */
+	struct list l = {0, NULL};
+	long x = 0;
+	kdds_array(struct list) a;
+	KDDS_OVER(long, r, &x);
+	static const int expected[] = {0, 0, 0, 1};
+	char *c = kd_frame_first(kd_self);
+
+	kdds_bind_packed(a, &l, 1, 1, 1, &packer);
+	kdds_spawn(by_pointer, NULL);
+	kdds_spawn(grow, 1, &a.at, r);
+	kdds_spawn_with(KDDS_LOCAL, add, 1, r, r);
+	kdds_spawn(add, 1, r, r);
+	for (unsigned i = 0; i < 4; i++, c += kd_closure_at(c)->bytes)
+		ck_assert_int_eq(kd_package_allows(kd_closure_at(c)), expected[i]);
+}
+END_TEST
+
+/* An array that has been fetched is found again as long as nobody has written to it. */
+START_TEST(versions)
+{
+	static long big[1000];
+	struct kd_parcel p;
+	struct kd_contents x;
+
+	for (int round = 0; round < 6; round++) {
+		struct kdds_frame *const kd_self = &parcel_memory.frame;
+		KDDS_OVER_ARRAY(char, bytes, (char *)big, sizeof(big));
+
+		if (round % 3 == 0)
+			empty_frame()->gen = 100 + (uint64_t)round; /* another life of the frame */
+		kd_self->tail = kd_frame_first(kd_self);
+		big[3] = round / 3;
+		fetched = 0;
+		kdds_spawn(glance, bytes);
+		open_range(&p, &x);
+		ck_assert_uint_eq(fetched, round % 3 == 0);
+		ck_assert_int_eq(((long *)data_of(&x, 0, 0))[3], round / 3);
+		kd_contents_free(&x);
+		kd_parcel_free(&p);
+	}
+	/* Written by one closure: who links to it finds what it left. */
+	{
+		struct kdds_frame *const kd_self = empty_frame();
+		KDDS_OVER_ARRAY(long, r, big, 1000);
+		struct kd_range first, second;
+
+		kdds_spawn(overwrite, 7, r);
+		first = (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self), .end = kd_self->tail, .count = 1};
+		kdds_spawn(glance_longs, r);
+		kd_parcel_make(&p, &first);
+		ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
+		fetched = 0;
+		fetch_inputs(&x);
+		run_closures(x.closures, x.closures + x.closure_bytes);
+		return_results(&p, &x, &first);
+		kd_parcel_free(&p);
+		ck_assert_int_eq(big[999], 7 + 999);
+		second = (struct kd_range){.frame = kd_self, .begin = first.end, .end = kd_self->tail, .count = 1};
+		kd_parcel_make(&p, &second);
+		ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
+		fetch_inputs(&x);
+		ck_assert_uint_eq(fetched, 0);
+		ck_assert_int_eq(((long *)data_of(&x, 0, 0))[999], 7 + 999);
+		kd_contents_free(&x);
+		kd_parcel_free(&p);
+	}
+}
+END_TEST
+
+/* Each length of a package but its own; fields out of bounds. */
+START_TEST(refused)
+{
+	struct world w;
+	struct kd_range r;
+	struct kd_parcel p;
+	struct kd_contents x;
+	struct kd_wire_package *head;
+	struct kd_wire_data *d;
+
+	world_init(&w, 3);
+	r = parcel_range(&w, 3, 6);
+	kd_parcel_make(&p, &r);
+	for (size_t n = 0; n < p.size; n++) {
+		char *copy = malloc(n + 1);
+
+		memcpy(copy, p.bytes, n);
+		ck_assert_int_eq(kd_contents_open(&x, 1, copy, n), -EBADMSG);
+		free(copy);
+	}
+	head = (struct kd_wire_package *)p.bytes;
+	d = (struct kd_wire_data *)(head + 1);
+#define BAD(field, value) \
+	do { \
+		__typeof__(field) good = field; \
+		field = (__typeof__(field))(value); \
+		ck_assert_int_lt(kd_contents_open(&x, 1, p.bytes, p.size), 0); \
+		field = good; \
+	} while (0)
+	BAD(head->closures, head->closures + 1);
+	BAD(head->closures, 0);
+	BAD(head->data, head->data + 1);
+	BAD(head->data, UINT32_MAX);
+	BAD(head->inline_bytes, head->inline_bytes + 16);
+	BAD(d->size, 0);
+	BAD(d->size, UINT32_MAX);
+	BAD(d->rows, UINT64_MAX);
+	BAD(d->pack, 1);
+	BAD(d->flags, d->flags ^ KD_WIRE_REDUCE);
+	for (uint32_t i = 0; i < head->data; i++) {
+		if (!(d[i].flags & KD_WIRE_INLINE))
+			continue;
+		BAD(d[i].at, head->inline_bytes + 1);
+		BAD(d[i].at, UINT64_MAX - 7);
+		if (d[i].bytes) {
+			BAD(d[i].bytes, d[i].bytes + head->inline_bytes);
+			BAD(d[i].flags, d[i].flags & ~(unsigned)KD_WIRE_IN); /* its length would not be looked at */
+		}
+	}
+	kd_parcel_free(&p);
+	world_free(&w);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("package");
+	TCase *t = tcase_create("package");
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 120);
+	tcase_add_loop_test(t, journey, 0, 10);
+	tcase_add_test(t, shared_and_apart);
+	tcase_add_test(t, alignment);
+	tcase_add_test(t, two_shapes);
+	tcase_add_test(t, stays);
+	tcase_add_test(t, versions);
+	tcase_add_test(t, refused);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}

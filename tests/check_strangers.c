@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves: while a job runs, a stranger who has found its sockets and ports sends noise, halves of messages, huge lengths,
+ * connections without end, messages of the right form without the job's key, pieces of memory that nobody asked for, over UNIX sockets and
+ * tcp, and by libfabric itself; the job goes on and its values are right. Its ports are on loopback, since all ranks are on this
+ * host. The job's secret is in no argument, environment or open file of its processes.
+ *
+ * Seed: the first argument.
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <kdds.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "boot.h"
+#include "comm.h"
+#include "wire.h"
+
+#define RANKS 3
+#define JOB_SECONDS 6
+#define PATIENCE_SECONDS 60
+
+static uint64_t dice;
+
+static unsigned roll(unsigned n)
+{
+	dice = dice * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(dice >> 33) % n;
+}
+
+static void fail(const char *what)
+{
+	fprintf(stderr, "check_strangers: %s\n", what);
+	exit(1);
+}
+
+static size_t read_all(const char *path, char *text, size_t room)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	size_t n = 0;
+	ssize_t got;
+
+	while (fd >= 0 && n < room - 1 && (got = read(fd, text + n, room - 1 - n)) > 0)
+		n += (size_t)got;
+	if (fd >= 0)
+		close(fd);
+	text[n] = 0;
+	return n;
+}
+
+static pid_t parent_of(pid_t pid)
+{
+	char path[64], text[1024], *end;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	read_all(path, text, sizeof(text));
+	end = strrchr(text, ')');
+	return end ? atoi(end + 4) : 0;
+}
+
+/* The processes that descend from root, root too. */
+static int family(pid_t root, pid_t *pids, int most)
+{
+	DIR *d = opendir("/proc");
+	struct dirent *e;
+	int n = 0;
+
+	while (d && (e = readdir(d)) && n < most) {
+		pid_t pid = atoi(e->d_name), p = pid;
+
+		while (p > 1 && p != root)
+			p = parent_of(p);
+		if (pid > 1 && p == root)
+			pids[n++] = pid;
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+/* What the strangers have found. */
+static struct target {
+	struct sockaddr_un socket;
+	socklen_t size;
+	int port;
+} targets[16];
+static int ntargets;
+
+static int has_inode(pid_t pid, unsigned long inode)
+{
+	char path[64], link[300], text[64], want[64];
+	struct dirent *e;
+	DIR *d;
+	int has = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	snprintf(want, sizeof(want), "socket:[%lu]", inode);
+	d = opendir(path);
+	while (d && (e = readdir(d)) && !has) {
+		ssize_t n;
+
+		snprintf(link, sizeof(link), "%s/%.200s", path, e->d_name);
+		n = readlink(link, text, sizeof(text) - 1);
+		has = n > 0 && (text[n] = 0, !strcmp(text, want));
+	}
+	if (d)
+		closedir(d);
+	return has;
+}
+
+static void find_unix(const pid_t *pids, int n)
+{
+	static char text[1 << 20];
+	char *save;
+
+	read_all("/proc/net/unix", text, sizeof(text));
+	for (char *line = strtok_r(text, "\n", &save); line && ntargets < 16; line = strtok_r(NULL, "\n", &save)) {
+		char *at = strstr(line, " @kdds-");
+		unsigned long inode;
+		struct target *t = &targets[ntargets];
+
+		if (!at || sscanf(line, "%*s %*s %*s %*s %*s %*s %lu", &inode) != 1)
+			continue;
+		for (int i = 0; i < n; i++)
+			if (has_inode(pids[i], inode)) {
+				memset(t, 0, sizeof(*t));
+				t->socket.sun_family = AF_UNIX;
+				strcpy(t->socket.sun_path + 1, at + 2);
+				t->size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(at + 2));
+				ntargets++;
+				break;
+			}
+	}
+}
+
+/* Listening ports; none may be open to other hosts. */
+static void find_tcp(const char *file, const char *loopback, const pid_t *pids, int n)
+{
+	static char text[1 << 20];
+	char *save;
+
+	read_all(file, text, sizeof(text));
+	for (char *line = strtok_r(text, "\n", &save); line && ntargets < 16; line = strtok_r(NULL, "\n", &save)) {
+		char address[64];
+		unsigned port, state;
+		unsigned long inode;
+
+		if (sscanf(line, " %*d: %63[0-9A-F]:%x %*s %x %*s %*s %*s %*s %*s %lu", address, &port, &state, &inode) != 4 || state != 10)
+			continue;
+		for (int i = 0; i < n; i++)
+			if (has_inode(pids[i], inode)) {
+				if (strcmp(address, loopback))
+					fail("a rank listens for other hosts, though all ranks are on this one");
+				targets[ntargets++].port = (int)port;
+				break;
+			}
+	}
+}
+
+static void find_targets(pid_t job, int unix_sockets)
+{
+	time_t end = time(NULL) + PATIENCE_SECONDS;
+	pid_t pids[64];
+
+	do {
+		int n = family(job, pids, 64);
+
+		ntargets = 0;
+		memset(targets, 0, sizeof(targets));
+		if (unix_sockets) {
+			find_unix(pids, n);
+		} else {
+			find_tcp("/proc/net/tcp", "0100007F", pids, n);
+			find_tcp("/proc/net/tcp6", "00000000000000000000000001000000", pids, n);
+		}
+		poll(NULL, 0, 20);
+	} while (ntargets < RANKS && time(NULL) < end);
+	if (ntargets < RANKS)
+		fail("cannot find the job's sockets");
+}
+
+/* Noise, or a message as it should be but for the tag. */
+static size_t make_message(char *m, size_t room)
+{
+	size_t n = roll(4) ? roll(300) : roll((unsigned)room);
+
+	for (size_t i = 0; i < n; i++)
+		m[i] = (char)roll(256);
+	if (roll(2) && n >= sizeof(struct kd_wire_head)) {
+		struct kd_wire_head h = {.from = roll(RANKS + 1), .to = roll(RANKS), .seq = roll(20), .ack = roll(20),
+					 .kind = (uint16_t)(1 + roll(KD_WIRE_KINDS - 1)), .bytes = (uint16_t)(n - sizeof(h))};
+
+		h.tag = (uint64_t)roll(1000) << roll(50);
+		memcpy(m, &h, sizeof(h));
+	}
+	return n;
+}
+
+/* comm_loop.c's, as a stranger would have read it there. */
+struct loop_head {
+	uint32_t kind, bytes;
+	uint64_t addr, key, get, offset;
+};
+
+static void attack_unix(void)
+{
+	static char d[70000];
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_un any = {.sun_family = AF_UNIX};
+	const struct target *t = &targets[roll((unsigned)ntargets)];
+
+	if (roll(2))
+		bind(fd, (struct sockaddr *)&any, sizeof(any.sun_family)); /* a name by which it can be answered */
+	for (int i = 0; i < 20; i++) {
+		struct loop_head h = {.kind = roll(5), .addr = (uint64_t)roll(1u << 31) << roll(20), .key = roll(1000), .get = roll(200),
+				      .offset = roll(3) ? 0 : roll(100000)};
+		size_t n = make_message(d + sizeof(h), 8192 + 100);
+
+		if (!roll(10))
+			n = 65536;
+		h.bytes = (uint32_t)(roll(5) ? n : roll(1u << 31));
+		memcpy(d, &h, sizeof(h));
+		sendto(fd, d, roll(8) ? sizeof(h) + n : roll(sizeof(h)), 0, (const struct sockaddr *)&t->socket, t->size);
+	}
+	close(fd);
+}
+
+static void attack_tcp(void)
+{
+	static char d[20000];
+	static int held[32];
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), *place = &held[roll(32)];
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)targets[roll((unsigned)ntargets)].port),
+				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	struct pollfd wait = {fd, POLLOUT, 0};
+
+	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) && errno == EINPROGRESS)
+		poll(&wait, 1, 1000);
+	for (unsigned n = roll(4); n-- > 0;)
+		if (send(fd, d, make_message(d, sizeof(d)), MSG_NOSIGNAL) < 0)
+			break;
+	/* Some hang up, some stay and say no more. */
+	if (roll(2)) {
+		close(fd);
+		return;
+	}
+	if (*place > 0)
+		close(*place);
+	*place = fd;
+}
+
+static void no_message(const void *m, size_t len)
+{
+	(void)m;
+	(void)len;
+}
+
+static unsigned given_back;
+
+static void got(struct kd_comm_get *get, int error)
+{
+	free(get);
+	given_back += !error;
+}
+
+/* A stranger with our own engine, but not the key. */
+static void attack_fabric(int rounds)
+{
+	static const struct kd_comm_events events = {no_message};
+	static char m[KD_COMM_MESSAGE_BYTES], to[1000];
+	char address[KD_COMM_ADDRESS_BYTES];
+	size_t size = sizeof(address);
+
+	if (kd_comm_open("tcp;ofi_rxm", "", 1, &events, address, &size))
+		exit(77);
+	for (int i = 0; i < ntargets; i++) {
+		struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons((uint16_t)targets[i].port),
+					   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+		if (size != sizeof(peer) || kd_comm_connect((uint32_t)i, &peer, size))
+			fail("cannot name a rank to libfabric");
+	}
+	while (rounds-- > 0) {
+		uint32_t rank = roll((unsigned)ntargets);
+
+		for (int i = 0; i < 30; i++)
+			kd_comm_send(rank, m, make_message(m, sizeof(m)));
+		if (!roll(8)) {
+			struct kd_comm_get *get = calloc(1, sizeof(*get));
+
+			get->done = got;
+			if (kd_comm_get(rank, to, 0, roll(1u << 31), 1 + roll(sizeof(to) - 1), get))
+				free(get);
+		}
+		for (int i = 0; i < 10; i++) {
+			kd_comm_progress();
+			poll(NULL, 0, 1);
+		}
+	}
+	kd_comm_close();
+	exit(given_back ? 1 : 0);
+}
+
+static pid_t start_job(const char *provider, char *const *args, int *out_p)
+{
+	int fds[2];
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) || (pid = fork()) < 0)
+		fail("cannot start kddsrun");
+	if (!pid) {
+		dup2(fds[1], 1);
+		setenv("KDDS_PROVIDER", provider, 1);
+		setenv("KDDS_WORKERS", "2", 1);
+		execv("./kddsrun", args);
+		_exit(127);
+	}
+	close(fds[1]);
+	*out_p = fds[0];
+	return pid;
+}
+
+/* Attacks until the job has ended; it must end well and in time. */
+static void besiege(const char *provider, int unix_sockets, int by_fabric)
+{
+	char seconds[16], ranks[16], text[8192] = "";
+	char *args[] = {(char *)"kddsrun", (char *)"-n", ranks, (char *)"tests/oracle", (char *)"-j", (char *)"-s", seconds, NULL};
+	size_t n = 0;
+	ssize_t more;
+	int out, status, attacks = 0;
+	pid_t job, fabric = 0;
+	time_t end = time(NULL) + JOB_SECONDS + PATIENCE_SECONDS;
+
+	snprintf(seconds, sizeof(seconds), "%d", JOB_SECONDS);
+	snprintf(ranks, sizeof(ranks), "%d", RANKS);
+	job = start_job(provider, args, &out);
+	find_targets(job, unix_sockets);
+	if (by_fabric && !(fabric = fork()))
+		attack_fabric(150);
+	while (!waitpid(job, &status, WNOHANG)) {
+		if (unix_sockets)
+			attack_unix();
+		else if (!fabric)
+			attack_tcp();
+		attacks++;
+		poll(NULL, 0, 2);
+		if (time(NULL) > end) {
+			kill(job, SIGKILL);
+			fail("the job did not end");
+		}
+	}
+	while (n < sizeof(text) - 1 && (more = read(out, text + n, sizeof(text) - 1 - n)) > 0)
+		n += (size_t)more;
+	close(out);
+	fprintf(stderr, "%s, %d attacks: %s", provider, attacks, text);
+	if (!WIFEXITED(status) || WEXITSTATUS(status) || !strstr(text, "all equal to the oracle"))
+		fail("the job did not end well");
+	if (fabric) {
+		waitpid(fabric, &status, 0);
+		if (!WIFEXITED(status) || (WEXITSTATUS(status) && WEXITSTATUS(status) != 77))
+			fail("the stranger with libfabric has read memory, or failed");
+	}
+}
+
+/* As rank 0: looks for the secret, as bytes and in hexadecimal. */
+static int seen(const char *text, size_t n, const char *where, pid_t pid)
+{
+	char hex[2 * KD_BOOT_SECRET_BYTES + 1];
+
+	for (int i = 0; i < KD_BOOT_SECRET_BYTES; i++)
+		snprintf(hex + 2 * i, 3, "%02x", kd_boot.secret[i]);
+	if (!memmem(text, n, kd_boot.secret, 8) && !memmem(text, n, hex, 16))
+		return 0;
+	fprintf(stderr, "check_strangers: the job's secret is in the %s of process %d\n", where, (int)pid);
+	return 1;
+}
+
+static int search_process(pid_t pid)
+{
+	static char text[4 << 20];
+	char path[64], link[400];
+	struct dirent *e;
+	struct stat s;
+	int bad = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
+	bad |= seen(text, read_all(path, text, sizeof(text)), "arguments", pid);
+	snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+	bad |= seen(text, read_all(path, text, sizeof(text)), "environment", pid);
+	snprintf(path, sizeof(path), "/proc/%d/fd", (int)pid);
+	d = opendir(path);
+	while (d && (e = readdir(d))) {
+		snprintf(link, sizeof(link), "%s/%.200s", path, e->d_name);
+		if (!stat(link, &s) && S_ISREG(s.st_mode))
+			bad |= seen(text, read_all(link, text, sizeof(text)), "open files", pid);
+	}
+	if (d)
+		closedir(d);
+	return bad;
+}
+
+static int search(pid_t root)
+{
+	pid_t pids[64];
+	int n, bad = 0;
+
+	if (kdds_init())
+		return 1;
+	n = family(root, pids, 64);
+	for (int i = 0; i < n; i++)
+		bad |= search_process(pids[i]);
+	kdds_finalize();
+	return n < 4 || bad; /* the test, kddsrun, two ranks */
+}
+
+int main(int argc, char **argv)
+{
+	char self[4096], pid[16];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	int out, status;
+
+	if (argc > 2)
+		return search(atoi(argv[2]));
+	dice = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
+	fprintf(stderr, "seed %llu\n", (unsigned long long)dice);
+	if (n < 0 || access("./kddsrun", X_OK))
+		return 77;
+	self[n] = 0;
+	alarm(280);
+	for (int i = 0; i < 2; i++) {
+		char *args[] = {(char *)"kddsrun", (char *)"-n", (char *)"2", self, (char *)"search", pid, NULL};
+
+		snprintf(pid, sizeof(pid), "%d", (int)getpid());
+		waitpid(start_job("loop", args, &out), &status, 0);
+		close(out);
+		if (!WIFEXITED(status) || WEXITSTATUS(status))
+			fail("the secret was found, or could not be looked for");
+	}
+	besiege("loop", 1, 0);
+	besiege("tcp;ofi_rxm", 0, 0);
+	besiege("tcp;ofi_rxm", 0, 1);
+	return 0;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* kd_peer_receive: a series of messages, each with its length in front; half of them get the right tag, so that what lies
+ * behind that check is met. */
+#include "peer.c"
+
+#include "fuzz.h"
+
+static uint64_t now_ns;
+
+uint64_t kd_os_now_ns(void)
+{
+	return now_ns += 1000000;
+}
+
+int kd_boot_get(uint32_t rank, const char *key, void *value, size_t *size_p)
+{
+	(void)rank;
+	(void)key;
+	(void)value;
+	*size_p = 1;
+	return 0;
+}
+
+int kd_comm_connect(uint32_t rank, const void *address, size_t size)
+{
+	(void)rank;
+	(void)address;
+	(void)size;
+	return 0;
+}
+
+int kd_comm_send(uint32_t rank, const void *message, size_t len)
+{
+	const struct kd_wire_head *m = message;
+
+	if (len != sizeof(*m) + m->bytes || m->to != rank || tag(m) != m->tag)
+		__builtin_trap();
+	return now_ns % 3 ? 0 : -EAGAIN;
+}
+
+static volatile uint8_t sum;
+
+void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		sum = (uint8_t)(sum + ((const uint8_t *)body)[i]);
+	if (kind == KD_WIRE_WORK)
+		kd_peer_send(from, kd_peer_message(KD_WIRE_DONE, bytes % 100), 0);
+	else if (kind == KD_WIRE_REQ)
+		kd_peer_send(from, kd_peer_message(KD_WIRE_NONE, 16), 1);
+}
+
+static void receive(const uint8_t *data, size_t size)
+{
+	while (size >= 2) {
+		size_t len = (size_t)data[0] | (size_t)(data[1] & 0x1f) << 8;
+		int right = data[1] & 0x80;
+		struct kd_wire_head *m;
+
+		data += 2;
+		size -= 2;
+		len = kd_min(len, size);
+		m = malloc(len ? len : 1);
+		memcpy(m, data, len);
+		if (right && len >= sizeof(*m)) {
+			m->to = 1;
+			m->from %= 5;
+			m->bytes = (uint16_t)(len - sizeof(*m));
+			m->tag = tag(m);
+		}
+		kd_peer_receive(m, len);
+		free(m);
+		data += len;
+		size -= len;
+		kd_peer_tick(kd_os_now_ns());
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const uint8_t secret[32] = {1};
+
+	if (kd_peer_start(1, 4, secret))
+		return 0;
+	fuzz_try(receive, data, size);
+	kd_peer_stop();
+	return 0;
+}
+
+size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
+{
+	size_t size = 0;
+
+	for (unsigned n = 0; n < 1 + i % 20; n++) {
+		size_t bytes = (i * 7 + n * 13) % 50;
+		struct kd_wire_head m = {.from = n % 2 * 2, .to = 1, .kind = (uint16_t)(1 + (i + n) % (KD_WIRE_KINDS - 1)), .seq = n / 2,
+					 .ack = n / 3, .bytes = (uint16_t)bytes};
+
+		if (size + 2 + sizeof(m) + bytes > room)
+			break;
+		data[size++] = (uint8_t)(sizeof(m) + bytes);
+		data[size++] = 0x80;
+		memcpy(data + size, &m, sizeof(m));
+		size += sizeof(m);
+		memset(data + size, (int)n, bytes);
+		size += bytes;
+	}
+	return size;
+}

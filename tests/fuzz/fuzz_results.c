@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* kd_results_apply: the first two bytes choose the parcel and count the results, the others are the results. */
+#include "fuzz.h"
+
+#include <stdio.h>
+
+#include "comm.h"
+#include "env.h"
+#include "image.h"
+#include "log.h"
+#include "parcels.h"
+
+static void no_message(const void *m, size_t len)
+{
+	(void)m;
+	(void)len;
+}
+
+static void start(void)
+{
+	static const struct kd_comm_events events = {no_message};
+	static int started;
+	char address[KD_COMM_ADDRESS_BYTES];
+	size_t size = sizeof(address);
+
+	if (started++)
+		return;
+	if (kd_image_init() || kd_env_read() || kd_comm_open("loop", "", 1, &events, address, &size))
+		abort();
+	kd_env.cache = 1 << 20;
+	kd_package_memory = 64 << 20;
+}
+
+static struct kd_parcel p;
+static struct kd_range r;
+static struct world w;
+
+static void begin(unsigned i)
+{
+	world_init(&w, i);
+	r = parcel_range(&w, i, 1 + i % 12);
+	kd_parcel_make(&p, &r);
+	for (char *c = r.begin; c < r.end; c += kd_closure_at(c)->bytes)
+		if (kd_closure_at(c)->type->reduces)
+			kd_reduce_begin(kd_closure_at(c));
+}
+
+static void end(void)
+{
+	kd_results_finish(&p);
+	for (char *c = r.begin; c < r.end; c += kd_closure_at(c)->bytes)
+		kd_reduce_merge(kd_closure_at(c));
+	kd_parcel_free(&p);
+	world_free(&w);
+}
+
+static void get(void *arg, void *to, const struct kd_wire_memory *from)
+{
+	(void)arg;
+	memset(to, 1, from->bytes);
+}
+
+static void apply(const uint8_t *data, size_t size)
+{
+	kd_results_apply(&p, data + 2, size - 2, data[1] == 255 ? p.ntargets : data[1], get, NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	start();
+	if (size < 2)
+		return 0;
+	begin(data[0]);
+	fuzz_try(apply, data, size);
+	end();
+	return 0;
+}
+
+size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
+{
+	struct kd_contents x;
+	struct kd_results results;
+	size_t size;
+
+	start();
+	i %= 256;
+	begin(i);
+	if (kd_contents_open(&x, 1, p.bytes, p.size))
+		abort();
+	for (uint32_t k = 0; k < x.ndata; k++)
+		if (x.data[k].fetch) {
+			memcpy(kd_contents_room(&x, k), (const void *)(uintptr_t)x.data[k].at, x.data[k].bytes);
+			kd_contents_arrived(&x, k);
+		}
+	kd_results_make(&results, &x);
+	data[0] = (uint8_t)i;
+	data[1] = 255;
+	size = kd_min(results.size, room - 2);
+	memcpy(data + 2, results.bytes, size);
+	kd_results_free(&results);
+	kd_contents_free(&x);
+	end();
+	return size + 2;
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* kd_rsteal_message: a series of messages (kind, sender, length in front of each body) to a rank that has two exports. */
+#include "rsteal.c"
+
+#include "fuzz.h"
+
+#include <stdio.h>
+
+#include "boot.h"
+#include "env.h"
+#include "image.h"
+#include "parcels.h"
+
+/* In place of src/peer.c: what is sent is gone. */
+struct kd_peer_counts kd_peer_counts;
+
+int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32])
+{
+	(void)rank;
+	(void)size;
+	(void)secret;
+	return 0;
+}
+
+void kd_peer_stop(void) {}
+void kd_peer_leave(void) {}
+
+struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes)
+{
+	struct kd_wire_head *m = calloc(1, sizeof(*m) + bytes);
+
+	if (!m || sizeof(*m) + bytes > KD_COMM_MESSAGE_BYTES)
+		abort();
+	m->kind = (uint16_t)kind;
+	m->bytes = (uint16_t)bytes;
+	return m;
+}
+
+void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once)
+{
+	(void)rank;
+	(void)once;
+	free(m);
+}
+
+void kd_peer_receive(const void *message, size_t len)
+{
+	(void)message;
+	(void)len;
+}
+
+uint64_t kd_peer_tick(uint64_t now)
+{
+	(void)now;
+	return UINT64_MAX;
+}
+
+static void start(void)
+{
+	static const struct kd_comm_events events = {kd_peer_receive};
+	static int started;
+	char address[KD_COMM_ADDRESS_BYTES];
+	size_t size = sizeof(address);
+
+	if (!started++ && (kd_image_init() || kd_env_read()))
+		abort();
+	if (kd_comm_open("loop", "", 1, &events, address, &size))
+		abort();
+	for (uint32_t rank = 0; rank < 4; rank++)
+		if (kd_comm_connect(rank, address, size)) /* all are us */
+			abort();
+	kd_env.cache = 1 << 20;
+	kd_package_memory = 64 << 20;
+	kd_net.rank = 1;
+	kd_net.size = 4;
+}
+
+static struct kd_import no_import; /* of which the exported ranges are: their completion is a count */
+static struct world w;
+
+static void begin(unsigned seed)
+{
+	struct kd_range r;
+
+	world_init(&w, seed);
+	r = parcel_range(&w, seed, 1 + seed % 5);
+	r.import = &no_import;
+	no_import.left = 1000000;
+	kd_rsteal_start(1, 4);
+	send_work(2, 1, &r);
+}
+
+/* Stays quiet about what a rank with a bad message would leave behind: it would have ended. */
+static void end(void)
+{
+	for (uint32_t i = 0; i < me.exports.size; i++) {
+		struct kd_export *x = me.exports.at[i];
+
+		if (x) {
+			kd_parcel_free(&x->parcel);
+			free(x->gets);
+			free(x->results);
+			free(x);
+		}
+	}
+	for (char *c = kd_frame_first(&parcel_memory.frame); c < parcel_memory.frame.tail; c += kd_closure_at(c)->bytes)
+		kd_reduce_merge(kd_closure_at(c));
+	kd_rsteal_stop();
+	kd_gdata_stop();
+	kd_comm_close();
+	world_free(&w);
+}
+
+/* One message, and what it leads to. */
+static void take_one(const uint8_t *data, size_t size)
+{
+	struct kd_range range;
+	uint64_t *body = malloc(size + 8);
+
+	memcpy(body, data + 4, size - 4);
+	if (data[0] % KD_WIRE_KINDS != KD_WIRE_END) /* that is the end of the threads that are not here */
+		kd_rsteal_message(data[1] % 4 == 1 ? 0 : data[1] % 4, data[0] % KD_WIRE_KINDS, body, size - 4);
+	free(body);
+	for (int i = 0; i < 20 && kd_comm_progress(); i++)
+		;
+	kd_rsteal_tick(kd_os_now_ns());
+	while (kd_rsteal_take(0, &range))
+		kd_rsteal_complete(&range);
+}
+
+static void take_rest(const uint8_t *data, size_t size)
+{
+	(void)data;
+	(void)size;
+	for (int i = 0; i < 100 && kd_comm_progress(); i++)
+		;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	if (!size)
+		return 0;
+	start();
+	begin(data[0] % 16);
+	data++;
+	size--;
+	while (size >= 4) {
+		size_t len = kd_min((size_t)data[2] | (size_t)(data[3] & 0x1f) << 8, size - 4);
+
+		if (fuzz_try(take_one, data, 4 + len))
+			break;
+		data += 4 + len;
+		size -= 4 + len;
+	}
+	fuzz_try(take_rest, NULL, 0);
+	end();
+	return 0;
+}
+
+static size_t put_message(uint8_t *data, unsigned kind, unsigned from, const void *head, size_t head_size, const void *more,
+			  size_t size)
+{
+	data[0] = (uint8_t)kind;
+	data[1] = (uint8_t)from;
+	data[2] = (uint8_t)(head_size + size);
+	data[3] = (uint8_t)((head_size + size) >> 8);
+	memcpy(data + 4, head, head_size);
+	if (size)
+		memcpy(data + 4 + head_size, more, size);
+	return 4 + head_size + size;
+}
+
+size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
+{
+	struct kd_wire_req req = {.request = i, .want = 1 + i % 9, .wait = i % 2};
+	struct kd_wire_work work = {.request = 1, .slot = 3, .generation = 4};
+	struct kd_wire_done done = {.slot = 0, .generation = 1, .import = 5};
+	struct kd_wire_free f = {.import = 0, .generation = 4};
+	struct kd_parcel p;
+	struct kd_contents x;
+	struct kd_results results;
+	struct kd_range r;
+	size_t at = 1;
+
+	(void)room;
+	start();
+	data[0] = (uint8_t)(i % 16);
+	world_init(&w, i % 16);
+	r = parcel_range(&w, i % 16, 1 + i % 16 % 5);
+	kd_parcel_make(&p, &r);
+	if (kd_contents_open(&x, 1, p.bytes, p.size))
+		abort();
+	kd_results_make(&results, &x);
+	done.outputs = results.count;
+	at += put_message(data + at, KD_WIRE_REQ, 2, &req, sizeof(req), NULL, 0);
+	if (p.size < 8000)
+		at += put_message(data + at, KD_WIRE_WORK, 3, &work, sizeof(work), p.bytes, p.size);
+	work.package = (struct kd_wire_memory){(uintptr_t)p.bytes, 1, p.size};
+	if (i % 3 == 0)
+		at += put_message(data + at, KD_WIRE_WORK, 3, &work, sizeof(work), NULL, 0);
+	at += put_message(data + at, KD_WIRE_NONE, 0, &req, sizeof(req), NULL, 0);
+	at += put_message(data + at, KD_WIRE_FREE, 3, &f, sizeof(f), NULL, 0);
+	if (results.size < 8000 && i % 5)
+		at += put_message(data + at, KD_WIRE_DONE, 2, &done, sizeof(done), results.bytes, results.size);
+	done.results = (struct kd_wire_memory){1, 2, 100};
+	at += put_message(data + at, KD_WIRE_DONE, 2, &done, sizeof(done), NULL, 0);
+	kd_results_free(&results);
+	kd_contents_free(&x);
+	kd_parcel_free(&p);
+	kd_gdata_stop();
+	kd_comm_close();
+	world_free(&w);
+	return at;
+}

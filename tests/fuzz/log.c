@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* In place of src/log.c: an end in good order is no end. */
+#include "fuzz.h"
+
+#include <setjmp.h>
+#include <stdlib.h>
+
+#include "log.h"
+
+static jmp_buf died;
+
+int fuzz_try(void (*f)(const uint8_t *data, size_t size), const uint8_t *data, size_t size)
+{
+	if (setjmp(died))
+		return 1;
+	f(data, size);
+	return 0;
+}
+
+/* What an end leaves behind is no leak; memory that is not to be had is not. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "detect_leaks=0:allocator_may_return_null=1";
+}
+
+void kd_error(const char *format, ...)
+{
+	(void)format;
+}
+
+void kd_die(const char *format, ...)
+{
+	(void)format;
+	longjmp(died, 1);
+}
+
+const char *kd_errno_text(int error)
+{
+	(void)error;
+	return "";
+}
+
+void kd_assert_failed(const char *condition, const char *file, int line)
+{
+	(void)condition;
+	(void)file;
+	(void)line;
+	abort();
+}

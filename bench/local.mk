@@ -1,20 +1,101 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_PROGRAMS += bench/workloads
-bench_workloads_SOURCES = bench/workloads.c
-bench_workloads_LDADD = libkdds.la
-EXTRA_PROGRAMS += bench/comm
+#
+# kdds-bench is built and installed with the library. The other programs, one for each library that it is compared with and
+# configure has found, are built by `make bench' and `make bench-quick'. What they share is compiled once: bench.h tells why.
+#
+#   make bench ROUNDS=5 WORKERS=2 RANKS="2 4"
+#
+# prints the table of doc/performance.md and leaves it, the measurements and the plots in bench/results.
+
+noinst_LIBRARIES += bench/libbench.a
+bench_libbench_a_SOURCES = bench/main.c bench/problems.c bench/uts.c bench/bench.h
+bench_libbench_a_CPPFLAGS = $(AM_CPPFLAGS) $(LAPACKE_CFLAGS)
+BENCH_LIBS = bench/libbench.a $(LAPACKE_LIBS) -lm
+
+bin_PROGRAMS += bench/kdds-bench
+bench_kdds_bench_SOURCES = bench/kdds.c
+bench_kdds_bench_LDADD = $(BENCH_LIBS) libkdds.la
+
+bench_programs = bench/kdds-bench
+bench_missing =
+EXTRA_DIST += bench/openmp.c bench/tbb.cc bench/starpu.c
+
+# By other compilers than the rest, hence not by automake's rules, and not with CFLAGS made for another compiler.
+PEER_CFLAGS = -O3 -g
+OPENMP_COMPILE = $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(PEER_CFLAGS) -std=gnu11 -Wall -Wextra -Wundef $(WERROR_CFLAGS) -fopenmp
+if HAVE_GOMP
+bench_programs += bench/bench-libgomp
+else
+bench_missing += -m 'libgomp (package gcc)'
+endif
+bench/bench-libgomp: $(srcdir)/bench/openmp.c $(srcdir)/bench/bench.h bench/libbench.a
+	$(AM_V_CC)$(GOMP_CC) $(OPENMP_COMPILE) -o $@ $(srcdir)/bench/openmp.c $(LDFLAGS) $(BENCH_LIBS)
+if HAVE_LOMP
+bench_programs += bench/bench-libomp
+else
+bench_missing += -m 'libomp (packages clang-19, libomp-19-dev)'
+endif
+bench/bench-libomp: $(srcdir)/bench/openmp.c $(srcdir)/bench/bench.h bench/libbench.a
+	$(AM_V_CC)$(LOMP_CC) $(OPENMP_COMPILE) -o $@ $(srcdir)/bench/openmp.c $(LDFLAGS) $(BENCH_LIBS)
+
+if HAVE_TBB
+EXTRA_PROGRAMS += bench/bench-tbb
+bench_programs += bench/bench-tbb
+else
+bench_missing += -m 'oneTBB (package libtbb-dev)'
+endif
+bench_bench_tbb_SOURCES = bench/tbb.cc
+bench_bench_tbb_CXXFLAGS = -std=c++17 -Wall -Wextra -Wundef $(WERROR_CFLAGS) -pthread $(TBB_CFLAGS)
+bench_bench_tbb_LDADD = $(BENCH_LIBS) $(TBB_LIBS)
+
+if HAVE_STARPU
+EXTRA_PROGRAMS += bench/bench-starpu
+bench_programs += bench/bench-starpu
+else
+bench_missing += -m 'StarPU (package libstarpu-dev)'
+endif
+bench_bench_starpu_SOURCES = bench/starpu.c
+bench_bench_starpu_CFLAGS = $(AM_CFLAGS) $(STARPU_CFLAGS)
+bench_bench_starpu_LDADD = $(BENCH_LIBS) $(STARPU_LIBS)
+
+CLEANFILES += $(bench_programs)
+EXTRA_DIST += bench/run bench/medians.awk bench/table.awk bench/plot.awk
+
+# What the network costs: bench/comm beside the provider's own figures, bench/remote a steal between two ranks.
+EXTRA_PROGRAMS += bench/comm bench/remote
 bench_comm_SOURCES = bench/comm.c
 bench_comm_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src $(LIBFABRIC_CFLAGS)
 bench_comm_LDADD = src/libkdds_internal.la $(LIBFABRIC_LIBS)
-EXTRA_DIST += bench/run
-CLEANFILES += bench/workloads bench/comm
+bench_remote_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+bench_remote_LDADD = src/libkdds_internal.la
+CLEANFILES += bench/comm bench/remote
+
+# What jobs of many ranks would do (doc/scaling.md), simulated: make sim SIZE=quick. bench/ranks tells what real ones did.
+check_PROGRAMS += bench/sim
+EXTRA_PROGRAMS += bench/ranks
+bench_sim_SOURCES = bench/sim.c bench/sim.h bench/sim_events.c bench/sim_flat.c bench/sim_steal.c bench/sim_tables.h bench/sim_tree.c
+bench_sim_LDADD = -lm
+bench_ranks_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+bench_ranks_LDADD = src/libkdds_internal.la
+CLEANFILES += bench/ranks bench/sim.csv
+SIZE = full
+.PHONY: sim
+sim: bench/sim
+	bench/sim -c bench/sim.csv $(SIZE)
 
 ROUNDS = 5
 WORKERS = 2
+RANKS =
+BENCH_RUN = $(SHELL) $(srcdir)/bench/run -r "$(ROUNDS)" -w "$(WORKERS)" -n "$(RANKS)" -o bench/results
 
-# The table of doc/performance.md; bench-quick is the sanity check of continuous integration.
 .PHONY: bench bench-quick
-bench: all bench/workloads
-	$(srcdir)/bench/run . $(ROUNDS) $(WORKERS)
-bench-quick: all bench/workloads
-	$(srcdir)/bench/run . 1 2
+bench: all $(bench_programs)
+	$(BENCH_RUN) $(bench_missing) $(bench_programs)
+# Whether all of them work: sizes for that, and not for figures. For continuous integration.
+bench-quick: all $(bench_programs)
+	$(BENCH_RUN) -q $(bench_programs)
+
+clean-local: clean-bench
+.PHONY: clean-bench
+clean-bench:
+	rm -rf bench/results

@@ -36,18 +36,16 @@ const struct program program = {
 	"  --seed S      of the random matrix (default 1)\n"
 	"  --diagonal D  added to the diagonal (default N; much less and the matrix is not positive definite)\n"
 	"  --no-check    do not compute the residual\n"
-	"  --plain       no tasks for the factorisation: the loops they are compared with\n"
 	"\n"
 	"Try 2000 200.\n"
 };
 
-enum { OPT_SEED = OPT_OWN, OPT_DIAGONAL, OPT_NO_CHECK, OPT_PLAIN };
+enum { OPT_SEED = OPT_OWN, OPT_DIAGONAL, OPT_NO_CHECK };
 
 /* The data of one tile: of type kdds_array(double), named so that there is one such type. */
 typedef kdds_array(double) tile;
 
 /* Constant while tasks run. */
-static bool plain;
 static long n, nb, nt;      /* rows; rows of a tile; tiles in a column, the last of n - (nt - 1) * nb rows */
 static uint64_t seed;
 static double diagonal;
@@ -113,32 +111,12 @@ KDDS_TASK(fill, VALUE(long, i), VALUE(long, j), WRITE_ARRAY(double, a))
 			*x++ = element(i * nb + r, j * nb + c);
 }
 
-/* The four kernels on tiles of given sizes. The lower triangle by rows is the upper one by columns: told so, LAPACKE need not
- * transpose. */
-static long potrf_tile(double *a, int rows)
-{
-	return LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', rows, a, rows);
-}
-
-static void trsm_tile(const double *l, double *a, int m, int k)
-{
-	cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, m, k, 1.0, l, k, a, k);
-}
-
-static void syrk_tile(const double *l, double *a, int m, int k)
-{
-	cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, m, k, -1.0, l, k, 1.0, a, m);
-}
-
-static void gemm_tile(const double *l, const double *r, double *a, int m, int p, int k)
-{
-	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, p, k, -1.0, l, k, r, k, 1.0, a, p);
-}
-
 /* Contributes, when it fails, the row whose pivot is not positive. */
 KDDS_TASK(potrf, VALUE(long, k), UPDATE_ARRAY(double, a), REDUCE(long, failed, KDDS_MIN(long)))
 {
-	long info = potrf_tile(*a, rows_of(kdds_shape_of(a)));
+	int rows = rows_of(kdds_shape_of(a));
+	/* The lower triangle by rows is the upper one by columns: told so, LAPACKE need not transpose. */
+	long info = LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', rows, *a, rows);
 
 	if (info && k * nb + labs(info) < **failed)
 		**failed = k * nb + labs(info); /* after a failure, more of them: the NaN it leaves behind */
@@ -146,17 +124,23 @@ KDDS_TASK(potrf, VALUE(long, k), UPDATE_ARRAY(double, a), REDUCE(long, failed, K
 
 KDDS_TASK(trsm, READ_ARRAY(double, l), UPDATE_ARRAY(double, a))
 {
-	trsm_tile(*l, *a, rows_of(kdds_shape_of(a)), cols_of(kdds_shape_of(a)));
+	int m = rows_of(kdds_shape_of(a)), k = cols_of(kdds_shape_of(a));
+
+	cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, m, k, 1.0, *l, k, *a, k);
 }
 
 KDDS_TASK(syrk, READ_ARRAY(double, l), UPDATE_ARRAY(double, a))
 {
-	syrk_tile(*l, *a, rows_of(kdds_shape_of(l)), cols_of(kdds_shape_of(l)));
+	int m = rows_of(kdds_shape_of(l)), k = cols_of(kdds_shape_of(l));
+
+	cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, m, k, -1.0, *l, k, 1.0, *a, m);
 }
 
 KDDS_TASK(gemm, READ_ARRAY(double, l), READ_ARRAY(double, r), UPDATE_ARRAY(double, a))
 {
-	gemm_tile(*l, *r, *a, rows_of(kdds_shape_of(l)), rows_of(kdds_shape_of(r)), cols_of(kdds_shape_of(l)));
+	int m = rows_of(kdds_shape_of(l)), p = rows_of(kdds_shape_of(r)), k = cols_of(kdds_shape_of(l));
+
+	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, p, k, -1.0, *l, k, *r, k, 1.0, *a, p);
 }
 
 static void factor(tile *a, long **failed)
@@ -169,24 +153,6 @@ static void factor(tile *a, long **failed)
 			kdds_spawn(syrk, &a[at(j, k)].at, &a[at(j, j)].at);
 			for (long i = j + 1; i < nt; i++)
 				kdds_spawn(gemm, &a[at(i, k)].at, &a[at(j, k)].at, &a[at(i, j)].at);
-		}
-	}
-}
-
-/* --plain: the same loops without tasks, to compare with. */
-static void factor_plain(tile *a, long **failed)
-{
-	for (long k = 0; k < nt; k++) {
-		int w = (int)tile_rows(k);
-
-		if (potrf_tile(a[at(k, k)].at, w))
-			**failed = k * nb;
-		for (long i = k + 1; i < nt; i++)
-			trsm_tile(a[at(k, k)].at, a[at(i, k)].at, (int)tile_rows(i), w);
-		for (long j = k + 1; j < nt; j++) {
-			syrk_tile(a[at(j, k)].at, a[at(j, j)].at, (int)tile_rows(j), w);
-			for (long i = j + 1; i < nt; i++)
-				gemm_tile(a[at(i, k)].at, a[at(j, k)].at, a[at(i, j)].at, (int)tile_rows(i), (int)tile_rows(j), w);
 		}
 	}
 }
@@ -260,7 +226,7 @@ static tile *factored_matrix(double *seconds_p)
 	KDDS_DATA(long, failed);
 	**failed = LONG_MAX;
 	t = now();
-	plain ? factor_plain(a, failed) : factor(a, failed);
+	factor(a, failed);
 	kdds_sync();
 	*seconds_p = now() - t;
 	if (**failed != LONG_MAX)
@@ -275,7 +241,6 @@ static void parse(int argc, char **argv, bool *check_p)
 		{"seed", required_argument, NULL, OPT_SEED},
 		{"diagonal", required_argument, NULL, OPT_DIAGONAL},
 		{"no-check", no_argument, NULL, OPT_NO_CHECK},
-		{"plain", no_argument, NULL, OPT_PLAIN},
 		{0}
 	};
 	long added = -1;
@@ -287,8 +252,6 @@ static void parse(int argc, char **argv, bool *check_p)
 			seed = (uint64_t)integer("--seed", optarg, 0, LONG_MAX);
 		else if (opt == OPT_DIAGONAL)
 			added = integer("--diagonal", optarg, 0, 1000000);
-		else if (opt == OPT_PLAIN)
-			plain = true;
 		else
 			*check_p = false;
 	}

@@ -80,7 +80,8 @@ int kdds_init_layout(int version, uint32_t layout);
 /**
  * Waits for every task, stops the workers and frees what the library holds.
  *
- * Context: main. @return 0; -EPERM when not initialised (or already finalised), not called from main, or from a task.
+ * Context: main. @return 0; -EPERM when not initialised (or already finalised), not called from main, or from a task. Another
+ *         value if all went well, but a file that KDDS_TRACE or KDDS_DOT asked for cannot be written; a line on stderr says so.
  */
 int kdds_finalize(void);
 /** @} */
@@ -312,6 +313,8 @@ struct kdds_stats {
 	uint64_t parks;      /**< stacks set aside because their next closure was being run elsewhere */
 	uint64_t sleeps;     /**< times a worker went to sleep for want of work */
 	uint64_t membarriers; /**< times a thief had to interrupt a victim to read its stack */
+	uint64_t work_ns;    /**< time in tasks' bodies; 0 unless tasks are timed: KDDS_STATS=1, see kdds(7) */
+	uint64_t depth_ns;   /**< critical path of what main has done so far; likewise */
 };
 
 /** Context: main, while no task runs (after kdds_sync). */

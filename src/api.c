@@ -10,6 +10,7 @@
 #include "net.h"
 #include "sched.h"
 #include "topo.h"
+#include "watch.h"
 #include "worker.h"
 
 static struct kd_worker *self(const char *what)
@@ -122,12 +123,27 @@ void kdds_stats_get(struct kdds_stats *stats_p)
 {
 	*stats_p = (struct kdds_stats){0};
 	self("kdds_stats_get");
+	if (kd_observe.tasks && !kd_net.rank && kd_self_worker == kd_pool.workers &&
+	    kd_self_worker->current->top == &kd_self_worker->current->base)
+		kd_watch_main();
+	if (kd_observe.tasks)
+		kd_clock_settle();
 	for (int i = 0; i < kd_pool.count; i++) {
-		const uint64_t *from = (const uint64_t *)&kd_pool.workers[i].stats;
+		struct kd_worker_counts c;
 
-		for (size_t k = 0; k < sizeof(*stats_p) / sizeof(uint64_t); k++)
-			((uint64_t *)stats_p)[k] += kd_load_relaxed(&from[k]);
+		kd_stats_worker(&kd_pool.workers[i], &c);
+		stats_p->tasks += c.tasks;
+		stats_p->requests += c.requests;
+		stats_p->steals += c.steals;
+		stats_p->stolen += c.stolen;
+		stats_p->steal_ns += c.steal_ns;
+		stats_p->parks += c.parks;
+		stats_p->sleeps += c.sleeps;
+		stats_p->membarriers += c.membarriers;
+		stats_p->work_ns += c.work_ns;
 	}
+	if (kd_observe.tasks && !kd_net.rank)
+		stats_p->depth_ns = kd_clock_ns(kd_span_main());
 }
 
 void kdds_help(FILE *out)

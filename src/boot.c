@@ -36,7 +36,7 @@ static int read_file(const char *path, char *text, size_t size)
  * share memory. That they reach each other over some interface says nothing, and containers and network namespaces of one
  * machine are hosts of their own if their host names differ.
  */
-static void node_identity(char *id, size_t size)
+void kd_boot_host(char *id, size_t size)
 {
 	char boot[64], machine[64];
 	struct utsname uts;
@@ -111,7 +111,7 @@ static int complete(void)
 	int local = !kd_boot.local_size, secret = !have_secret(), error = 0;
 	char id[KD_BOOT_VALUE_BYTES];
 
-	node_identity(id, sizeof(id));
+	kd_boot_host(id, sizeof(id));
 	if (local)
 		error = launcher->put("kd.node", id, strlen(id));
 	if (!error && secret && !kd_boot.rank) {

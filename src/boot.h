@@ -34,6 +34,9 @@ int kd_boot_fence(void);
  * -errno after a line on stderr. May ask the launcher. */
 int kd_boot_get(uint32_t rank, const char *key, void *value, size_t *size_p);
 
+/* A name of this host that no other has: two processes that have the same can share memory, and a clock. */
+void kd_boot_host(char *id, size_t size);
+
 /* fd is readable. 0: go on. -errno: the launcher is gone or wants this process to end (a line has been written unless it was
  * the launcher's wish). */
 int kd_boot_event(void);

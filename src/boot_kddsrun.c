@@ -49,8 +49,8 @@ static int adopt(void)
 		return -EINVAL;
 	}
 	if (fstat(fd, &s) || !S_ISSOCK(s.st_mode) || s.st_ino != inode) {
-		kd_error(KD_CONTROL_ENV "=%s: descriptor %d is not kddsrun's socket: something between kddsrun and this program closed "
-			 "it; let it be inherited, or unset the variable for a job of one", text, fd);
+		kd_error(KD_CONTROL_ENV "=%s: descriptor %d is not kddsrun's socket: something between kddsrun and this "
+			 "program closed it; let it be inherited, or unset the variable for a job of one", text, fd);
 		return -ENOTSOCK;
 	}
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
@@ -68,9 +68,11 @@ static int lost(int error)
 	if (aborted)
 		return -ECANCELED;
 	if (error == -EPROTO)
-		kd_error("rank %u: kddsrun's control socket carries something else: does another process use it?", kd_boot.rank);
+		kd_error("rank %u: kddsrun's control socket carries something else: does another process use it?",
+			 kd_boot.rank);
 	else
-		kd_error("rank %u: kddsrun is gone (%s)", kd_boot.rank, error ? kd_errno_text(-error) : "end of its control socket");
+		kd_error("rank %u: kddsrun is gone (%s)", kd_boot.rank,
+			 error ? kd_errno_text(-error) : "end of its control socket");
 	return error ? error : -ECONNRESET;
 }
 
@@ -179,8 +181,8 @@ static int welcome(void)
 	u.end = payload + size;
 	protocol = (uint32_t)kd_unpack_uint(&u, 4);
 	if (protocol != KD_CONTROL_PROTOCOL) {
-		kd_error("kddsrun speaks protocol %u, this library (%s) protocol %u: use the kddsrun that came with the library", protocol,
-			 kdds_version(), KD_CONTROL_PROTOCOL);
+		kd_error("kddsrun speaks protocol %u, this library (%s) protocol %u: use the kddsrun that came with it",
+			 protocol, kdds_version(), KD_CONTROL_PROTOCOL);
 		return -EPROTO;
 	}
 	kd_boot.rank = (uint32_t)kd_unpack_uint(&u, 4);

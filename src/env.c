@@ -37,6 +37,14 @@ static const struct option options[] = {
 	{"KDDS_PROVIDER", FIELD(provider), 0, 0, "tcp;ofi_rxm", "", "libfabric provider for messages between ranks"},
 	{"KDDS_ADDRESS", FIELD(address), 0, 0, "", "",
 	 "address or host name to listen on when ranks are on several hosts; empty: that of the host's name"},
+	{"KDDS_STATS", FIELD(stats), 0, 4, "0", "0|1|text|json|counts",
+	 "report on stderr at the end: counters, work and critical path; 1: as text; counts: without timing tasks"},
+	{"KDDS_TRACE", FIELD(trace), 0, 0, "", "", "file for a trace of the run, for Perfetto's viewer and kdds-trace(1)"},
+	{"KDDS_TRACE_SIZE", FIELD(trace_size), 64u << 10, 1ull << 36, "16M", NULL,
+	 "bytes of memory for each worker's trace; when they are full the oldest events go"},
+	{"KDDS_DOT", FIELD(dot), 0, 0, "", "", "file for the graph of the first 10,000 tasks, for graphviz"},
+	{"KDDS_PROGRESS", FIELD(progress), 0, 2, "0", "0|1|always",
+	 "a line on stderr that tells how the run goes; 1: if that is a terminal"},
 };
 
 static int parse_number(const char *text, uint64_t *value_p)
@@ -116,6 +124,6 @@ void kd_env_help(FILE *out)
 {
 	fprintf(out, "Environment:\n");
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
-		fprintf(out, "  %-14s %s%s%s (default %s)\n", options[i].name, options[i].choices ? options[i].choices : "",
+		fprintf(out, "  %-15s %s%s%s (default %s)\n", options[i].name, options[i].choices ? options[i].choices : "",
 			options[i].choices && *options[i].choices ? ": " : "", options[i].help, options[i].value);
 }

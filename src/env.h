@@ -8,6 +8,8 @@
 #include "base.h"
 
 enum kd_bind { KD_BIND_NONE, KD_BIND_CORE };
+enum kd_stats_choice { KD_STATS_NONE, KD_STATS_1, KD_STATS_TEXT, KD_STATS_JSON, KD_STATS_COUNTS }; /* 1: text */
+enum kd_progress_choice { KD_PROGRESS_NONE, KD_PROGRESS_TERMINAL, KD_PROGRESS_ALWAYS };
 
 struct kd_env {
 	uint64_t workers; /* 0: the CPUs this process may use */
@@ -17,6 +19,10 @@ struct kd_env {
 	uint64_t spin_us;
 	uint64_t cache; /* bytes */
 	const char *provider, *address; /* address "": the host's own */
+	uint64_t stats;      /* enum kd_stats_choice */
+	const char *trace, *dot; /* file names; "": none */
+	uint64_t trace_size; /* bytes */
+	uint64_t progress;   /* enum kd_progress_choice */
 };
 
 extern struct kd_env kd_env;

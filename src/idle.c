@@ -5,6 +5,7 @@
 #include "net.h"
 #include "os.h"
 #include "rsteal.h"
+#include "watch.h"
 
 #define NAP_NS 2000000u        /* first sleep; doubled as long as nothing is found */
 #define NAP_DOUBLINGS 7        /* up to 256 ms */
@@ -43,6 +44,7 @@ int kd_idle(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg), vo
 {
 	uint64_t now;
 
+	kd_watch_phase(w, KD_PHASE_IDLE);
 	/* More workers than processors: whoever has work needs this one. */
 	if (kd_pool.count > kd_pool.cpus || ++w->idle_tries % TRIES_PER_YIELD == 0)
 		kd_os_yield();

@@ -9,6 +9,7 @@
 #include "kdds.h"
 #include "log.h"
 #include "net.h"
+#include "observe.h"
 #include "sched.h"
 #include "topo.h"
 #include "worker.h"
@@ -24,22 +25,23 @@ static int check_layout(int version, uint32_t layout)
 	return -EINVAL;
 }
 
-static void stop(void)
+static int stop(void)
 {
+	kd_observe_end();
 	kd_net_end();
 	kd_pool_stop();
 	kd_net_stop();
 	if (CPU_COUNT(&main_cpus))
 		sched_setaffinity(0, sizeof(main_cpus), &main_cpus);
 	kd_topo_fini();
+	return kd_observe_stop();
 }
 
 /* The life of a rank other than 0: it works for the others until the job is over. */
 static kd_noreturn void serve_job(void)
 {
 	kd_sched_loop(kd_self_worker);
-	stop();
-	exit(0);
+	exit(stop() ? 1 : 0);
 }
 
 int kdds_init_layout(int version, uint32_t layout)
@@ -59,8 +61,11 @@ int kdds_init_layout(int version, uint32_t layout)
 		return error;
 	error = kd_net_start();
 	if (!error)
+		error = kd_observe_start(kd_net.rank, kd_net.size);
+	if (!error)
 		error = kd_pool_start(kd_env.workers ? (int)kd_env.workers : kd_topo_cpus());
 	if (error) {
+		kd_observe_cancel();
 		kd_topo_fini();
 		return error;
 	}
@@ -69,6 +74,8 @@ int kdds_init_layout(int version, uint32_t layout)
 	if (kd_env.bind)
 		kd_topo_bind(0, kd_pool.count);
 	error = kd_net_run();
+	if (!error)
+		error = kd_observe_run();
 	if (kd_net.rank)
 		serve_job();
 	return error;
@@ -86,6 +93,5 @@ int kdds_finalize(void)
 		return -EPERM;
 	}
 	kdds_sync();
-	stop();
-	return 0;
+	return stop();
 }

@@ -26,6 +26,7 @@
 
 extern char **environ;
 
+static int progress;
 static struct run_options options = {.heartbeat_ms = 5000, .bind = 1};
 
 static const char help[] =
@@ -41,6 +42,8 @@ static const char help[] =
 	"      --bind core|none    core: divide each host's CPUs among its ranks, if there are enough (default core)\n"
 	"      --provider NAME     libfabric provider (KDDS_PROVIDER)\n"
 	"      --env NAME[=VALUE]  set a variable for the ranks, or hand on the one set here\n"
+	"      --stats[=FORM]      report on the run when it has ended; FORM: text, json or counts (KDDS_STATS)\n"
+	"      --progress          tell how it goes, in one line, if standard error is a terminal (KDDS_PROGRESS)\n"
 	"      --label             put the rank's number before each line of output\n"
 	"      --timeout SECONDS   end the job after that time, with status 124\n"
 	"      --heartbeat SECONDS give up a host that is silent for so long; 0: never (default 5)\n"
@@ -115,7 +118,8 @@ static void add_env(const char *text)
 /* What the library listens to is the same on every host. */
 static void add_environment(void)
 {
-	static const char *const own[] = {KD_CONTROL_ENV "=", "KDDS_RANK=", "KDDS_SIZE=", "KDDS_LOCAL_RANK=", "KDDS_LOCAL_SIZE="};
+	static const char *const own[] = {KD_CONTROL_ENV "=", "KDDS_RANK=", "KDDS_SIZE=", "KDDS_LOCAL_RANK=",
+					  "KDDS_LOCAL_SIZE="};
 
 	for (char **e = environ; *e; e++) {
 		int skip = strncmp(*e, "KDDS_", 5) || !strchr(*e, '=');
@@ -135,7 +139,7 @@ static void set_bind(const char *what, const char *text)
 	add_setting("KDDS_BIND", text);
 }
 
-enum { HOSTS = 256, HOSTFILE, RSH, WORKERS, BIND, PROVIDER, ENV, LABEL, TIMEOUT, HEARTBEAT, VERSION };
+enum { HOSTS = 256, HOSTFILE, RSH, WORKERS, BIND, PROVIDER, ENV, STATS, PROGRESS, LABEL, TIMEOUT, HEARTBEAT, VERSION };
 
 static const struct option long_options[] = {
 	{"ranks", required_argument, NULL, 'n'},
@@ -146,6 +150,8 @@ static const struct option long_options[] = {
 	{"bind", required_argument, NULL, BIND},
 	{"provider", required_argument, NULL, PROVIDER},
 	{"env", required_argument, NULL, ENV},
+	{"stats", optional_argument, NULL, STATS},
+	{"progress", no_argument, NULL, PROGRESS},
 	{"label", no_argument, NULL, LABEL},
 	{"timeout", required_argument, NULL, TIMEOUT},
 	{"heartbeat", required_argument, NULL, HEARTBEAT},
@@ -184,6 +190,14 @@ static void take_option(int option, char **argv)
 		break;
 	case ENV:
 		add_env(optarg);
+		break;
+	case STATS:
+		if (optarg && strcmp(optarg, "text") && strcmp(optarg, "json") && strcmp(optarg, "counts"))
+			usage("--stats=%s: text, json or counts is expected", optarg);
+		add_setting("KDDS_STATS", optarg ? optarg : "text");
+		break;
+	case PROGRESS:
+		progress = 1;
 		break;
 	case LABEL:
 		options.label = 1;
@@ -247,7 +261,7 @@ static void open_standard_streams(void)
 
 int main(int argc, char **argv)
 {
-	const char *bind = getenv("KDDS_BIND");
+	const char *bind = getenv("KDDS_BIND"), *wish = getenv("KDDS_PROGRESS");
 	int option;
 
 	open_standard_streams();
@@ -263,6 +277,9 @@ int main(int argc, char **argv)
 		take_option(option, argv);
 	if (optind == argc)
 		usage("which program is to be run?");
+	/* The ranks' is a pipe; and labelled lines come when they are complete. */
+	if ((progress || (wish && !strcmp(wish, "1"))) && isatty(STDERR_FILENO) && !options.label)
+		add_setting("KDDS_PROGRESS", "always");
 	options.argument = argv + optind;
 	options.argument_count = (uint32_t)(argc - optind);
 	find_places();

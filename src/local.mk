@@ -12,6 +12,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/boot_pmi.c \
 	src/boot_pmi.h \
 	src/boot_pmix.c \
+	src/clock.c \
+	src/clock.h \
 	src/closure.h \
 	src/comm.c \
 	src/comm.h \
@@ -20,8 +22,12 @@ src_libkdds_internal_la_SOURCES = \
 	src/comm_ofi.c \
 	src/control.c \
 	src/control.h \
+	src/dot.c \
+	src/dot.h \
 	src/env.c \
 	src/env.h \
+	src/files.c \
+	src/files.h \
 	src/gdata.c \
 	src/gdata.h \
 	src/idle.c \
@@ -35,12 +41,20 @@ src_libkdds_internal_la_SOURCES = \
 	src/log.h \
 	src/net.c \
 	src/net.h \
+	src/observe.c \
+	src/observe.h \
+	src/netaddr.c \
+	src/netaddr.h \
+	src/ofi.c \
+	src/ofi.h \
 	src/os.c \
 	src/os.h \
 	src/package.c \
 	src/package.h \
 	src/peer.c \
 	src/peer.h \
+	src/progress.c \
+	src/progress.h \
 	src/reduce.c \
 	src/reduce.h \
 	src/rsteal.c \
@@ -49,16 +63,24 @@ src_libkdds_internal_la_SOURCES = \
 	src/sched.h \
 	src/siphash.c \
 	src/siphash.h \
+	src/span.c \
+	src/span.h \
 	src/stack.c \
 	src/stack.h \
 	src/steal.c \
 	src/steal.h \
+	src/stats.c \
+	src/stats.h \
 	src/topo.c \
 	src/topo.h \
+	src/trace.c \
+	src/trace.h \
 	src/type.c \
 	src/type.h \
 	src/value.c \
 	src/value.h \
+	src/watch.c \
+	src/watch.h \
 	src/wire.h \
 	src/worker.c \
 	src/worker.h
@@ -102,6 +124,14 @@ kddsrun_SOURCES = \
 	src/run_values.c \
 	src/run_values.h
 kddsrun_LDADD = src/libkdds_internal.la
+
+bin_PROGRAMS += kdds-trace
+kdds_trace_SOURCES = \
+	src/kdds_trace.c \
+	src/trace_file.c \
+	src/trace_file.h \
+	src/trace_svg.c \
+	src/trace_svg.h
 
 bashcompletiondir = $(datadir)/bash-completion/completions
 dist_bashcompletion_DATA = tools/completion/kddsrun

@@ -13,6 +13,7 @@
 #include "image.h"
 #include "kdds.h"
 #include "log.h"
+#include "observe.h"
 #include "os.h"
 #include "peer.h"
 #include "rsteal.h"
@@ -180,8 +181,10 @@ void kd_net_stop(void)
 		/* The thread goes on: END is still to be passed on, and acknowledged. Pollers have ended, some without a word. */
 		kd_store(&pollers, 0);
 		kd_comm_wake();
+		kd_observe_publish();
 		if (kd_boot_fence())
 			_Exit(1);
+		kd_observe_gather();
 		pthread_mutex_lock(&kd_net.lock);
 		stop = 1;
 		pthread_mutex_unlock(&kd_net.lock);

@@ -15,7 +15,9 @@
 #include "peer.h"
 #include "reduce.h"
 #include "sched.h"
+#include "span.h"
 #include "steal.h"
+#include "watch.h"
 
 #define LOST_NS 20000000u       /* a request without an answer; doubled with each in a row. Two answers do no harm */
 #define LOST_DOUBLINGS 5
@@ -26,7 +28,8 @@
 #define TARGET_NS 2000000u      /* what an import should take: much longer than the journey, and not so long that others starve */
 #define PROMPT_NS 10000000u     /* thieves that wait are looked after so often at the latest, doubled in vain */
 #define PROMPT_DOUBLINGS 5
-#define GET_TRIES 8
+#define GET_RETRY_NS 10000000u  /* after a read that failed; doubled each time. The owner may be dead: the launcher, which knows, */
+#define GET_TRIES 11            /* is given 20 s to say so before we do */
 #define PASS_ON_NS 2000000u     /* an import that none of us has begun by then may go to another rank; one that goes on at once can
 				   wander between idle ranks for long */
 #define AHEAD_SHARE 16 /* an import whose inputs took longer than this part of its running to arrive: the next one is asked for
@@ -49,6 +52,8 @@ struct kd_export {
 	char *results;
 	size_t results_bytes;
 	uint32_t outputs;
+	uint32_t nlengths; /* see kd_wire_done */
+	uint64_t *lengths;
 };
 
 struct kd_import {
@@ -60,8 +65,10 @@ struct kd_import {
 	struct kd_results results;
 	struct kd_comm_region results_region; /* of the results themselves, when they do not fit */
 	int results_exposed;
+	int signalled; /* DONE has been sent, only FREE is waited for */
 	char *package;
 	size_t package_bytes;
+	uint64_t *lengths; /* of the closures, by 32 bytes, in ticks; NULL: nobody watches */
 	uint64_t serial, asked_ns, arrived_ns, start_ns; /* asked 0: nobody did */
 	uint64_t ready_ns; /* when it came to the inbox */
 	uint64_t fetch_ns; /* from arrival of the package to that of the last input */
@@ -77,6 +84,8 @@ struct get {
 	void *to;
 	struct kd_wire_memory from;
 	void (*arrived)(struct get *g);
+	struct get *later; /* in me.later */
+	uint64_t due_ns;
 };
 
 struct kd_rsteal_counts kd_rsteal_counts;
@@ -108,6 +117,7 @@ static struct {
 	struct kd_import *inbox;
 	uint32_t inbox_lock;
 	struct kd_import *finished;
+	struct get *later; /* to be tried again */
 } me;
 
 static void *must(void *p)
@@ -186,19 +196,68 @@ uint64_t kd_import_serial(const struct kd_import *im)
 	return im->serial;
 }
 
+uint64_t *kd_import_length(struct kd_import *im, const char *c)
+{
+	return &im->lengths[(c - im->contents.closures) / 32];
+}
+
+/* Adds the closures' lengths to the results. Returns how many. */
+static uint32_t add_lengths(struct kd_results *r, struct kd_import *im)
+{
+	const char *c = im->contents.closures;
+	uint32_t n = im->contents.count;
+
+	if (!im->lengths)
+		return 0;
+	kd_clock_settle();
+	r->bytes = must(realloc(r->bytes, r->size + n * sizeof(uint64_t)));
+	for (uint32_t i = 0; i < n; i++, c += kd_closure_at(c)->bytes) {
+		uint64_t ns = kd_clock_ns(*kd_import_length(im, c));
+
+		memcpy(r->bytes + r->size, &ns, sizeof(ns));
+		r->size += sizeof(ns);
+	}
+	return n;
+}
+
+/* Takes them off the results again. Returns what is left of size. */
+static size_t take_lengths(struct kd_export *x, const char *bytes, size_t size)
+{
+	size_t n = x->nlengths * sizeof(uint64_t);
+
+	if (n > size) {
+		x->nlengths = 0;
+		return size;
+	}
+	x->lengths = must(malloc(n + 1));
+	memcpy(x->lengths, bytes + size - n, n);
+	return size - n;
+}
+
+/* Leaves them with the closures, for the owner. */
+static void leave_lengths(struct kd_export *x)
+{
+	uint32_t i = 0;
+
+	kd_clock_settle();
+	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes, i++) {
+		kd_span_deliver(&x->range, c, i < x->nlengths ? (uint64_t)((double)x->lengths[i] / kd_clock.ns_per_tick) : 0);
+		if (kd_observe.dot)
+			kd_dot_export(&x->range, c);
+	}
+}
+
 /* Reading. */
 
 static void start_get(struct get *g);
+static void try_later(struct get *g, int error);
 
 static void get_done(struct kd_comm_get *get, int error)
 {
 	struct get *g = (struct get *)((char *)get - offsetof(struct get, get));
 
 	if (error) {
-		if (++g->tries == GET_TRIES)
-			kd_die("rank %u cannot read %llu bytes from rank %u: %s", me.rank, (unsigned long long)g->from.bytes, g->rank,
-			       kd_errno_text(-error));
-		start_get(g);
+		try_later(g, error);
 		return;
 	}
 	kd_rsteal_counts.fetched_bytes += g->from.bytes;
@@ -212,7 +271,40 @@ static void start_get(struct get *g)
 	g->get.done = get_done;
 	error = kd_comm_get(g->rank, g->to, g->from.addr, g->from.key, g->from.bytes, &g->get);
 	if (error)
-		kd_die("rank %u cannot read from rank %u: %s", me.rank, g->rank, kd_errno_text(-error));
+		try_later(g, error);
+}
+
+static void try_later(struct get *g, int error)
+{
+	if (g->tries == GET_TRIES)
+		kd_die("rank %u cannot read %llu bytes from rank %u: %s", me.rank, (unsigned long long)g->from.bytes, g->rank,
+		       kd_errno_text(-error));
+	g->due_ns = kd_os_now_ns() + ((uint64_t)GET_RETRY_NS << g->tries++);
+	g->later = me.later;
+	me.later = g;
+}
+
+/* Reads that failed. Returns when the next is due. */
+static uint64_t retry_gets(uint64_t now)
+{
+	struct get *g = me.later;
+	uint64_t due = UINT64_MAX;
+
+	me.later = NULL;
+	while (g) {
+		struct get *next = g->later;
+
+		if (now >= g->due_ns) {
+			start_get(g);
+		} else {
+			g->later = me.later;
+			me.later = g;
+		}
+		g = next;
+	}
+	for (g = me.later; g; g = g->later)
+		due = kd_min(due, g->due_ns);
+	return due;
 }
 
 /* The thief's side. */
@@ -224,6 +316,7 @@ static void free_import(struct kd_import *im)
 	kd_results_free(&im->results);
 	kd_contents_free(&im->contents);
 	table_remove(&me.imports, im->id);
+	free(im->lengths);
 	free(im->gets);
 	free(im->package);
 	free(im);
@@ -273,6 +366,12 @@ int kd_rsteal_take(int far, struct kd_range *range_p)
 				     .independent = (uint8_t)im->contents.independent, .more = (uint8_t)im->contents.independent,
 				     .start_ns = kd_os_now_ns()};
 	im->start_ns = range_p->start_ns;
+	if (kd_unlikely(kd_observe.trace) && !far) {
+		uint64_t now = kd_clock_ticks();
+
+		kd_trace_add(kd_self_worker->ring, KD_EVENT_IMPORT, now, kd_clock_ticks(),
+			     kd_trace_flow(im->victim, im->generation), im->contents.count, im->victim);
+	}
 	if (im->asked_ns) {
 		kd_fetch_add(&kd_rsteal_counts.asks, 1);
 		kd_fetch_add(&kd_rsteal_counts.ask_ns, im->start_ns - im->asked_ns);
@@ -295,6 +394,8 @@ static void open_package(struct kd_import *im, const void *bytes, size_t size)
 	if (error)
 		kd_die("rank %u cannot unpack %zu bytes from rank %u: %s", me.rank, size, im->victim, kd_errno_text(-error));
 	im->left = im->contents.count;
+	if (kd_observe.tasks)
+		im->lengths = must(calloc(im->contents.closure_bytes / 32 + 1, sizeof(*im->lengths)));
 	kd_rsteal_counts.imports++;
 	kd_rsteal_counts.imported += im->contents.count;
 	for (uint32_t i = 0; i < im->contents.ndata; i++)
@@ -351,6 +452,8 @@ static void on_work(uint32_t from, const void *body, size_t bytes)
 	me.live++;
 	im->slot = w.slot;
 	im->generation = w.generation;
+	if (kd_unlikely(kd_observe.trace))
+		kd_trace_net(KD_EVENT_ARRIVE, 0, kd_trace_flow(from, w.generation), 0, from);
 	im->id = table_add(&me.imports, im);
 	im->serial = ++me.serial;
 	if (!w.package.bytes) {
@@ -393,7 +496,7 @@ static void on_free(uint32_t from, const void *body, size_t bytes)
 		return;
 	memcpy(&f, body, sizeof(f));
 	im = table_get(&me.imports, f.import);
-	if (im && im->victim == from && im->generation == f.generation)
+	if (im && im->signalled && im->victim == from && im->generation == f.generation)
 		free_import(im);
 }
 
@@ -408,6 +511,9 @@ static void signal_victim(struct kd_import *im)
 
 	kd_results_make(r, &im->contents);
 	done.outputs = r->count;
+	done.lengths = add_lengths(r, im);
+	if (kd_unlikely(kd_observe.trace))
+		kd_trace_net(KD_EVENT_DONE, 0, kd_trace_flow(im->victim, im->generation), 0, im->victim);
 	fits = sizeof(*m) + sizeof(done) + r->size <= KD_COMM_MESSAGE_BYTES;
 	if (!fits) {
 		int error = kd_comm_expose(r->bytes, r->size, &im->results_region);
@@ -422,6 +528,7 @@ static void signal_victim(struct kd_import *im)
 	if (fits)
 		memcpy((char *)(m + 1) + sizeof(done), r->bytes, r->size);
 	kd_peer_send(im->victim, m, 0);
+	im->signalled = 1;
 	me.live--;
 	me.ahead = im->fetch_ns > ns / AHEAD_SHARE;
 	me.want = (uint32_t)kd_min(kd_max((uint64_t)TARGET_NS * im->contents.count / (ns + 1), 1u), kd_min(2 * me.want, WANT_MAX));
@@ -524,6 +631,7 @@ static void send_work(uint32_t thief, uint32_t request, const struct kd_range *r
 	struct kd_export *x = must(calloc(1, sizeof(*x)));
 	struct kd_wire_work work;
 	struct kd_wire_head *m;
+	uint64_t begin = kd_unlikely(kd_observe.trace) ? kd_clock_ticks() : 0;
 	int fits;
 
 	x->thief = thief;
@@ -542,6 +650,8 @@ static void send_work(uint32_t thief, uint32_t request, const struct kd_range *r
 	if (fits)
 		memcpy((char *)(m + 1) + sizeof(work), x->parcel.bytes, x->parcel.size);
 	kd_peer_send(thief, m, 0);
+	if (kd_unlikely(kd_observe.trace))
+		kd_trace_net(KD_EVENT_EXPORT, begin, kd_trace_flow(me.rank, x->generation), range->count, thief);
 }
 
 static void remember(uint32_t thief, uint32_t want)
@@ -623,6 +733,8 @@ static void finish_export(struct kd_export *x)
 	int merge = 0;
 
 	kd_results_finish(&x->parcel);
+	if (kd_observe.tasks)
+		leave_lengths(x);
 	kd_store_relaxed(&kd_rsteal_counts.returned, kd_rsteal_counts.returned + 1);
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		merge |= kd_closure_at(c)->type->reduces;
@@ -637,6 +749,7 @@ static void finish_export(struct kd_export *x)
 	s = kd_steal_complete(&x->range, merge);
 	if (s)
 		kd_sched_resume(s);
+	free(x->lengths);
 	free(x->results);
 	free(x->gets);
 	free(x);
@@ -660,6 +773,7 @@ static void apply(struct kd_export *x, const void *bytes, size_t size)
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		if (kd_closure_at(c)->type->reduces)
 			kd_reduce_begin(kd_closure_at(c));
+	size = take_lengths(x, bytes, size);
 	x->gets = must(calloc(x->parcel.ntargets + 1, sizeof(*x->gets)));
 	if (kd_results_apply(&x->parcel, bytes, size, x->outputs, want_output, x))
 		kd_die("rank %u cannot make sense of %zu bytes of results from rank %u", me.rank, size, x->thief);
@@ -696,6 +810,9 @@ static void on_done(uint32_t from, const void *body, size_t bytes)
 	x->done = 1;
 	x->import = d.import;
 	x->outputs = d.outputs;
+	x->nlengths = d.lengths;
+	if (kd_unlikely(kd_observe.trace))
+		kd_trace_net(KD_EVENT_RESULT, 0, kd_trace_flow(me.rank, x->generation), 0, from);
 	if (!d.results.bytes) {
 		apply(x, (const char *)body + sizeof(d), bytes - sizeof(d));
 		return;
@@ -772,8 +889,10 @@ uint64_t kd_rsteal_tick(uint64_t now)
 	}
 	if (me.over)
 		return UINT64_MAX;
+	if (me.later)
+		due = retry_gets(now);
 	if (me.ahead && me.live && me.live <= (uint32_t)kd_pool.count)
-		due = kd_rsteal_ask(now);
+		due = kd_min(due, kd_rsteal_ask(now));
 	if (!me.nwaiting)
 		return due;
 	if (kd_load(&me.poked) || now >= me.prompt_ns)

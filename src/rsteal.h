@@ -51,6 +51,8 @@ void kd_rsteal_poked(void);
 int kd_rsteal_take(int far, struct kd_range *range_p);
 /* The closures of the range, part of an import, are complete. Any worker, no lock. */
 void kd_rsteal_complete(const struct kd_range *range);
+/* Where the length of closure c of the import goes (span.h). Whoever runs c. */
+uint64_t *kd_import_length(struct kd_import *im, const char *c);
 uint64_t kd_import_serial(const struct kd_import *im);
 
 /* The job is over: tells the other ranks. Rank 0. */

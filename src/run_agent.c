@@ -142,9 +142,9 @@ static void send_text(uint16_t type, uint32_t rank, const char *text)
 static void complain(struct run_rank *r, const char *what)
 {
 	send_text(KD_CONTROL_COMPLAINT, r->rank, what);
-	run_link_close(&r->control);
 	if (r->pid)
-		kill(-r->pid, SIGKILL);
+		kill(-r->pid, SIGKILL); /* before it sees the link close, and complains in its turn */
+	run_link_close(&r->control);
 }
 
 /* When every rank here has come to the fence, kddsrun need hear it once. */
@@ -179,8 +179,9 @@ static int handle_hello(struct run_rank *r, struct kd_unpack *u)
 	if (u->bad || magic != KD_CONTROL_MAGIC || r->joined)
 		return -1;
 	if (protocol != KD_CONTROL_PROTOCOL) {
-		snprintf(text, sizeof(text), "is linked with a libkdds that speaks protocol %u with kddsrun; this one (%s) speaks %u: "
-			 "install the same version of both", protocol, RUN_VERSION, KD_CONTROL_PROTOCOL);
+		snprintf(text, sizeof(text),
+			 "is linked with a libkdds that speaks protocol %u with kddsrun; this one (" RUN_VERSION
+			 ") speaks %u: install the same version of both", protocol, KD_CONTROL_PROTOCOL);
 		complain(r, text);
 		return 0;
 	}

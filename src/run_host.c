@@ -216,7 +216,8 @@ static void beat(struct run_timer *timer)
 			continue;
 		}
 		h->lost = 1;
-		failed(h, "no sign of life for %g s (--heartbeat): it is down, or the network between", options->heartbeat_ms / 1000.0);
+		failed(h, "no sign of life for %g s (--heartbeat): it is down, or the network between",
+		       options->heartbeat_ms / 1000.0);
 		run_link_close(&h->link);
 		host_kill(h);
 	}
@@ -241,8 +242,9 @@ static int handle_agent(struct run_host *h, struct kd_unpack *u)
 	run_timer_stop(&h->timer);
 	if (protocol != KD_CONTROL_PROTOCOL || version != KDDS_VERSION) {
 		h->lost = 1;
-		failed(h, "kddsrun there is version %u.%u.%u (protocol %u), here " RUN_VERSION " (%u): install one version on all hosts",
-		       version / 10000, version / 100 % 100, version % 100, protocol, KD_CONTROL_PROTOCOL);
+		failed(h, "kddsrun there is version %u.%u.%u (protocol %u), here " RUN_VERSION
+		       " (%u): install one version on all hosts", version / 10000, version / 100 % 100, version % 100, protocol,
+		       KD_CONTROL_PROTOCOL);
 		run_link_close(&h->link);
 		host_kill(h);
 		return 0;
@@ -287,7 +289,8 @@ static char *remote_command(void)
 	return command;
 }
 
-/* In the child. --rsh is a piece of shell, as GIT_SSH_COMMAND is for git: words, quotes and variables mean what they usually do. */
+/* In the child. --rsh is a piece of shell, as GIT_SSH_COMMAND is for git: words, quotes and variables mean what they usually
+ * do. */
 static void exec_far(const struct run_host *h)
 {
 	const char *rsh = options->rsh ? options->rsh : options->srun ? SRUN : SSH;

@@ -265,12 +265,13 @@ uint32_t run_places_deal(struct run_places *p, uint32_t size)
 		counted |= p->place[i].counted;
 	}
 	if (size > slots && counted) {
-		run_say("%u ranks do not fit into the %llu slots of the hosts: give them more (HOST:SLOTS), or ask for fewer (-n)",
+		run_say("%u ranks do not fit into the %llu slots of the hosts: give more (HOST:SLOTS), or ask for fewer (-n)",
 			size, (unsigned long long)slots);
 		return 0;
 	}
 	if (!size && slots > RUN_MOST_RANKS) {
-		run_say("the hosts have %llu slots, a job at most %u ranks: ask for fewer (-n)", (unsigned long long)slots, RUN_MOST_RANKS);
+		run_say("the hosts have %llu slots, a job at most %u ranks: ask for fewer (-n)", (unsigned long long)slots,
+			RUN_MOST_RANKS);
 		return 0;
 	}
 	if (!size)
@@ -278,7 +279,8 @@ uint32_t run_places_deal(struct run_places *p, uint32_t size)
 	for (size_t i = 0; i < p->count; i++) {
 		struct run_place *place = &p->place[i];
 
-		place->ranks = size > slots ? (uint32_t)(size / p->count + (i < size % p->count)) : kd_min(place->slots, size - next);
+		place->ranks = size > slots ? (uint32_t)(size / p->count + (i < size % p->count)) :
+					      kd_min(place->slots, size - next);
 		place->first = next;
 		next += place->ranks;
 	}

@@ -28,11 +28,11 @@
 #include "run_values.h"
 
 #define SECOND_NS 1000000000ull
-#define PARTNER_NS SECOND_NS      /* for other ranks to exit as well, when one did with status 0 */
-#define END_NS (2 * SECOND_NS)    /* for agents to end their ranks, RUN_AGENT_GRACE_NS and some more */
-#define ORPHAN_NS (5 * SECOND_NS) /* for what was killed to go */
-#define FLUSH_NS SECOND_NS        /* for the reader of our output, when the job was ended */
-#define STATUS_TIMEOUT 124        /* timeout(1)'s */
+#define PARTNER_NS (2 * SECOND_NS) /* for other ranks to exit as well, when one did with status 0 */
+#define END_NS (2 * SECOND_NS)     /* for agents to end their ranks, RUN_AGENT_GRACE_NS and some more */
+#define ORPHAN_NS (5 * SECOND_NS)  /* for what was killed to go */
+#define FLUSH_NS SECOND_NS         /* for the reader of our output, when the job was ended */
+#define STATUS_TIMEOUT 124         /* timeout(1)'s */
 
 struct rank {
 	struct run_host *host;
@@ -207,12 +207,12 @@ static void compare_builds(void)
 	if (!other)
 		return;
 	if (ranks[other].version != ranks[0].version)
-		fail("libkdds is version %u.%u.%u at rank 0 (host %s) and %u.%u.%u at rank %s: install one version on all hosts",
+		fail("libkdds is version %u.%u.%u at rank 0 (host %s), %u.%u.%u at rank %s: install one version on all hosts",
 		     ranks[0].version / 10000, ranks[0].version / 100 % 100, ranks[0].version % 100, ranks[0].host->place->name,
 		     ranks[other].version / 10000, ranks[other].version / 100 % 100, ranks[other].version % 100, text);
 	else
-		fail("%s is another program, or another build of it, at rank %s than at rank 0 (host %s): install one build on all hosts",
-		     options->argument[0], text, ranks[0].host->place->name);
+		fail("%s is another program, or another build of it, at rank %s than at rank 0 (host %s): install one build "
+		     "on all hosts", options->argument[0], text, ranks[0].host->place->name);
 }
 
 static int handle_hello(struct rank *r, struct kd_unpack *u)
@@ -369,8 +369,8 @@ static int handle_exit(struct rank *r, struct kd_unpack *u)
 	if (r == ranks)
 		input_stop();
 	if (WIFSIGNALED(r->status) && r->stage == LEFT && !ending)
-		run_say("rank %u (host %s, process %u) %s after it had left the job", (unsigned)(r - ranks), r->host->place->name,
-			r->pid, text);
+		run_say("rank %u (host %s, process %u) %s after it had left the job", (unsigned)(r - ranks),
+			r->host->place->name, r->pid, text);
 	check_ranks();
 	check_fence();
 	return 0;

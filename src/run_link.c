@@ -42,12 +42,35 @@ void run_bytes_free(struct run_bytes *b)
 	*b = (struct run_bytes){NULL, 0, 0, 0};
 }
 
+/* Takes the descriptors away from the link. */
+static void detach(struct run_link *link, int *in_p, int *out_p)
+{
+	run_watch_remove(&link->in);
+	run_watch_remove(&link->out);
+	*in_p = link->in.fd;
+	*out_p = link->out.fd;
+	link->in.fd = link->out.fd = -1;
+	/* The frame being handled may lie in received: it stays. */
+	run_bytes_free(&link->unsent);
+}
+
+static void close_both(int in, int out)
+{
+	if (out != in)
+		close(out);
+	close(in);
+}
+
+/* The other side sees the end only after our user has done what there is to do. */
 static void broken(struct run_link *link, int error)
 {
+	int in, out;
+
 	if (!run_link_is_open(link))
 		return;
-	run_link_close(link);
+	detach(link, &in, &out);
 	link->closed(link, error);
+	close_both(in, out);
 }
 
 /* Drops what comes before the magic, and the magic. */
@@ -174,16 +197,12 @@ int run_link_is_open(const struct run_link *link)
 
 void run_link_close(struct run_link *link)
 {
+	int in, out;
+
 	if (!run_link_is_open(link))
 		return;
-	run_watch_remove(&link->in);
-	run_watch_remove(&link->out);
-	if (link->out.fd != link->in.fd)
-		close(link->out.fd);
-	close(link->in.fd);
-	link->in.fd = link->out.fd = -1;
-	/* The frame being handled may lie in received: it stays. */
-	run_bytes_free(&link->unsent);
+	detach(link, &in, &out);
+	close_both(in, out);
 }
 
 void run_link_send_raw(struct run_link *link, const void *bytes, size_t size)

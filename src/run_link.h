@@ -24,7 +24,8 @@ struct run_link {
 	uint64_t heard_ns, sent_ns;
 	/* A frame. The link may be closed in it. Not 0: it makes no sense, and closed is called with -EPROTO. */
 	int (*message)(struct run_link *link, const struct kd_control_header *header, struct kd_unpack *payload);
-	/* No more will come: the other side closed it (0), or -errno. The link is closed by then. */
+	/* No more will come: the other side closed it (0), or -errno. The link is closed, which the
+	 * other side sees afterwards. */
 	void (*closed)(struct run_link *link, int error);
 };
 

@@ -13,7 +13,9 @@
 #include "os.h"
 #include "reduce.h"
 #include "rsteal.h"
+#include "span.h"
 #include "steal.h"
+#include "watch.h"
 
 #define QUIET_CLAIMS 1024  /* fenced claims without a visit before the owner stops fencing */
 #define SPINS_BLOCKED 200  /* looks at a stolen closure before its frame's stack is set aside */
@@ -103,8 +105,8 @@ static void await_done(struct kdds_closure *c)
 		kd_pause();
 }
 
-/* The claim of *cp is stored; what is to be done with it? AGAIN: *cp has moved on. */
-static enum claim claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char **cp)
+/* The claim of *cp is stored; what is to be done with it? AGAIN: *cp has moved on. Inline, so that *cp stays in a register. */
+static inline __attribute__((always_inline)) enum claim claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char **cp)
 {
 	struct kdds_closure *c = kd_closure_at(*cp);
 	int base = f == &s->base;
@@ -160,8 +162,20 @@ static int park(struct kd_stack *s, char *c)
 	return !done;
 }
 
-/* Runs the closures of f = top and of the frames they make, up to and including those of frame until. */
-static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
+static inline __attribute__((always_inline)) void run_body(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
+							   struct kdds_frame *g, char *c, int observed)
+{
+	if (observed)
+		kd_watch_begin(w, s, f, g, c);
+	kd_closure_at(c)->type->run(kd_closure_at(c), g);
+	if (observed)
+		kd_watch_end(w, s, g);
+}
+
+/* Runs the closures of f = top and of the frames they make, up to and including those of frame until. Compiled twice: the
+ * watchers (watch.h) cost nothing where nobody watches. */
+static inline __attribute__((always_inline)) enum outcome run_loop(struct kd_worker *w, struct kd_stack *s,
+								   struct kdds_frame *until, int patient, int observed)
 {
 	struct kdds_frame *f = s->top, *g = kd_stack_next(s, f);
 	char *c = kd_load_relaxed(&f->head), *next;
@@ -173,6 +187,8 @@ static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_fra
 	s->serial += KD_SERIALS;
 	if (!c)
 		c = f == &s->base ? s->range.begin : kd_frame_first(f);
+	if (observed)
+		kd_watch_enter(w, s, until);
 	for (;;) {
 		if (c == kd_load_relaxed(&f->tail)) {
 			if (f == until)
@@ -184,6 +200,8 @@ static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_fra
 			kd_store_release(&s->top, f);
 			if (kd_unlikely(!c))
 				c = finish_special(s, f, f->head);
+			if (observed)
+				kd_watch_done(w, s, f, g, f->head);
 			continue;
 		}
 		/* Dekker with visit() in steal.c: our claim, then their flag; their flag, then (membarrier) our claim. */
@@ -191,8 +209,16 @@ static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_fra
 		kd_compiler_fence();
 		flags = kd_load_acquire(&s->flags); /* before the state, which a thief may change until it is seen */
 		if (kd_unlikely(flags | kd_load_acquire(&kd_closure_at(c)->state))) {
-			switch (claim_slow(w, s, f, g, &c)) {
+			enum claim claim;
+
+			next = c;
+			claim = claim_slow(w, s, f, g, &c);
+			if (observed)
+				kd_watch_resume(w);
+			switch (claim) {
 			case AGAIN:
+				if (observed && f != &s->base)
+					kd_watch_range(s, f, next, c);
 				continue;
 			case HALT:
 				outcome = HALTED;
@@ -200,15 +226,20 @@ static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_fra
 			case BLOCK:
 				if (s->bound && (patient || f != until)) {
 					help(w, s, c);
+					if (observed)
+						kd_watch_resume(w);
 					continue;
 				}
 				outcome = BLOCKED;
 				goto out;
 			case RUN_SPECIAL:
-				kd_closure_at(c)->type->run(kd_closure_at(c), g);
+				run_body(w, s, f, g, c, observed);
 				serial++;
 				if (g->tail == kd_frame_first(g)) {
+					next = c;
 					c = finish_special(s, f, c);
+					if (observed)
+						kd_watch_done(w, s, f, g, next);
 					continue;
 				}
 				next = NULL;
@@ -218,9 +249,11 @@ static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_fra
 			}
 		}
 		next = c + kd_closure_at(c)->bytes;
-		kd_closure_at(c)->type->run(kd_closure_at(c), g);
+		run_body(w, s, f, g, c, observed);
 		serial++;
 		if (g->tail == kd_frame_first(g)) {
+			if (observed)
+				kd_watch_done(w, s, f, g, c);
 			c = next;
 			continue;
 		}
@@ -237,8 +270,21 @@ descend:
 			c = kd_frame_first(f);
 	}
 out:
-	kd_count(w, tasks, serial - from);
+	if (observed)
+		kd_watch_leave(w, s, until, outcome == ENDED);
+	else
+		kd_count(w, tasks, serial - from);
 	return outcome;
+}
+
+static enum outcome run_observed(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
+{
+	return run_loop(w, s, until, patient, 1);
+}
+
+static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
+{
+	return run_loop(w, s, until, patient, 0);
 }
 
 /* Makes s what w runs. Sleepers have left their marks on the stacks that were current: this one needs them too. */
@@ -284,7 +330,7 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 		int merge;
 
 		make_current(w, s);
-		switch (run(w, s, &s->base, 1)) {
+		switch (kd_observe.tasks ? run_observed(w, s, &s->base, 1) : run(w, s, &s->base, 1)) {
 		case BLOCKED:
 			kd_count(w, parks, 1);
 			if (!park(s, kd_load_relaxed(&s->top)->head))
@@ -391,8 +437,11 @@ static int look_beyond(struct kd_worker *w, const struct look *l)
 {
 	if (!kd_net.on || l->quest.scope.stack)
 		return 0;
-	if (w->idle_tries > PATIENCE)
+	if (w->idle_tries > PATIENCE) {
+		kd_watch_phase(w, KD_PHASE_COMM);
 		kd_net_help(w);
+		kd_watch_phase(w, KD_PHASE_LOOK);
+	}
 	return 1;
 }
 
@@ -401,12 +450,14 @@ static void step(struct kd_worker *w, const struct kd_scope *scope)
 {
 	struct look l = {.quest = {.scope = *scope}};
 
+	kd_watch_phase(w, KD_PHASE_LOOK);
 	if (!look(w, &l)) {
 		w->far = look_beyond(w, &l);
 		if (!(kd_net.on && kd_rsteal_take(0, &l.range)) && !kd_idle(w, last_look, &l))
 			return;
 	}
 	kd_idle_end(w);
+	kd_watch_phase(w, KD_PHASE_RUN);
 	if (!l.stack) {
 		l.stack = kd_worker_stack(w);
 		kd_stack_start(l.stack, &l.range);
@@ -436,6 +487,7 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 		step(w, &scope);
 	w->nest--;
 	kd_idle_end(w);
+	kd_watch_phase(w, KD_PHASE_RUN);
 	kd_fetch_add(&s->home->parked, -1);
 	make_current(w, s);
 }
@@ -462,7 +514,7 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 	s->bound++;
 	s->waiting = f;
 	kd_store_release(&s->top, f);
-	outcome = run(w, s, f, patient);
+	outcome = kd_observe.tasks ? run_observed(w, s, f, patient) : run(w, s, f, patient);
 	s->waiting = waiting;
 	s->bound--;
 	if (outcome == ENDED) {

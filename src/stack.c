@@ -7,6 +7,7 @@
 
 #include "env.h"
 #include "log.h"
+#include "observe.h"
 #include "os.h"
 #include "worker.h"
 
@@ -32,6 +33,7 @@ struct kd_stack *kd_stack_create(struct kd_worker *home)
 	s->mem = reserve(kd_env.stack);
 	s->end = s->mem + kd_env.stack;
 	s->mirror = reserve(kd_env.stack / 2);
+	s->spans = kd_observe.tasks ? reserve(kd_env.stack) : NULL;
 	s->soft = s->mem + KEEP_BYTES;
 	s->home = home;
 	/* A name that no user's data is likely to look like. */
@@ -55,6 +57,8 @@ void kd_stack_destroy(struct kd_stack *s)
 	free_blocks(s);
 	kd_os_release(s->mem, kd_env.stack);
 	kd_os_release(s->mirror, kd_env.stack / 2);
+	if (s->spans)
+		kd_os_release(s->spans, kd_env.stack);
 	free(s);
 }
 
@@ -87,6 +91,8 @@ void kd_stack_stop(struct kd_stack *s)
 	if (s->soft != s->mem + KEEP_BYTES) {
 		kd_os_trim(s->mem + KEEP_BYTES, kd_env.stack - KEEP_BYTES);
 		kd_os_trim(s->mirror + KEEP_BYTES / 2, (kd_env.stack - KEEP_BYTES) / 2);
+		if (s->spans)
+			kd_os_trim(s->spans + KEEP_BYTES, kd_env.stack - KEEP_BYTES);
 		s->soft = s->mem + KEEP_BYTES;
 	}
 }

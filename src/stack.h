@@ -65,6 +65,7 @@ struct kd_stack {
 	uint32_t seen;     /* visits at that time */
 	struct kd_block *blocks; /* frame data that is not in the frame */
 	struct kd_range range;
+	char *spans;       /* span.h: as large as mem; NULL: nobody watches */
 
 	/* both: RMW only, except the owner's load at every claim */
 	uint32_t flags kd_aligned(KD_CACHE_LINE);
@@ -73,6 +74,7 @@ struct kd_stack {
 	/* thieves */
 	uint32_t lock kd_aligned(KD_CACHE_LINE);
 	uint32_t visits; /* sessions under the lock */
+	uint32_t robbed; /* of those, the ones that took something */
 	uint32_t misses; /* of those, the last ones that found nothing */
 	uint32_t next_us; /* when to look again (low 32 bits) */
 	uint32_t divisible; /* the range in the base may be divided; a hint */

@@ -6,6 +6,7 @@
 #include "os.h"
 #include "package.h"
 #include "rsteal.h"
+#include "trace.h"
 
 #define FRAMES_PER_VISIT 256
 #define NOTES_PER_VISIT 128
@@ -243,7 +244,7 @@ static void mark(const struct kd_range *r)
 int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *quest, struct kd_range *range_p)
 {
 	const struct kd_scope *scope = &quest->scope;
-	uint64_t start_ns = kd_os_now_ns();
+	uint64_t start_ns = kd_os_now_ns(), start_ticks = kd_unlikely(kd_observe.trace) ? kd_clock_ticks() : 0;
 	int got = 0;
 
 	kd_count(w, requests, 1);
@@ -258,6 +259,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 	if (got) {
 		mark(range_p);
 		kd_store_relaxed(&s->misses, 0);
+		kd_store_relaxed(&s->robbed, s->robbed + 1);
 		range_p->start_ns = start_ns;
 		range_p->far = quest->far != 0;
 		kd_count(w, steals, 1);
@@ -266,8 +268,11 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 		poke_running(s);
 	}
 	leave(s);
-	if (got)
+	if (got) {
 		kd_count(w, steal_ns, kd_os_now_ns() - start_ns);
+		if (kd_unlikely(kd_observe.trace))
+			kd_trace_steal(w, s, start_ticks, range_p->count);
+	}
 	return got;
 }
 

@@ -11,6 +11,7 @@
 #include "image.h"
 #include "kdds.h"
 #include "log.h"
+#include "trace.h"
 #include "worker.h"
 
 /* A type made at run time, and behind it its access table and its name. */
@@ -194,7 +195,8 @@ void kdds_type_destroy(struct kdds_type *type)
 		named = NULL;
 	}
 	pthread_mutex_unlock(&named_lock);
-	free(type);
+	if (!kd_observe.trace || !kd_trace_keeps(type))
+		free(type);
 }
 
 struct kdds_closure *kdds_closure_allocate(const struct kdds_type *type)

@@ -89,6 +89,8 @@ struct kd_wire_done {
 	uint32_t import;           /* the sender's slot, for FREE */
 	uint32_t outputs;
 	struct kd_wire_memory results; /* bytes 0: they follow */
+	uint32_t lengths;          /* 0, or the number of closures: behind the results, 64 bits for each, its length in ns (span.h) */
+	uint32_t pad;
 };
 
 struct kd_wire_result {
@@ -104,6 +106,7 @@ struct kd_wire_free {
 
 _Static_assert(sizeof(struct kd_wire_head) == 40, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_work) == 40, "messages have no holes");
+_Static_assert(sizeof(struct kd_wire_done) == 48, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_package) % 16 == 0, "parts of a package are aligned");
 _Static_assert(sizeof(struct kd_wire_data) % 16 == 0, "parts of a package are aligned");
 

@@ -10,6 +10,7 @@
 #include "env.h"
 #include "idle.h"
 #include "log.h"
+#include "observe.h"
 #include "os.h"
 #include "sched.h"
 #include "topo.h"
@@ -78,6 +79,7 @@ static void join(int started)
 int kd_pool_start(int count)
 {
 	struct kd_worker *workers = aligned_alloc(KD_CACHE_LINE, (size_t)count * sizeof(*workers)), *w = workers;
+	int error;
 
 	if (!workers) {
 		kd_error("out of memory for %d workers", count);
@@ -94,11 +96,16 @@ int kd_pool_start(int count)
 	kd_pool.stop = kd_pool.sleepers = 0;
 	kd_pool.membarrier = !kd_os_membarrier_init();
 	kd_pool.workers = workers;
+	error = kd_observe_workers();
+	if (error) {
+		destroy();
+		return error;
+	}
 	kd_self_worker = w;
 	w->current = kd_worker_stack(w);
 	kd_stack_start(w->current, NULL);
 	for (int i = 1; i < count; i++) {
-		int error = pthread_create(&workers[i].thread, NULL, thread, &workers[i]);
+		error = pthread_create(&workers[i].thread, NULL, thread, &workers[i]);
 
 		if (error) {
 			kd_error("cannot start worker %d of %d: %s; lower KDDS_WORKERS or raise the limit (ulimit -u)", i, count,
@@ -114,5 +121,6 @@ int kd_pool_start(int count)
 void kd_pool_stop(void)
 {
 	join(kd_pool.count);
+	kd_observe_collect();
 	destroy();
 }

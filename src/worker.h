@@ -8,6 +8,7 @@
 
 #include "kdds.h"
 #include "stack.h"
+#include "stats.h"
 
 struct kd_worker {
 	/* its own */
@@ -21,7 +22,12 @@ struct kd_worker {
 	uint32_t idle_naps;      /* sleeps since it last found work */
 	int far;                 /* without work it would take some from another process */
 	int polls;               /* and sees to messages meanwhile; see net.c */
-	struct kdds_stats stats;
+	struct kd_worker_counts stats;
+	uint64_t since;          /* watch.h: up to here its time is accounted for, in ticks */
+	uint64_t work;           /* of that, in bodies */
+	enum kd_phase phase;
+	uint64_t phase_since, idle_begun, phases[KD_PHASES];
+	struct kd_ring *ring;    /* NULL: no trace */
 	pthread_t thread;
 
 	/* others read or write */
@@ -54,7 +60,7 @@ struct kd_stack *kd_worker_stack(struct kd_worker *w);
 /* The reverse, for a stack that has ended. */
 void kd_worker_release(struct kd_worker *w, struct kd_stack *s);
 
-/* Counts; its own worker writes, kdds_stats_get reads. */
+/* Counts; its own worker writes, stats.c reads. */
 #define kd_count(w, what, n) kd_store_relaxed(&(w)->stats.what, (w)->stats.what + (n))
 
 static inline uint32_t kd_worker_random(struct kd_worker *w)

@@ -246,8 +246,8 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < sizeof(kd_boot.secret); i++)
 		secret = secret * 31 + kd_boot.secret[i];
-	printf("rank %u of %u, %u of %u here, secret %llx, %s\n", kd_boot.rank, kd_boot.size, kd_boot.local_rank, kd_boot.local_size,
-	       (unsigned long long)secret, wrong ? "WRONG" : "ok");
+	printf("rank %u of %u, %u of %u here, secret %llx, %s\n", kd_boot.rank, kd_boot.size, kd_boot.local_rank,
+	       kd_boot.local_size, (unsigned long long)secret, wrong ? "WRONG" : "ok");
 	fflush(stdout);
 	kd_boot_stop();
 	at(5);

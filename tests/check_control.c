@@ -101,16 +101,16 @@ static void check_order(void)
 {
 	char secret[KD_BOOT_SECRET_BYTES] = "";
 	char *arguments[] = {"program", "argument", "", NULL}, *settings[] = {"A=1", "B="};
-	struct run_order in = {.size = 4, .first = 2, .ranks = 2, .heartbeat_ms = 5, .bind = 1, .secret = secret, .directory = "/x",
-			       .arguments = 3, .settings = 2, .argument = arguments, .setting = settings};
+	struct run_order in = {.size = 4, .first = 2, .ranks = 2, .heartbeat_ms = 5, .bind = 1, .secret = secret,
+			       .directory = "/x", .arguments = 3, .settings = 2, .argument = arguments, .setting = settings};
 	struct run_order out;
 	size_t size;
 	uint8_t *payload = run_order_pack(&in, &size), *exact;
 	struct kd_unpack u = {payload, payload + size, 0};
 
 	expect(!run_order_unpack(&out, &u), "an order is understood");
-	expect(out.size == 4 && out.first == 2 && out.ranks == 2 && out.arguments == 3 && !strcmp(out.argument[1], "argument") &&
-	       !out.argument[3] && !strcmp(out.setting[1], "B=") && !strcmp(out.directory, "/x"), "an order is the same");
+	expect(out.size == 4 && out.first == 2 && out.ranks == 2 && out.arguments == 3 &&
+	       !strcmp(out.argument[1], "argument") && !out.argument[3] && !strcmp(out.setting[1], "B=") && !strcmp(out.directory, "/x"), "an order is the same");
 	run_order_free(&out);
 	for (unsigned n = draw(4); n--;)
 		payload[draw((unsigned)size)] = (uint8_t)(draw(2) ? draw(4) : draw(256));
@@ -145,7 +145,8 @@ static void check_places(void)
 	expect(p.count <= 16384, "a list of hosts has an end");
 	size = p.count ? run_places_deal(&p, draw(2) ? 1 + draw(100) : 0) : 0;
 	for (size_t i = 0; i < p.count && size; i++) {
-		expect(p.place[i].first == next && p.place[i].ranks && p.place[i].name[0] != '-', "every host listed gets ranks");
+		expect(p.place[i].first == next && p.place[i].ranks, "every host listed gets ranks");
+		expect(p.place[i].name[0] != '-', "no host looks like an option");
 		next += p.place[i].ranks;
 	}
 	expect(next == size, "every rank gets a host");

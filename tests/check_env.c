@@ -13,8 +13,9 @@
 #include "env.h"
 
 static const char *const names[] = {"KDDS_WORKERS", "KDDS_BIND", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US", "KDDS_CACHE",
-	"KDDS_PROVIDER", "KDDS_ADDRESS"};
+	"KDDS_STATS", "KDDS_TRACE_SIZE", "KDDS_PROGRESS", "KDDS_PROVIDER", "KDDS_ADDRESS", "KDDS_TRACE", "KDDS_DOT"};
 #define NAMES (sizeof(names) / sizeof(*names))
+#define TEXTS 4 /* the last of them: any value will do */
 
 struct good {
 	const char *name, *text;
@@ -49,6 +50,17 @@ static const struct good goods[] = {
 	{"KDDS_CACHE", "0", 0, &kd_env.cache},
 	{"KDDS_CACHE", "1G", 1u << 30, &kd_env.cache},
 	{"KDDS_CACHE", "", 256u << 20, &kd_env.cache},
+	{"KDDS_STATS", "0", KD_STATS_NONE, &kd_env.stats},
+	{"KDDS_STATS", "1", KD_STATS_1, &kd_env.stats},
+	{"KDDS_STATS", "text", KD_STATS_TEXT, &kd_env.stats},
+	{"KDDS_STATS", "json", KD_STATS_JSON, &kd_env.stats},
+	{"KDDS_STATS", "counts", KD_STATS_COUNTS, &kd_env.stats},
+	{"KDDS_STATS", "", KD_STATS_NONE, &kd_env.stats},
+	{"KDDS_TRACE_SIZE", "64K", 65536, &kd_env.trace_size},
+	{"KDDS_TRACE_SIZE", "", 16u << 20, &kd_env.trace_size},
+	{"KDDS_PROGRESS", "always", KD_PROGRESS_ALWAYS, &kd_env.progress},
+	{"KDDS_PROGRESS", "1", KD_PROGRESS_TERMINAL, &kd_env.progress},
+	{"KDDS_PROGRESS", "", KD_PROGRESS_NONE, &kd_env.progress},
 };
 #define GOODS (sizeof(goods) / sizeof(*goods))
 
@@ -150,7 +162,7 @@ END_TEST
 START_TEST(no_number)
 {
 	static const char *const numbers[] = {"KDDS_WORKERS", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US", "KDDS_CACHE",
-	"KDDS_PROVIDER", "KDDS_ADDRESS"};
+		"KDDS_TRACE_SIZE"};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		expect_refused(numbers[i], no_numbers[_i], "allowed are whole numbers");
@@ -170,7 +182,7 @@ START_TEST(several_bad)
 	ck_assert_int_eq(c.status, 1);
 	for (line = strtok(c.err, "\n"); line; line = strtok(NULL, "\n"), lines++)
 		ck_assert_msg(!strncmp(line, "kdds: KDDS_", 11), "%s", line);
-	ck_assert_int_eq(lines, (int)NAMES);
+	ck_assert_int_eq(lines, (int)NAMES - TEXTS);
 }
 END_TEST
 
@@ -196,6 +208,8 @@ START_TEST(texts)
 	ck_assert_int_eq(kd_env_read(), 0);
 	ck_assert_str_eq(kd_env.provider, "tcp;ofi_rxm");
 	ck_assert_str_eq(kd_env.address, "");
+	ck_assert_str_eq(kd_env.trace, "");
+	ck_assert_str_eq(kd_env.dot, "");
 	setenv("KDDS_PROVIDER", "loop:1", 1);
 	setenv("KDDS_ADDRESS", "10.0.0.1", 1);
 	ck_assert_int_eq(kd_env_read(), 0);

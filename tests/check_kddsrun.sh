@@ -145,7 +145,7 @@ one_line
 said err "$dir/text: Permission denied"
 what='no such directory'
 mkdir "$dir/gone"
-(cd "$dir/gone" && rmdir "$dir/gone" && "$run" -n 2 true > "$dir/out" 2> "$dir/err") || fail 'kddsrun fails in a directory that is gone'
+(cd "$dir/gone" && rmdir "$dir/gone" && "$run" -n 2 true > "$dir/out" 2> "$dir/err") || fail 'it fails in a directory that is gone'
 
 job 'builds that differ' 1 -n 4 "$probe" 0:2:build:5 0:3:build:5 '1:*:sleep:1'
 one_line
@@ -183,7 +183,8 @@ job 'input that nobody reads' 0 -n 2 true < "$dir/numbers"
 job 'input that is closed' 0 -n 2 --label sh -c 'wc -c' <&-
 said out '^[01]: 0$' 2
 job 'much output' 0 -n 4 sh -c "cat '$dir/numbers'; cat '$dir/numbers' >&2"
-[ "$(wc -l < "$dir/out") $(wc -l < "$dir/err")" = '1200000 1200000' ] || fail "$(wc -l < "$dir/out") and $(wc -l < "$dir/err") lines came"
+lines="$(wc -l < "$dir/out") $(wc -l < "$dir/err")"
+[ "$lines" = '1200000 1200000' ] || fail "$lines lines came"
 job 'raw output' 0 -n 2 printf 'a\0b'
 [ "$(od -An -c "$dir/out" | tr -d ' \n')" = 'a\0ba\0b' ] || fail 'the bytes are others'
 job 'labels' 3 -n 3 --label sh -c 'for i in 1 2 3 4 5; do printf "line "; sleep 0.05; echo "$i end"; done; printf unfinished
@@ -321,19 +322,26 @@ kill -s USR1 $job
 ended 0
 said out '^got$' 3
 what='stop and go on'
-background sh -c 'echo up$$; exec sleep 1'
-kill -s TSTP $job
-for i in $(seq 100); do
-	stopped=1
-	for pid in $job $(sed -n 's/^up//p' "$dir/out"); do
-		grep -q '^State:.T' "/proc/$pid/status" || stopped=0
+# state PATTERN: until kddsrun and the ranks are all in it.
+state()
+{
+	for i in $(seq 100); do
+		reached=1
+		for pid in $job $(sed -n 's/^up//p' "$dir/out"); do
+			grep -q "^State:.$1" "/proc/$pid/status" || reached=0
+		done
+		[ $reached = 0 ] || return 0
+		sleep 0.1
 	done
-	[ $stopped = 0 ] || break
-	sleep 0.1
-done
-[ $stopped = 1 ] || fail 'the job does not stop'
+	fail "not all are in state $1"
+}
+background sh -c 'echo up$$; exec sleep 60'
+kill -s TSTP $job
+state T
 kill -s CONT $job
-ended 0
+state S
+kill -s TERM $job
+ended 143
 
 # --- Hosts, by a remote shell that stays here.
 
@@ -345,6 +353,9 @@ case $1 in
 nowhere) echo "no route to $1" >&2; exit 255 ;;
 junk) printf '\nkddsrun-agent\n'; exec head -c 2000 /dev/zero ;;
 noisy) head -c 100000 /dev/zero; sleep 60 ;;
+old) # an agent's first frame: protocol 9, version 1.2.3, process 1, host "h"
+	printf '\nkddsrun-agent\n\026\0\0\0\0\0\0\0\040\0\0\0kdds\011\0\0\0\333\047\0\0\001\0\0\0\002\0\0\0h\0'
+	exec sleep 60 ;;
 bare) exec /no/such/kddsrun --agent ;;
 esac
 export RSH_HOST="$1"
@@ -381,7 +392,8 @@ said out '^77 1$'
 SLURM_JOB_NODELIST='n[08-10,7],m2,r[1-2]x[3,4]' SLURM_TASKS_PER_NODE='2(x3),1,3,1(x4)' \
 	job "Slurm's nodes" 0 sh -c 'echo $KDDS_RANK $RSH_HOST'
 [ "$(sort -n "$dir/out" | tr '\n' ' ')" = \
-	'0 n08 1 n08 2 n09 3 n09 4 n10 5 n10 6 n7 7 m2 8 m2 9 m2 10 r1x3 11 r1x4 12 r2x3 13 r2x4 ' ] || fail 'the ranks are elsewhere'
+	'0 n08 1 n08 2 n09 3 n09 4 n10 5 n10 6 n7 7 m2 8 m2 9 m2 10 r1x3 11 r1x4 12 r2x3 13 r2x4 ' ] ||
+	fail 'the ranks are elsewhere'
 for nodes in 'n[1-' 'n[]' 'n[3-1]' 'n[1,]' 'a,,b' 'n[x]' 'n[1-999999999]'; do
 	SLURM_JOB_NODELIST=$nodes job "Slurm's nodes $nodes" 2 true
 	one_line
@@ -396,6 +408,9 @@ said err 'host bare: cannot start the agent: .* ended with status 127: .*not fou
 job 'a host that talks nonsense' 1 --hosts a:2,junk:2 "$probe"
 one_line
 said err 'host junk: what comes from its agent makes no sense'
+job 'a host with another kddsrun' 1 --hosts a:2,old:2 "$probe"
+one_line
+said err 'host old: kddsrun there is version 1\.2\.3 '
 job 'a host that talks too much' 1 --hosts a:2,noisy:2 "$probe"
 one_line
 said err 'host noisy: '
@@ -416,7 +431,7 @@ background --hosts a:2,b:1 sh -c 'echo up; sleep 60 & setsid sleep 60 & exec sle
 kill -s KILL $job
 ended 137
 what='a silent host'
-background --hosts a:2,b:1 --heartbeat 1 sh -c 'echo up; exec sleep 60'
+background --hosts a:2,b:1 --heartbeat 3 sh -c 'echo up; exec sleep 60'
 # There are two processes, one that only watches over the other.
 for pid in $(marked); do
 	! tr '\0' '\n' < "/proc/$pid/environ" | grep -qx RSH_HOST=b || ! grep -qsz -x -e --agent "/proc/$pid/cmdline" ||
@@ -424,7 +439,7 @@ for pid in $(marked); do
 done
 ended 1
 one_line
-said err 'host b: no sign of life for 1 s'
+said err 'host b: no sign of life for 3 s'
 
 echo "$checked jobs and more"
 [ $failed = 0 ]

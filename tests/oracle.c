@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MAX_ACCESSES 3
 #define MAX_DATA 8
@@ -515,6 +516,20 @@ static int print_coverage(int complete)
 	return missing && complete;
 }
 
+/* For a test that is to kill this rank; kddsrun says which it is. */
+static void write_pid(const char *prefix)
+{
+	char path[4096];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s.%s", prefix, getenv("KDDS_RANK"));
+	f = fopen(path, "w");
+	if (!f || fprintf(f, "%ld\n", (long)getpid()) < 0 || fclose(f)) {
+		fprintf(stderr, "oracle: cannot write %s\n", path);
+		exit(1);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	static const int counts[] = {1, 2, 3, 4, 8, 16};
@@ -522,8 +537,9 @@ int main(int argc, char **argv)
 	uint64_t seed = (uint64_t)time(NULL) * 1000003;
 	long total = 0;
 	int option, job = 0;
+	const char *pids = NULL;
 
-	while ((option = getopt(argc, argv, "s:n:j")) != -1)
+	while ((option = getopt(argc, argv, "s:n:jp:")) != -1)
 		switch (option) {
 		case 's':
 			seconds = atof(optarg);
@@ -534,12 +550,19 @@ int main(int argc, char **argv)
 		case 'j':
 			job = 1;
 			break;
+		case 'p':
+			pids = optarg;
+			break;
 		default:
-			fprintf(stderr, "usage: oracle [-s SECONDS] [-n FIRST_SEED] [-j]\n-j: one kdds_init, for a job of several ranks\n");
+			fprintf(stderr, "usage: oracle [-s SECONDS] [-n FIRST_SEED] [-j] [-p FILE]\n"
+				"-j: one kdds_init, for a job of several ranks\n"
+				"-p: each rank writes its process number to FILE.RANK\n");
 			return 2;
 		}
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	make_types();
+	if (pids)
+		write_pid(pids);
 	if (job) {
 		total = round_of(0, seconds, &seed);
 		if (total < 0)

@@ -65,7 +65,8 @@ need()
 # What configure's findings depend on: a change of it means configuring again.
 environment()
 {
-	! command -v dpkg-query > /dev/null || dpkg-query -W -f '${Package} ${Version}\n' $(packages build test ci) 2> /dev/null || :
+	! command -v dpkg-query > /dev/null ||
+		dpkg-query -W -f '${Package} ${Version}\n' $(packages build test ci bench) 2> /dev/null || :
 }
 
 configure_build()

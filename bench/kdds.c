@@ -1,0 +1,406 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kdds-bench: the problems with libkdds. Each is a dataflow program: nothing in a task waits, and kdds_sync is main's. What a
+ * task has to know comes with its closure or its data, so that it may run in any process.
+ */
+#define _GNU_SOURCE
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include <kdds.h>
+
+#include "bench.h"
+
+const char program_name[] = "kdds-bench";
+
+static bool start(int workers)
+{
+	char text[20];
+
+	if (workers) {
+		snprintf(text, sizeof(text), "%d", workers);
+		if (setenv("KDDS_WORKERS", text, 1))
+			fail("cannot set KDDS_WORKERS");
+	}
+	return !kdds_init();
+}
+
+static bool stop(void)
+{
+	return !kdds_finalize();
+}
+
+static bool is_root(void)
+{
+	return kdds_rank() == 0;
+}
+
+static void stats(FILE *out)
+{
+	struct kdds_stats s;
+
+	kdds_stats_get(&s);
+	fprintf(out, "tasks %" PRIu64 " requests %" PRIu64 " steals %" PRIu64 " stolen %" PRIu64 " ns/steal %.0f parks %" PRIu64
+		" sleeps %" PRIu64 " membarriers %" PRIu64 "\n", s.tasks, s.requests, s.steals, s.stolen,
+		s.steals ? (double)s.steal_ns / (double)s.steals : 0.0, s.parks, s.sleeps, s.membarriers);
+}
+
+/* fib */
+
+KDDS_TASK(sum, READ(long, a), READ(long, b), WRITE(long, r))
+{
+	**r = **a + **b;
+}
+
+KDDS_TASK(fib, VALUE(int, n), WRITE(long, r))
+{
+	if (n < 2) {
+		**r = n;
+		return;
+	}
+	KDDS_DATA(long, x);
+	KDDS_DATA(long, y);
+	kdds_spawn(fib, n - 1, x);
+	kdds_spawn(fib, n - 2, y);
+	kdds_spawn(sum, x, y, r);
+}
+
+KDDS_TASK(fib_cutoff, VALUE(int, n), VALUE(int, cutoff), WRITE(long, r))
+{
+	if (n < 2 || n < cutoff) {
+		**r = fib_plain(n);
+		return;
+	}
+	KDDS_DATA(long, x);
+	KDDS_DATA(long, y);
+	kdds_spawn(fib_cutoff, n - 1, cutoff, x);
+	kdds_spawn(fib_cutoff, n - 2, cutoff, y);
+	kdds_spawn(sum, x, y, r);
+}
+
+static long solve_fib(int n, int cutoff)
+{
+	long r;
+	KDDS_OVER(long, x, &r);
+
+	if (cutoff)
+		kdds_spawn(fib_cutoff, n, cutoff, x);
+	else
+		kdds_spawn(fib, n, x);
+	kdds_sync();
+	return r;
+}
+
+/* The same program: it is a dataflow program. */
+static long solve_fib_dataflow(int n)
+{
+	return solve_fib(n, 0);
+}
+
+/* integrate */
+
+KDDS_TASK(add_areas, READ(double, a), READ(double, b), WRITE(double, r))
+{
+	**r = **a + **b;
+}
+
+KDDS_TASK(integrate, VALUE(double, x1), VALUE(double, y1), VALUE(double, x2), VALUE(double, y2), VALUE(double, area),
+	  WRITE(double, r))
+{
+	double half = (x2 - x1) / 2, x0 = x1 + half, y0 = integrand(x0);
+	double left = (y1 + y0) / 2 * half, right = (y0 + y2) / 2 * half;
+
+	if (fabs(left + right - area) < INTEGRATE_EPSILON) {
+		**r = left + right;
+		return;
+	}
+	KDDS_DATA(double, a);
+	KDDS_DATA(double, b);
+	kdds_spawn(integrate, x1, y1, x0, y0, left, a);
+	kdds_spawn(integrate, x0, y0, x2, y2, right, b);
+	kdds_spawn(add_areas, a, b, r);
+}
+
+static double solve_integrate(double to)
+{
+	double r;
+	KDDS_OVER(double, x, &r);
+
+	kdds_spawn(integrate, 0, integrand(0), to, integrand(to), 0, x);
+	kdds_sync();
+	return r;
+}
+
+/* nqueens. The queen in row - 1 stands in column last: set by the child, since a board copied right after a byte of it was
+ * stored would wait for the store. */
+
+KDDS_TASK(nqueens, VALUE(struct board, b), VALUE(short, last), VALUE(short, row), VALUE(short, n),
+	  REDUCE(long, count, KDDS_SUM(long)))
+{
+	if (row)
+		b.column[row - 1] = (signed char)last;
+	if (row == n) {
+		++**count;
+		return;
+	}
+	for (short c = 0; c < n; c++)
+		if (board_safe(&b, row, c))
+			kdds_spawn(nqueens, b, c, (short)(row + 1), n, count);
+}
+
+static long solve_nqueens(int n)
+{
+	const struct board empty = {{0}};
+	long total = 0;
+	KDDS_OVER(long, count, &total);
+
+	kdds_spawn(nqueens, empty, 0, 0, (short)n, count);
+	kdds_sync();
+	return total;
+}
+
+/* uts */
+
+KDDS_TASK(visit, VALUE(struct uts_node, node), REDUCE(long, nodes, KDDS_SUM(long)))
+{
+	struct uts_node child;
+	int n = uts_children(&node);
+
+	++**nodes;
+	for (int i = 0; i < n; i++) {
+		uts_child(&node, i, &child);
+		kdds_spawn(visit, child, nodes);
+	}
+}
+
+static long solve_uts(const struct uts_node *root)
+{
+	long total = 0;
+	KDDS_OVER(long, nodes, &total);
+
+	kdds_spawn(visit, *root, nodes);
+	kdds_sync();
+	return total;
+}
+
+/* flat frames */
+
+KDDS_TASK(chain_link, UPDATE(long, x))
+{
+	chain_step(*x);
+}
+
+static void solve_chain(long n, long *v)
+{
+	KDDS_SELF;
+	KDDS_OVER(long, x, v);
+
+	for (long i = 0; i < n; i++)
+		kdds_spawn(chain_link, x);
+	kdds_sync();
+}
+
+KDDS_TASK(set, VALUE(long, i), WRITE(long, x))
+{
+	independent_step(i, *x);
+}
+
+static void solve_independent(long n, long *v)
+{
+	KDDS_SELF;
+
+	for (long i = 0; i < n; i++) {
+		KDDS_OVER(long, x, &v[i]);
+		kdds_spawn(set, i, x);
+	}
+	kdds_sync();
+}
+
+KDDS_TASK(add, VALUE(long, i), REDUCE(long, s, KDDS_SUM(long)))
+{
+	**s += i;
+}
+
+static long solve_reduce(long n)
+{
+	KDDS_SELF;
+	long total = 0;
+	KDDS_OVER(long, s, &total);
+
+	for (long i = 0; i < n; i++)
+		kdds_spawn(add, i, s);
+	kdds_sync();
+	return total;
+}
+
+KDDS_TASK(cell, READ(long, up), READ(long, left), WRITE(long, here))
+{
+	wavefront_step(*up, *left, *here);
+}
+
+static void solve_wavefront(long n, long rows, long *v)
+{
+	KDDS_SELF;
+	long w = n + 1;
+	kdds_data(long) *x = malloc(sizeof(*x) * (size_t)(rows * w));
+
+	if (!x)
+		fail("cannot allocate %ld data", rows * w);
+	for (long i = 0; i < rows * w; i++)
+		kdds_bind(x[i], &v[i]);
+	for (long i = 1; i <= n; i++) {
+		long above = (i - 1) % rows * w, row = i % rows * w;
+
+		for (long j = 1; j <= n; j++)
+			kdds_spawn(cell, &x[above + j].at, &x[row + j - 1].at, &x[row + j].at);
+	}
+	kdds_sync();
+	free(x);
+}
+
+/* cholesky */
+
+typedef kdds_array(double) tile;
+
+KDDS_TASK(do_potrf, UPDATE_ARRAY(double, a))
+{
+	potrf(*a, (int)kdds_shape_of(a)->rows);
+}
+
+KDDS_TASK(do_trsm, READ_ARRAY(double, l), UPDATE_ARRAY(double, a))
+{
+	trsm(*l, *a, (int)kdds_shape_of(a)->rows);
+}
+
+KDDS_TASK(do_syrk, READ_ARRAY(double, l), UPDATE_ARRAY(double, a))
+{
+	syrk(*l, *a, (int)kdds_shape_of(a)->rows);
+}
+
+KDDS_TASK(do_gemm, READ_ARRAY(double, l), READ_ARRAY(double, r), UPDATE_ARRAY(double, a))
+{
+	gemm(*l, *r, *a, (int)kdds_shape_of(a)->rows);
+}
+
+static void solve_cholesky(struct tiles *m)
+{
+	KDDS_SELF;
+	long nt = m->nt;
+	size_t nb = (size_t)m->nb;
+	tile *a = allocate((size_t)(nt * nt), sizeof(*a));
+
+	for (long i = 0; i < nt; i++)
+		for (long j = 0; j <= i; j++)
+			kdds_bind_tile(a[i * nt + j], m->at[i * nt + j], nb, nb, nb);
+	for (long k = 0; k < nt; k++) {
+		kdds_spawn_with(KDDS_PRIORITY_HIGH, do_potrf, &a[k * nt + k].at);
+		for (long i = k + 1; i < nt; i++)
+			kdds_spawn(do_trsm, &a[k * nt + k].at, &a[i * nt + k].at);
+		for (long j = k + 1; j < nt; j++) {
+			kdds_spawn(do_syrk, &a[j * nt + k].at, &a[j * nt + j].at);
+			for (long i = j + 1; i < nt; i++)
+				kdds_spawn(do_gemm, &a[i * nt + k].at, &a[j * nt + k].at, &a[i * nt + j].at);
+		}
+	}
+	kdds_sync();
+	free(a);
+}
+
+/* stencil: all steps at once; a tile waits for its neighbours one step before, and for nothing else. The rim makes tiles of its
+ * own, one point wide, so that each tile inside has four neighbours. */
+
+KDDS_TASK(do_stencil, READ_ARRAY(double, x), READ_ARRAY(double, up), READ_ARRAY(double, down), READ_ARRAY(double, left),
+	  READ_ARRAY(double, right), WRITE_ARRAY(double, to))
+{
+	const struct kdds_shape *s = kdds_shape_of(x), *us = kdds_shape_of(up);
+	const struct kdds_shape *ls = kdds_shape_of(left), *rs = kdds_shape_of(right), *ts = kdds_shape_of(to);
+
+	for (size_t r = 0; r < s->rows; r++) {
+		const double *row = *x + r * s->ld;
+		const double *above = r ? row - s->ld : *up + (us->rows - 1) * us->ld;
+		const double *below = r < s->rows - 1 ? row + s->ld : *down;
+
+		stencil_row(*to + r * ts->ld, row, above, below, (*left)[r * ls->ld + ls->cols - 1], (*right)[r * rs->ld],
+			    (long)s->cols);
+	}
+}
+
+/* Where tile i begins, of 0, the rim, to nt + 1, the rim, and nt + 2, the end. */
+static long edge(const struct plate *p, long i)
+{
+	return i == 0 ? 0 : i <= p->nt + 1 ? 1 + (i - 1) * p->nb : p->ld;
+}
+
+static tile *bind_plate(const struct plate *p, double *grid)
+{
+	long w = p->nt + 2;
+	tile *t = allocate((size_t)(w * w), sizeof(*t));
+
+	for (long i = 0; i < w; i++)
+		for (long j = 0; j < w; j++)
+			kdds_bind_tile(t[i * w + j], grid + edge(p, i) * p->ld + edge(p, j), edge(p, i + 1) - edge(p, i),
+				       edge(p, j + 1) - edge(p, j), p->ld);
+	return t;
+}
+
+static void solve_stencil(struct plate *p)
+{
+	KDDS_SELF;
+	tile *grid[2] = {bind_plate(p, p->grid[0]), bind_plate(p, p->grid[1])};
+	long w = p->nt + 2;
+
+	for (long s = 0; s < p->steps; s++)
+		for (long i = 1; i <= p->nt; i++)
+			for (long j = 1; j <= p->nt; j++) {
+				tile *x = &grid[s % 2][i * w + j], *to = &grid[(s + 1) % 2][i * w + j];
+
+				kdds_spawn(do_stencil, &x->at, &x[-w].at, &x[w].at, &x[-1].at, &x[1].at, &to->at);
+			}
+	kdds_sync();
+	free(grid[0]);
+	free(grid[1]);
+}
+
+/* busy */
+
+KDDS_TASK(busy, VALUE(long, ns), WRITE(long, x))
+{
+	busy_step(ns, *x);
+}
+
+static void solve_busy(long n, long ns, long *v)
+{
+	KDDS_SELF;
+
+	for (long i = 0; i < n; i++) {
+		KDDS_OVER(long, x, &v[i]);
+		kdds_spawn(busy, ns, x);
+	}
+	kdds_sync();
+}
+
+const struct backend backend = {
+	.name = "libkdds",
+	.version = kdds_version,
+	.start = start,
+	.stop = stop,
+	.workers = kdds_workers,
+	.ranks = kdds_size,
+	.is_root = is_root,
+	.stats = stats,
+	.help = kdds_help,
+	.fib = solve_fib,
+	.fib_dataflow = solve_fib_dataflow,
+	.integrate = solve_integrate,
+	.nqueens = solve_nqueens,
+	.uts = solve_uts,
+	.chain = solve_chain,
+	.independent = solve_independent,
+	.reduce = solve_reduce,
+	.wavefront = solve_wavefront,
+	.wavefront_rows = solve_wavefront,
+	.cholesky = solve_cholesky,
+	.stencil = solve_stencil,
+	.busy = solve_busy,
+};

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a job's ranks do and need, one line per rank at its end: what bench/sim is calibrated with and checked against
+ * (doc/scaling.md). To be run by kddsrun -n RANKS:
+ *
+ *   ranks idle SECONDS      nothing
+ *   ranks meet SECONDS      likewise, after every rank has sent a message to every other
+ *   ranks fib N THRESHOLD
+ *   ranks knary N K THRESHOLD
+ *
+ * Times are from main's beginning in that process; cpu is the process's, us. The trees are those of examples/fib and
+ * examples/knary, so that a simulation of them counts the same closures.
+ */
+#define _GNU_SOURCE
+#include <kdds.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "comm.h"
+#include "net.h"
+#include "os.h"
+#include "peer.h"
+#include "rsteal.h"
+
+#define LOOK_NS 200000
+
+static uint64_t begin_ns, joined_ns, work_ns, met_ns;
+static int meets, works;
+
+/* Kilobytes that a line of /proc/self/status gives. */
+static long status_kb(const char *name)
+{
+	char line[200];
+	size_t n = strlen(name);
+	FILE *f = fopen("/proc/self/status", "r");
+	long kb = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, n) && line[n] == ':')
+			kb = atol(line + n + 1);
+	if (f)
+		fclose(f);
+	return kb;
+}
+
+static double ms(uint64_t ns)
+{
+	return ns ? (double)(ns - begin_ns) / 1e6 : -1;
+}
+
+static void report(void)
+{
+	const struct kd_rsteal_counts *c = &kd_rsteal_counts;
+	struct timespec cpu;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	printf("pid %d hwm_kb %ld cpu_us %.0f joined_ms %.1f work_ms %.1f met_ms %.1f end_ms %.1f asked %llu refused %llu imports %llu "
+	       "imported %llu exports %llu exported %llu ask_us %.1f messages %llu bytes %llu repeated %llu\n",
+	       (int)getpid(), status_kb("VmHWM"), (double)cpu.tv_sec * 1e6 + (double)cpu.tv_nsec / 1e3, ms(joined_ns), ms(work_ns),
+	       ms(met_ns), ms(kd_os_now_ns()), (unsigned long long)c->asked, (unsigned long long)c->refused,
+	       (unsigned long long)c->imports, (unsigned long long)c->imported, (unsigned long long)c->exports,
+	       (unsigned long long)c->exported, c->asks ? (double)c->ask_ns / (double)c->asks / 1e3 : 0.0,
+	       (unsigned long long)kd_peer_counts.messages, (unsigned long long)kd_peer_counts.bytes,
+	       (unsigned long long)kd_peer_counts.repeated);
+	fflush(stdout);
+}
+
+/* A FREE that frees nothing: unlike a request it is repeated until it has arrived. */
+static void meet_all(void)
+{
+	pthread_mutex_lock(&kd_net.lock);
+	for (uint32_t i = 1; i < kd_net.size; i++) {
+		struct kd_wire_head *m = kd_peer_message(KD_WIRE_FREE, sizeof(struct kd_wire_free));
+
+		*(struct kd_wire_free *)(m + 1) = (struct kd_wire_free){UINT32_MAX, 0};
+		kd_peer_send((kd_net.rank + i) % kd_net.size, m, 0);
+	}
+	pthread_mutex_unlock(&kd_net.lock);
+	kd_comm_wake();
+}
+
+static void *watch(void *arg)
+{
+	struct timespec pause = {0, LOOK_NS};
+	uint64_t met = 0;
+
+	(void)arg;
+	while (!__atomic_load_n(&kd_net.on, __ATOMIC_ACQUIRE))
+		nanosleep(&pause, NULL);
+	joined_ns = kd_os_now_ns();
+	if (meets) {
+		sleep(1); /* all have joined by then, and idle thieves have given up */
+		begin_ns = kd_os_now_ns();
+		met = kd_peer_counts.messages + kd_net.size - 1; /* they are counted when they leave */
+		meet_all();
+	}
+	while ((meets && !met_ns) || (works && !work_ns)) {
+		nanosleep(&pause, NULL);
+		if (!work_ns && __atomic_load_n(&kd_rsteal_counts.imports, __ATOMIC_RELAXED))
+			work_ns = kd_os_now_ns();
+		if (meets && !met_ns && __atomic_load_n(&kd_peer_counts.messages, __ATOMIC_RELAXED) >= met)
+			met_ns = kd_os_now_ns();
+	}
+	return NULL;
+}
+
+/* The trees */
+
+static int threshold, k;
+
+static __attribute__((noinline)) long fib_plain(int n)
+{
+	return n < 2 ? n : fib_plain(n - 1) + fib_plain(n - 2);
+}
+
+KDDS_TASK(sum, READ(long, a), READ(long, b), WRITE(long, r))
+{
+	**r = **a + **b;
+}
+
+KDDS_TASK(fib, VALUE(int, n), WRITE(long, r))
+{
+	if (n < threshold) {
+		**r = fib_plain(n);
+		return;
+	}
+	KDDS_DATA(long, x);
+	KDDS_DATA(long, y);
+	kdds_spawn(fib, n - 1, x);
+	kdds_spawn(fib, n - 2, y);
+	kdds_spawn(sum, x, y, r);
+}
+
+static long count(int n)
+{
+	long nodes = 1;
+
+	if (n > 0)
+		for (int i = 1; i <= k; i++)
+			nodes += count(n - i);
+	return nodes;
+}
+
+KDDS_TASK(node, VALUE(int, n), REDUCE(long, total, KDDS_SUM(long)))
+{
+	if (n <= 0 || n < threshold) {
+		**total += count(n);
+		return;
+	}
+	**total += 1;
+	for (int i = 1; i <= k; i++)
+		kdds_spawn(node, n - i, total);
+}
+
+static int usage(void)
+{
+	fprintf(stderr, "usage: kddsrun -n RANKS ranks idle SECONDS | meet SECONDS | fib N THRESHOLD | knary N K THRESHOLD\n");
+	return 2;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 2 ? argv[1] : "";
+	int n = argc > 2 ? atoi(argv[2]) : 0, is_fib = !strcmp(what, "fib") && argc == 4, is_knary = !strcmp(what, "knary") && argc == 5;
+	pthread_t thread;
+	uint64_t t;
+
+	meets = !strcmp(what, "meet");
+	works = is_fib || is_knary;
+	if (n < 1 || (!is_fib && !is_knary && !meets && strcmp(what, "idle")))
+		return usage();
+	threshold = is_fib ? atoi(argv[3]) : is_knary ? atoi(argv[4]) : 0;
+	threshold = is_fib && threshold < 2 ? 2 : threshold;
+	k = is_knary ? atoi(argv[3]) : 0;
+	begin_ns = kd_os_now_ns();
+	atexit(report);
+	if (pthread_create(&thread, NULL, watch, NULL) || kdds_init())
+		return 1;
+	KDDS_DATA(long, r);
+	**r = 0;
+	t = kd_os_now_ns();
+	if (is_fib)
+		kdds_spawn(fib, n, r);
+	else if (is_knary)
+		kdds_spawn(node, n, r);
+	else
+		sleep((unsigned)n);
+	kdds_sync();
+	t = kd_os_now_ns() - t;
+	printf("%s %d: %ld in %.6f s\n", what, n, **r, (double)t / 1e9);
+	return kdds_finalize() != 0;
+}

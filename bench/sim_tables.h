@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The rows of doc/scaling.md. */
+#ifndef SIM_TABLES_H
+#define SIM_TABLES_H
+
+/* table 1 of dds.txt. Units and bodies from its T1 and TS: of a call, and of a task that spawns two and a sum, or ten. */
+#define FIB_45 "tree=fib:45:20 unit=23560 body=4240 "
+#define FIB_40 "tree=fib:40:15 unit=23240 body=3520 "
+#define KNARY "tree=knary:35:10:15 unit=14113 body=37356 "
+#define NO_SLICE " slice=0 start=0"
+
+static const row paper_rows[] = {
+	{"fib(45) th 20, 4", FIB_45 "ranks=4", 3.92, 1},
+	{"fib(45) th 20, 8", FIB_45 "ranks=8", 7.14, 0},
+	{"fib(45) th 20, 16", FIB_45 "ranks=16", 13.78, 0},
+	{"fib(45) th 20, 32", FIB_45 "ranks=32", 23.83, 1},
+	{"fib(40) th 15, 4", FIB_40 "ranks=4", 3.30, 0},
+	{"fib(40) th 15, 8", FIB_40 "ranks=8", 5.48, 0},
+	{"fib(40) th 15, 16", FIB_40 "ranks=16", 9.00, 0},
+	{"fib(40) th 15, 32", FIB_40 "ranks=32", 9.19, 1},
+	{"knary(35,10) th 15, 8", KNARY "ranks=8", 7.95, 0},
+	{"knary(35,10) th 15, 16", KNARY "ranks=16", 15.86, 0},
+	{"knary(35,10) th 15, 32", KNARY "ranks=32", 31.35, 0},
+	{"knary(35,10) th 15, 64", KNARY "ranks=64", 60.12, 0},
+	{"knary(35,10) th 15, 100", KNARY "ranks=100", 91.55, 1},
+	{"network alone, fib(45), 32", FIB_45 "ranks=32" NO_SLICE, 23.83, 0},
+	{"network alone, fib(40), 32", FIB_40 "ranks=32" NO_SLICE, 9.19, 0},
+	{"network alone, knary, 100", KNARY "ranks=100" NO_SLICE, 91.55, 0},
+	{"today's rules, fib(45), 32", FIB_45 "ranks=32 rules=now", 23.83, 0},
+	{"today's rules, fib(40), 32", FIB_40 "ranks=32 rules=now", 9.19, 0},
+	{"today's rules, knary, 100", KNARY "ranks=100 rules=now", 91.55, 0},
+};
+
+/* NQueens 23: 4434.9 s on 1422 processors of speeds that differ, 0.63 % idle. K and sigma as counted in the trees of 13 and 14
+ * queens; how long a leaf took is not known. */
+#define QUEENS(grain) "ranks=1422 tree=random:6.267e15:15:.3:" grain
+
+static const row grid_rows[] = {
+	{"leaves of 20 s at most", QUEENS("20e9"), 0, 0},
+	{"leaves of 10 s", QUEENS("10e9"), 0, 0},
+	{"leaves of 1 s", QUEENS("1e9"), 0, 1},
+	{"leaves of 0.1 s", QUEENS("1e8"), 0, 0},
+	{"leaves of 10 s, today's rules", QUEENS("10e9 rules=now"), 0, 0},
+	{"leaves of 1 s, today's rules", QUEENS("1e9 rules=now"), 0, 0},
+};
+
+/* bench/ranks, one worker a rank, on 2 cores that were not ours alone: counts, not times. */
+static const row here_rows[] = {
+	{"fib(46) th 20, 2 ranks", "ranks=2 tree=fib:46:20 unit=700", 0, 1},
+	{"fib(46) th 20, 4 ranks", "ranks=4 tree=fib:46:20 unit=700", 0, 1},
+	{"fib(46) th 20, 8 ranks", "ranks=8 tree=fib:46:20 unit=700", 0, 1},
+	{"fib(46) th 20, 16 ranks", "ranks=16 tree=fib:46:20 unit=700", 0, 1},
+	{"knary(29,10) th 14, 2 ranks", "ranks=2 tree=knary:29:10:14 unit=700", 0, 1},
+	{"knary(29,10) th 14, 4 ranks", "ranks=4 tree=knary:29:10:14 unit=700", 0, 1},
+	{"knary(29,10) th 14, 8 ranks", "ranks=8 tree=knary:29:10:14 unit=700", 0, 1},
+	{"knary(29,10) th 14, 16 ranks", "ranks=16 tree=knary:29:10:14 unit=700", 0, 1},
+};
+
+/* Irregular trees of 1 s for each worker, unless said otherwise, leaves of 1 ms at most. */
+#define TREE(work) "tree=random:" work ":8:1:1e6 "
+
+static const row scale_rows[] = {
+	{"10 x 1", "ranks=10 " TREE("1e10"), 0, 1},
+	{"100 x 1", "ranks=100 " TREE("1e11"), 0, 1},
+	{"1000 x 1", "ranks=1000 " TREE("1e12"), 0, 1},
+	{"1000 x 1, 10 s each", "ranks=1000 " TREE("1e13"), 0, 0},
+	{"1000 x 1, 0.1 s each", "ranks=1000 " TREE("1e11"), 0, 0},
+	{"10 x 128", "ranks=10 workers=128 " TREE("1.28e12"), 0, 0},
+	{"100 x 128, 10 ms leaves", "ranks=100 workers=128 tree=random:1.28e13:8:1:1e7", 0, 0},
+	{"1000 x 128, 10 ms leaves", "ranks=1000 workers=128 tree=random:1.28e14:8:1:1e7", 0, 0},
+};
+
+#define THOUSAND "ranks=1000 " TREE("1e12")
+
+static const row rules_rows[] = {
+	{"as it is", THOUSAND, 0, 1},
+	{"first request lost, 0.5 s (was)", THOUSAND "rules=lossy", 0, 0},
+	{"addresses known (get=0)", THOUSAND "get=0", 0, 1},
+	{"... and here: random only", THOUSAND "get=0 lifelines=0", 0, 0},
+	{"... random only, 3.2 ms at most", THOUSAND "get=0 lifelines=0 doublings=6", 0, 0},
+	{"... random only, 50 us", THOUSAND "get=0 lifelines=0 doublings=0", 0, 0},
+	{"... lifelines at once", THOUSAND "get=0 tries=0", 0, 0},
+	{"... no connection to wait for", THOUSAND "get=0 contact=0", 0, 0},
+	{"... 1 try before lifelines", THOUSAND "get=0 tries=1", 0, 0},
+	{"... 10 tries", THOUSAND "get=0 tries=10", 0, 0},
+	{"... rank 0 first", THOUSAND "get=0 first=1", 0, 0},
+	{"... any rank first", THOUSAND "get=0 first=2", 0, 0},
+	{"... last victim not first", THOUSAND "get=0 last=0", 0, 0},
+	{"... half of a frame", THOUSAND "get=0 half=1", 0, 0},
+	{"... one closure", THOUSAND "get=0 want=1", 0, 0},
+	{"... imports of 10 ms", THOUSAND "get=0 target=10e6", 0, 0},
+	{"... lists are left", THOUSAND "get=0 leave=1", 0, 0},
+	{"... half, and lists are left", THOUSAND "get=0 half=1 leave=1", 0, 0},
+	{"... back off to 0.4 ms at most", THOUSAND "get=0 doublings=3", 0, 0},
+	{"... to 0.4 ms, 13 times, then on", THOUSAND "get=0 hold=13", 0, 1},
+	{"... to 1.6 ms at most", THOUSAND "get=0 doublings=5", 0, 0},
+	{"... back off from 10 us", THOUSAND "get=0 backoff=10e3", 0, 0},
+	{"... from 500 us", THOUSAND "get=0 backoff=500e3", 0, 0},
+};
+
+/* Tiles of 256, 512 KiB, 1.7 ms a gemm at 20 GFLOP/s. */
+#define CHOLESKY(nt, ranks) "nt=" nt " ranks=" ranks " "
+
+static const row cholesky_rows[] = {
+	{"20 x 20 tiles, 1 rank", CHOLESKY("20", "1"), 0, 1},
+	{"20 x 20 tiles, 2 ranks", CHOLESKY("20", "2"), 0, 1},
+	{"20 x 20 tiles, 4 ranks", CHOLESKY("20", "4"), 0, 1},
+	{"40 x 40 tiles, 4 ranks", CHOLESKY("40", "4"), 0, 0},
+	{"40 x 40 tiles, 16 ranks", CHOLESKY("40", "16"), 0, 0},
+	{"40 x 40 tiles, 64 ranks", CHOLESKY("40", "64"), 0, 0},
+	{"40 x 40 of 512, 16 ranks", CHOLESKY("40", "16") "tile=512", 0, 0},
+	{"40 x 40, 16 ranks, 12.5 GB/s", CHOLESKY("40", "16") "bandwidth=12.5", 0, 0},
+	{"40 x 40, 16 ranks, no network", CHOLESKY("40", "16") "bandwidth=1e6 wire=0", 0, 0},
+};
+
+static const struct table tables[] = {
+	{"paper", "table 1 of dds.txt", "cost=paper rules=random", 5, ROWS(paper_rows)},
+	{"grid", "NQueens 23 on 1422 processors of 9 sites, 4434.9 s", "cost=grid rules=random sites=9 slow=.6 fast=1.4", 1, ROWS(grid_rows)},
+	{"here", "what bench/ranks does on 2 cores", "cost=here cores=2 wake=2e6", 10, ROWS(here_rows)},
+	{"scale", "ranks x workers, predicted: one second of work for each, unless said otherwise", "cost=cluster", 3, ROWS(scale_rows)},
+	{"rules", "other rules, 1000 x 1", "cost=cluster", 5, ROWS(rules_rows)},
+	{"cholesky", "one frame of tasks with data", "cost=cluster", 3, ROWS(cholesky_rows)},
+};
+
+#endif

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "observe.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "dot.h"
+#include "env.h"
+#include "log.h"
+#include "net.h"
+#include "progress.h"
+#include "rsteal.h"
+#include "stats.h"
+#include "trace.h"
+#include "watch.h"
+
+#define LOOK_NS 100000000u /* memory is looked at so often */
+#define LOOKS_PER_LINE 5   /* and the line of progress is written so often */
+
+struct kd_observe kd_observe;
+
+static uint64_t end_ticks; /* of the last task */
+static int published; /* whether there are statistics to report */
+
+/* A thread that looks now and then. */
+static struct {
+	pthread_t thread;
+	int started, stop;
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+} onlooker = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void look_at_memory(void)
+{
+	static uint64_t fetched;
+	unsigned long long size, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f) {
+		if (fscanf(f, "%llu %llu", &size, &resident) != 2)
+			resident = 0;
+		fclose(f);
+	}
+	if (!pthread_mutex_trylock(&kd_net.lock)) {
+		fetched = kd_rsteal_counts.fetched_bytes;
+		pthread_mutex_unlock(&kd_net.lock);
+	}
+	kd_trace_memory(resident * (uint64_t)sysconf(_SC_PAGESIZE), fetched);
+}
+
+static void *look_on(void *arg)
+{
+	unsigned looks = 0;
+
+	(void)arg;
+	pthread_setname_np(pthread_self(), "kdds watch");
+	pthread_mutex_lock(&onlooker.lock);
+	while (!onlooker.stop) {
+		struct timespec t;
+
+		if (kd_observe.trace)
+			look_at_memory();
+		if (kd_observe.progress && ++looks % LOOKS_PER_LINE == 0)
+			kd_progress_show();
+		clock_gettime(CLOCK_MONOTONIC, &t);
+		t.tv_nsec += LOOK_NS;
+		t.tv_sec += t.tv_nsec / 1000000000;
+		t.tv_nsec %= 1000000000;
+		pthread_cond_timedwait(&onlooker.cond, &onlooker.lock, &t);
+	}
+	if (kd_observe.trace)
+		look_at_memory();
+	pthread_mutex_unlock(&onlooker.lock);
+	return NULL;
+}
+
+static int start_onlooker(void)
+{
+	pthread_condattr_t attr;
+	int error;
+
+	onlooker.stop = 0;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&onlooker.cond, &attr);
+	pthread_condattr_destroy(&attr);
+	error = pthread_create(&onlooker.thread, NULL, look_on, NULL);
+	if (error)
+		kd_error("cannot start the thread for KDDS_TRACE and KDDS_PROGRESS: %s", kd_errno_text(error));
+	onlooker.started = !error;
+	return -error;
+}
+
+static void stop_onlooker(void)
+{
+	if (!onlooker.started)
+		return;
+	pthread_mutex_lock(&onlooker.lock);
+	onlooker.stop = 1;
+	pthread_cond_signal(&onlooker.cond);
+	pthread_mutex_unlock(&onlooker.lock);
+	pthread_join(onlooker.thread, NULL);
+	pthread_cond_destroy(&onlooker.cond);
+	onlooker.started = 0;
+}
+
+int kd_observe_start(uint32_t rank, uint32_t size)
+{
+	int error = 0;
+
+	kd_observe = (struct kd_observe){.phases = 0};
+	kd_observe.progress = !rank && kd_progress_wanted();
+	kd_observe.tasks = kd_env.stats == KD_STATS_TEXT || kd_env.stats == KD_STATS_1 || kd_env.stats == KD_STATS_JSON ||
+			   *kd_env.trace || *kd_env.dot || kd_observe.progress;
+	kd_observe.phases = kd_env.stats || kd_observe.tasks;
+	if (!kd_observe.phases)
+		return 0;
+	kd_clock_start();
+	if (*kd_env.trace)
+		error = kd_trace_start(rank, size);
+	if (!error && *kd_env.dot)
+		error = kd_dot_start(rank, size);
+	if (error)
+		kd_observe_cancel();
+	return error;
+}
+
+void kd_observe_cancel(void)
+{
+	kd_trace_drop();
+	kd_dot_drop();
+	kd_observe = (struct kd_observe){.phases = 0};
+}
+
+int kd_observe_workers(void)
+{
+	uint64_t now = kd_clock_ticks();
+
+	if (!kd_observe.phases)
+		return 0;
+	for (int i = 0; i < kd_pool.count; i++) {
+		struct kd_worker *w = &kd_pool.workers[i];
+
+		w->phase = i ? KD_PHASE_LOOK : KD_PHASE_RUN;
+		w->since = w->phase_since = w->idle_begun = now;
+	}
+	return kd_observe.trace ? kd_trace_workers() : 0;
+}
+
+int kd_observe_run(void)
+{
+	if (!kd_observe.phases)
+		return 0;
+	if (kd_env.stats)
+		kd_stats_start();
+	kd_watch_resume(kd_pool.workers);
+	return kd_observe.trace || kd_observe.progress ? start_onlooker() : 0;
+}
+
+void kd_observe_end(void)
+{
+	if (!kd_observe.phases)
+		return;
+	if (kd_observe.tasks && !kd_net.rank)
+		kd_watch_main();
+	end_ticks = kd_clock_ticks();
+	kd_watch_turn(kd_pool.workers, KD_PHASE_IDLE);
+	stop_onlooker();
+	if (kd_observe.progress)
+		kd_progress_end();
+	if (kd_env.stats)
+		kd_stats_end(end_ticks);
+}
+
+/* What a worker does behind the end is nobody's concern. */
+static void end_phases(struct kd_worker *w)
+{
+	if (w->phase_since < end_ticks) {
+		kd_trace_add(w->ring, KD_EVENT_IDLE, w->idle_begun, end_ticks, 0, 0, 0);
+		w->phases[w->phase] += end_ticks - w->phase_since;
+	}
+	w->ring = NULL;
+}
+
+void kd_observe_collect(void)
+{
+	if (!kd_observe.phases)
+		return;
+	for (int i = 0; i < kd_pool.count; i++)
+		end_phases(&kd_pool.workers[i]);
+	if (kd_env.stats)
+		kd_stats_collect();
+}
+
+void kd_observe_publish(void)
+{
+	published = kd_observe.phases && kd_env.stats;
+	if (published)
+		kd_stats_publish();
+}
+
+void kd_observe_gather(void)
+{
+	if (published)
+		kd_stats_gather();
+}
+
+int kd_observe_stop(void)
+{
+	int error, other;
+
+	if (!kd_observe.phases)
+		return 0;
+	kd_clock_settle();
+	if (kd_env.stats)
+		kd_stats_report();
+	error = kd_trace_stop();
+	other = kd_dot_stop();
+	kd_observe = (struct kd_observe){.phases = 0};
+	return error ? error : other;
+}

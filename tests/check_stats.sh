@@ -1,0 +1,139 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# What KDDS_STATS reports is well-formed, adds up, and is true of graphs that are known: each task takes a time at least, so the
+# work and the critical path have bounds that hold however the machine is loaded. On one worker, several, and two ranks.
+set -eu
+command -v python3 > /dev/null || {
+	echo 'no python3'
+	exit 77
+}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+
+fail()
+{
+	echo "FAILED: $*"
+	failed=$((failed + 1))
+}
+
+cat > "$dir/check.py" << 'END'
+import json, sys
+ranks, workers, us = map(int, sys.argv[3:6])
+tasks, path = map(int, open(sys.argv[2]).read().split())
+s = json.load(open(sys.argv[1]))
+t = s['total']
+assert s['ranks'] == s['ranks_known'] == len(s['rank']) == ranks, 'ranks'
+assert s['workers'] == t['workers'] == ranks * workers, 'workers'
+for r in s['rank']:
+    assert len(r['worker']) == r['workers'] == workers, 'workers of a rank'
+    for name in r['worker'][0]:
+        if name != 'worker':
+            assert sum(w[name] for w in r['worker']) == r[name], name
+for name in t:
+    values = [r[name] for r in s['rank']]
+    assert t[name] == (max(values) if name in ('time_ns', 'depth_ns') else sum(values)), name
+assert t['tasks'] == tasks, 'tasks %d instead of %d' % (t['tasks'], tasks)
+assert t['pushed'] == tasks, 'pushed'
+assert t['imported'] == t['exported'] and t['imports'] == t['exports'] == t['returned'], 'packages'
+assert t['stolen'] >= t['steals'] and t['requests'] >= t['steals'], 'steals'
+assert t['robbed'] == t['steals'] if ranks == 1 else t['robbed'] >= t['steals'], 'robbed'
+assert t['peak_bytes'] > 1 << 16, 'memory'
+W, D, each = t['work_ns'], t['depth_ns'], us * 990  # the clocks agree to a thousandth
+timed = int(sys.argv[6])  # tasks that take time
+assert W >= timed * each, 'W = %d' % W
+assert D >= path * each, 'D = %d' % D
+assert D <= W - (timed - path) * each + 1000 * ranks, 'D = %d, W = %d' % (D, W)
+if path == timed and ranks == 1:
+    assert abs(D - W) <= 1000, 'D = %d, W = %d: one path' % (D, W)
+END
+
+# shape RANKS WORKERS US TIMED SHAPE N
+shape()
+{
+	ranks=$1 workers=$2 us=$3 timed=$4
+	shift 4
+	what="$*, $us us, on $ranks x $workers"
+	launcher=
+	[ "$ranks" = 1 ] || launcher="./kddsrun -n $ranks --timeout 100"
+	status=0
+	KDDS_PROVIDER=loop KDDS_WORKERS=$workers KDDS_STATS=json timeout 120 $launcher tests/observed "$@" "$us" \
+		> "$dir/out" 2> "$dir/err" || status=$?
+	[ $status = 0 ] || fail "$what: status $status: $(cat "$dir/err")"
+	python3 "$dir/check.py" "$dir/err" "$dir/out" "$ranks" "$workers" "$us" "$timed" 2> "$dir/why" ||
+		fail "$what: $(tail -n 1 "$dir/why"), $(cat "$dir/out" "$dir/err")"
+}
+
+for workers in 1 4; do
+	shape 1 $workers 100 50 chain 50
+	shape 1 $workers 100 50 wide 50
+	shape 1 $workers 100 52 fan 50
+	shape 1 $workers 100 51 reduce 50
+	shape 1 $workers 100 127 tree 6
+	shape 1 $workers 100 80 synced 20
+done
+# nothing but bookkeeping, and a window that is too small for it
+KDDS_WINDOW=64K shape 1 2 0 4000 wide 4000
+if [ -x ./kddsrun ]; then
+	shape 2 2 1000 64 wide 64
+	shape 2 2 1000 127 tree 6
+	shape 3 1 1000 51 reduce 50
+	shape 2 1 100 50 chain 50
+fi
+
+# as text: a line for each worker and all, the result where it belongs
+for value in 1 text counts; do
+	KDDS_STATS=$value KDDS_WORKERS=3 timeout 60 tests/observed wide 10 10 > "$dir/out" 2> "$dir/err" ||
+		fail "KDDS_STATS=$value: status $?"
+	[ "$(cat "$dir/out")" = '10 1' ] || fail "KDDS_STATS=$value: on stdout: $(cat "$dir/out")"
+	grep -v '^kdds: ' "$dir/err" && fail "KDDS_STATS=$value: that is no line of the library's"
+	grep -q '^kdds: T = .* 3 workers, 10 tasks' "$dir/err" || fail "KDDS_STATS=$value: $(cat "$dir/err")"
+	[ "$(grep -c '^kdds:  *[0-2] ' "$dir/err")" = 3 ] || fail "KDDS_STATS=$value: not a line per worker: $(cat "$dir/err")"
+	case $value in
+	counts) ! grep -q 'W/D' "$dir/err" || fail 'KDDS_STATS=counts: tasks were timed' ;;
+	*) grep -q 'parallelism W/D = ' "$dir/err" || fail "KDDS_STATS=$value: no W and D: $(cat "$dir/err")" ;;
+	esac
+done
+KDDS_STATS=0 timeout 60 tests/observed wide 10 10 2> "$dir/err" > /dev/null || fail "KDDS_STATS=0: status $?"
+[ ! -s "$dir/err" ] || fail "KDDS_STATS=0: $(cat "$dir/err")"
+status=0
+KDDS_STATS=yes timeout 60 tests/observed wide 10 10 > /dev/null 2> "$dir/err" || status=$?
+[ $status = 2 ] && grep -q '^kdds: KDDS_STATS=yes: allowed are ' "$dir/err" || fail "KDDS_STATS=yes: $status, $(cat "$dir/err")"
+
+# each counter of the report is in the manual
+KDDS_STATS=json timeout 60 tests/observed wide 10 10 2> "$dir/err" > /dev/null || fail "KDDS_STATS=json: status $?"
+python3 -c 'import json, sys; print(*json.load(open(sys.argv[1]))["total"])' "$dir/err" | tr ' ' '\n' | sort > "$dir/known"
+sed -n '/^.SH STATISTICS/,/^.SH EXAMPLES/s/^.B \([a-z_]*\)$/\1/p' "${srcdir:-.}/doc/kdds.7" | sort -u > "$dir/documented"
+[ -z "$(comm -23 "$dir/known" "$dir/documented")" ] ||
+	fail "not in kdds(7): $(comm -23 "$dir/known" "$dir/documented" | tr '\n' ' ')"
+
+# kddsrun --stats
+if [ -x ./kddsrun ]; then
+	for option in --stats --stats=text; do
+		KDDS_PROVIDER=loop timeout 120 ./kddsrun -n 2 --workers 1 --timeout 100 $option tests/observed wide 10 10 > "$dir/out" \
+			2> "$dir/err" || fail "kddsrun $option: status $?"
+		grep -q '^kdds: T = .* 2 ranks, 2 workers, 10 tasks' "$dir/err" || fail "kddsrun $option: $(cat "$dir/err")"
+	done
+	status=0
+	timeout 60 ./kddsrun --stats=yes true 2> "$dir/err" || status=$?
+	[ $status = 2 ] || fail "kddsrun --stats=yes: status $status"
+	KDDS_PROVIDER=loop timeout 120 ./kddsrun -n 2 --timeout 100 --progress tests/observed wide 10 100 > "$dir/out" 2> "$dir/err" ||
+		fail "kddsrun --progress: status $?"
+	[ ! -s "$dir/err" ] || fail "kddsrun --progress without a terminal: $(cat "$dir/err")"
+fi
+
+# a rank that does not know that it is to report
+if [ -x ./kddsrun ]; then
+	cat > "$dir/one" << 'END'
+#!/bin/sh
+[ "$KDDS_RANK" = 0 ] || unset KDDS_STATS
+exec tests/observed wide 10 10
+END
+	chmod +x "$dir/one"
+	KDDS_PROVIDER=loop KDDS_STATS=1 timeout 120 ./kddsrun -n 2 --timeout 100 "$dir/one" > /dev/null 2> "$dir/err" ||
+		fail "KDDS_STATS on one rank: status $?: $(cat "$dir/err")"
+	grep -q '1 did not say' "$dir/err" || fail "KDDS_STATS on one rank: $(cat "$dir/err")"
+fi
+
+[ $failed = 0 ] || exit 1
+echo 'statistics: all shapes'

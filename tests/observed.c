@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A program whose graph is known, for the tests of what is observed: observed SHAPE N US. Each task's body takes at least US
+ * microseconds. Prints how many tasks there are, and how many lie on the longest path. */
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <kdds.h>
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e6 + (double)t.tv_nsec * 1e-3;
+}
+
+static void work(int us)
+{
+	double end = now() + us;
+
+	while (now() < end)
+		;
+}
+
+KDDS_TASK(write, VALUE(int, us), WRITE(long, x))
+{
+	work(us);
+	**x = 1;
+}
+
+KDDS_TASK(update, VALUE(int, us), UPDATE(long, x))
+{
+	work(us);
+	++**x;
+}
+
+KDDS_TASK(look, VALUE(int, us), READ(long, x), WRITE(long, y))
+{
+	work(us);
+	**y = **x;
+}
+
+KDDS_TASK(add, VALUE(int, us), REDUCE(long, s, KDDS_SUM(long)))
+{
+	work(us);
+	++**s;
+}
+
+KDDS_TASK(both, READ(long, x), READ(long, y), WRITE(long, r)) { **r = **x + **y; }
+
+KDDS_TASK(tree, VALUE(int, depth), VALUE(int, us), WRITE(long, r))
+{
+	work(us);
+	if (!depth) {
+		**r = 1;
+		return;
+	}
+	KDDS_DATA(long, x);
+	KDDS_DATA(long, y);
+	kdds_spawn(tree, depth - 1, us, x);
+	kdds_spawn(tree, depth - 1, us, y);
+	kdds_spawn(both, x, y, r);
+}
+
+KDDS_TASK(synced, VALUE(int, us), WRITE(long, r))
+{
+	KDDS_DATA(long, x);
+	KDDS_DATA(long, y);
+
+	kdds_spawn(write, us, x);
+	kdds_spawn(write, us, y);
+	kdds_sync();
+	kdds_spawn(update, us, x);
+	kdds_spawn(update, us, y);
+	kdds_sync();
+	**r = **x + **y;
+}
+
+static long many[4096];
+
+int main(int argc, char **argv)
+{
+	const char *shape = argc > 1 ? argv[1] : "";
+	int n = argc > 2 ? atoi(argv[2]) : 0, us = argc > 3 ? atoi(argv[3]) : 0, tasks = 0, path = 0;
+	long expected = 0;
+
+	if (n < 1 || n > 4096 || kdds_init())
+		return 2;
+	KDDS_DATA(long, x);
+	KDDS_DATA(long, y);
+	**x = **y = 0;
+	if (!strcmp(shape, "chain")) {
+		for (int i = 0; i < n; i++)
+			kdds_spawn(update, us, x);
+		tasks = path = n;
+		expected = n;
+	} else if (!strcmp(shape, "wide")) {
+		for (int i = 0; i < n; i++) {
+			KDDS_OVER(long, one, &many[i]);
+			kdds_spawn(write, us, one);
+		}
+		tasks = n;
+		path = 1;
+	} else if (!strcmp(shape, "fan")) {
+		kdds_spawn(write, us, x);
+		for (int i = 0; i < n; i++) {
+			KDDS_OVER(long, one, &many[i]);
+			kdds_spawn(look, us, x, one);
+		}
+		kdds_spawn(update, us, x);
+		tasks = n + 2;
+		path = 3;
+		expected = 2;
+	} else if (!strcmp(shape, "reduce")) {
+		for (int i = 0; i < n; i++)
+			kdds_spawn(add, us, x);
+		kdds_spawn(look, us, x, y);
+		tasks = n + 1;
+		path = 2;
+		expected = n;
+	} else if (!strcmp(shape, "tree")) {
+		kdds_spawn(tree, n, us, x);
+		tasks = 3 * (1 << n) - 2; /* 2^(n+1) - 1, and 2^n - 1 sums that take no time */
+		path = n + 1;
+		expected = 1 << n;
+	} else if (!strcmp(shape, "synced")) {
+		for (int i = 0; i < n; i++) {
+			KDDS_OVER(long, one, &many[i]);
+			kdds_spawn(synced, us, one);
+		}
+		tasks = 5 * n;
+		path = 2;
+	}
+	kdds_sync();
+	if (**x != expected) {
+		fprintf(stderr, "observed: %s: %ld instead of %ld\n", shape, **x, expected);
+		return 3;
+	}
+	if (kdds_finalize())
+		return 1;
+	printf("%d %d\n", tasks, path);
+	return 0;
+}

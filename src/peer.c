@@ -228,7 +228,7 @@ static uint64_t patience(const struct peer *p)
 {
 	uint64_t ns = p->way_ns ? (uint64_t)(p->way_ns + 4 * p->spread_ns) : REPEAT_NS;
 
-	return kd_min(kd_max(ns, (uint64_t)REPEAT_NS_MIN), (uint64_t)REPEAT_NS_MAX) << p->repeats;
+	return kd_min(kd_max(ns, (uint64_t)REPEAT_NS_MIN) << p->repeats, (uint64_t)REPEAT_NS_MAX);
 }
 
 static void learn(struct peer *p, int64_t ns)

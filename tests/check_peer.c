@@ -336,7 +336,7 @@ START_TEST(repetition)
 	ck_assert_uint_eq(kd_peer_counts.repeated, 1);
 	pass(10000 * (uint64_t)MS);
 	ck_assert_uint_ge(kd_peer_counts.repeated, 6);
-	ck_assert_uint_le(kd_peer_counts.repeated, 12);
+	ck_assert_uint_le(kd_peer_counts.repeated, 16);
 	lose = 0;
 	ck_assert(!pass(3000 * (uint64_t)MS));
 	ck_assert_uint_eq(seen[1][1], 1);

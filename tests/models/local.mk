@@ -6,6 +6,9 @@ EXTRA_DIST += \
 	tests/models/drain.pml \
 	tests/models/idle.pml \
 	tests/models/index.pml \
+	tests/models/net.pml \
+	tests/models/peer.pml \
+	tests/models/rsteal.pml \
 	tests/models/run \
 	tests/models/tso.pml \
 	tests/models/wait.pml

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The communication thread, which sleeps, and those who must wake it. What is modelled: src/net.c serve(), kd_net_help(),
+ * kd_net_leave(), kd_net_hunger(), kd_comm_wait() as comm.h promises it (a wake since the last wait is not lost); src/idle.c
+ * nap(), wake(); src/rsteal.c ready(), kd_rsteal_poked(), remember(), prompt(). A sleep lasts until somebody ends it.
+ *
+ * BLIND: an idle worker polls; the thread leaves messages to it, and sleeps on unless somebody wakes it. A message comes at any time.
+ * HUNGER: a worker without work goes to sleep; the thread asks for some when it knows, and hands it to the sleeper; work may also come
+ *   unasked.
+ * LIST: a thief asks to be remembered; an owner pushes a closure, then is busy for good. (What lies between the search and
+ *   the owner's push is idle.pml's; here each is one step.)
+ *
+ * Whoever sleeps for ever while there is something for him is an invalid end state.
+ */
+#define NP 2
+#define K 3
+
+#define WAKE 0
+#define BLIND 1
+#define POLLERS 2
+#define SLEEPS 1
+#define INBOX 2
+#define HUNGRY 3
+#define NA 4
+
+#include "tso.pml"
+
+bit message, handled; /* one comes; it has been seen to */
+bit asked;
+
+/* kd_comm_wait: until a wake, or (watch) a message that nobody has handled; the mark of the wake is consumed. */
+inline sleep_thread(watch)
+{
+	fence();
+	if
+	:: atomic { mem[WAKE] -> mem[WAKE] = 0 }
+	:: watch && message && !handled
+	:: handled /* nothing will come any more */
+	fi
+}
+
+#ifdef BLIND_CASE
+proctype thread()
+{
+	byte me = 0, x, b;
+
+	do
+	:: message && !handled -> handled = 1
+	:: else ->
+#ifdef POLLERS_BEFORE_BLIND
+		load(POLLERS, x);
+		exchange(BLIND, x);
+#else
+#ifdef UNFENCED_BLIND
+		store(BLIND, 1);
+#else
+		exchange(BLIND, 1);
+#endif
+		load(POLLERS, x);
+		if
+		:: !x -> exchange(BLIND, 0)
+		:: else
+		fi;
+#endif
+		load(BLIND, b);
+		if
+		:: handled -> break
+		:: else
+		fi;
+		sleep_thread(!b);
+		exchange(BLIND, 0);
+		x = 0;
+		b = 0
+	od
+}
+
+proctype poller()
+{
+	byte me = 1, b;
+
+	fetch_or(POLLERS, 1);
+	if /* a poll, or none any more */
+	:: message && !handled -> handled = 1
+	:: 1
+	fi;
+#ifdef LOOK_BEFORE_LEAVING
+	load(BLIND, b);
+	fetch_and(POLLERS, 0);
+#else
+	fetch_and(POLLERS, 0);
+	load(BLIND, b);
+#endif
+	if
+	:: b -> exchange(WAKE, 1)
+	:: else
+	fi
+}
+
+init {
+	atomic {
+		run thread();
+		run poller()
+	}
+	message = 1;
+	handled
+}
+#endif
+
+#ifdef HUNGER_CASE
+bit unasked; /* what has come unasked, once */
+
+/* ready() */
+inline deliver()
+{
+#ifdef UNFENCED_INBOX
+	store(INBOX, 1);
+#else
+	exchange(INBOX, 1);
+#endif
+	load(SLEEPS, x);
+	if
+	:: x -> cas(SLEEPS, 1, 0, ok)
+	:: else
+	fi
+}
+
+proctype thread()
+{
+	byte me = 0, x;
+	bit ok;
+
+end:
+	do
+	:: atomic { !unasked -> unasked = 1 }; deliver(); break
+	:: 1 ->
+		load(HUNGRY, x);
+		if
+		:: x && !asked -> asked = 1; deliver(); break
+		:: else
+		fi;
+		x = 0;
+		sleep_thread(0)
+	od
+}
+
+proctype worker()
+{
+	byte me = 1, x;
+
+#ifdef LOOK_BEFORE_SLEEPS
+	load(INBOX, x);
+	exchange(SLEEPS, 1);
+#else
+#ifdef UNFENCED_SLEEPS
+	store(SLEEPS, 1);
+#else
+	exchange(SLEEPS, 1);
+#endif
+	load(INBOX, x);
+#endif
+	if
+	:: !x ->
+		fetch_or(HUNGRY, 1);
+#ifndef HUNGER_WITHOUT_WAKE
+		exchange(WAKE, 1);
+#endif
+		mem[SLEEPS] == 0
+	:: else
+	fi
+}
+
+init {
+	atomic {
+		run thread();
+		run worker()
+	}
+}
+#endif
+
+#ifdef LIST_CASE
+bit nwaiting, poked, mark, closure, served;
+bit pushed;
+
+/* find(): the closure, or a mark where it will be. */
+inline find()
+{
+	atomic {
+		if
+		:: closure -> closure = 0; served = 1
+		:: else -> mark = 1
+		fi
+	}
+}
+
+proctype thread()
+{
+	byte me = 0;
+
+#ifdef REMEMBER_AFTER_FIND
+	find();
+	nwaiting = 1;
+#else
+	nwaiting = 1;
+	find();
+#endif
+	do
+	:: served -> break
+	:: else ->
+		sleep_thread(0);
+		if
+		:: poked ->
+#ifdef POKED_CLEARED_LAST
+			find();
+			poked = 0
+#else
+			poked = 0;
+			find()
+#endif
+		:: else
+		fi
+	od
+}
+
+/* Two closures; a worker of this process may take the first. */
+proctype owner()
+{
+	byte me = 1;
+	byte n;
+	bit was;
+
+	do
+	:: n < 2 ->
+		atomic { closure = 1; was = mark; mark = 0 }
+		if
+		:: was && nwaiting -> /* kd_rsteal_poked() */
+			atomic { was = poked; poked = 1 }
+			if
+			:: !was -> exchange(WAKE, 1)
+			:: else
+			fi
+		:: else
+		fi;
+		was = 0;
+		if
+		:: n == 0 -> closure = 0
+		:: 1
+		fi;
+		n++
+	:: else -> break
+	od
+}
+
+init {
+	atomic {
+		run thread();
+		run owner()
+	}
+}
+#endif

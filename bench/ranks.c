@@ -28,7 +28,7 @@
 #define LOOK_NS 200000
 
 static uint64_t begin_ns, joined_ns, work_ns, met_ns;
-static int meets;
+static int meets, works;
 
 /* Kilobytes that a line of /proc/self/status gives. */
 static long status_kb(const char *name)
@@ -97,15 +97,14 @@ static void *watch(void *arg)
 		met = kd_peer_counts.messages + kd_net.size - 1; /* they are counted when they leave */
 		meet_all();
 	}
-	for (;;) {
+	while ((meets && !met_ns) || (works && !work_ns)) {
 		nanosleep(&pause, NULL);
 		if (!work_ns && __atomic_load_n(&kd_rsteal_counts.imports, __ATOMIC_RELAXED))
 			work_ns = kd_os_now_ns();
 		if (meets && !met_ns && __atomic_load_n(&kd_peer_counts.messages, __ATOMIC_RELAXED) >= met)
 			met_ns = kd_os_now_ns();
-		if (work_ns && (met_ns || !meets))
-			return NULL;
 	}
+	return NULL;
 }
 
 /* The trees */
@@ -170,6 +169,7 @@ int main(int argc, char **argv)
 	uint64_t t;
 
 	meets = !strcmp(what, "meet");
+	works = is_fib || is_knary;
 	if (n < 1 || (!is_fib && !is_knary && !meets && strcmp(what, "idle")))
 		return usage();
 	threshold = is_fib ? atoi(argv[3]) : is_knary ? atoi(argv[4]) : 0;

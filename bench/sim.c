@@ -16,7 +16,7 @@
 
 /* Measured on one host with 2 cores, over loopback (doc/scaling.md): processor times hold for any network below TCP. */
 #define MEASURED .send = 2500, .receive = 2000, .wake = 8 * US, .find = 5 * US, .pack = 2 * US, .local = 2 * US, .rouse = 30 * US, \
-	.spin = 1 * MS, .get = 20 * US, .connection_bytes = 60 << 10
+	.spin = 1 * MS, .get = 12 * US, .connection_bytes = 19 << 10
 
 static const struct {
 	const char *name;
@@ -27,10 +27,10 @@ static const struct {
 	/* Pentium III at 733 MHz, Fast Ethernet, Linux 2.4. */
 	{"paper", {.wire = 50 * US, .wan = 50 * US, .send = 20 * US, .receive = 20 * US, .wake = 10 * US, .find = 10 * US, .pack = 20 * US,
 		   .local = 2 * US, .rouse = 100 * US, .spin = 1 * MS, .contact = 1 * MS, .slice = 40 * MS, .start = 400 * MS,
-		   .bandwidth = 0.0115, .connection_bytes = 60 << 10}},
+		   .bandwidth = 0.0115, .connection_bytes = 19 << 10}},
 	/* Clusters of 2006 (Gigabit) at several sites, some 5 ms apart. */
 	{"grid", {.wire = 40 * US, .wan = 5 * MS, .send = 10 * US, .receive = 10 * US, .wake = 10 * US, .find = 5 * US, .pack = 10 * US,
-		  .local = 2 * US, .rouse = 50 * US, .spin = 1 * MS, .contact = 1 * MS, .bandwidth = 0.115, .connection_bytes = 60 << 10}},
+		  .local = 2 * US, .rouse = 50 * US, .spin = 1 * MS, .contact = 1 * MS, .bandwidth = 0.115, .connection_bytes = 19 << 10}},
 };
 
 static const struct {
@@ -38,11 +38,11 @@ static const struct {
 	struct sim_rules rules;
 } rules[] = {
 	/* src/rsteal.c as it is. */
-	{"now", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 20 * MS, 5, 64, 2 * MS, 2 * MS, 20 * US, 0, 0, 0}},
+	{"now", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 0, 20 * MS, 5, 64, 2 * MS, 2 * MS, 20 * US, 0, 0, 0}},
 	/* When the first request to a rank was lost, since the connection was not up, and missed after half a second. */
-	{"lossy", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 500 * MS, 0, 64, 2 * MS, 0, 0, 1, 0, 0}},
+	{"lossy", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 0, 500 * MS, 0, 64, 2 * MS, 0, 0, 1, 0, 0}},
 	/* The paper's: a victim at random each time. */
-	{"random", {FIRST_RANDOM, 0, 0, 0, 50 * US, 0, 500 * MS, 0, 1, 0, INT64_MAX, 0, 0, 0, 0}},
+	{"random", {FIRST_RANDOM, 0, 0, 0, 50 * US, 0, 0, 500 * MS, 0, 1, 0, INT64_MAX, 0, 0, 0, 0}},
 };
 
 struct key {
@@ -82,6 +82,7 @@ static const struct key keys[] = {
 	KEY("lifelines", 'i', rules.lifelines, "be remembered by neighbours"),
 	KEY("backoff", 't', rules.backoff, "ns to wait after a refusal, doubled first"),
 	KEY("doublings", 'i', rules.doublings, "how often that doubles"),
+	KEY("hold", 'i', rules.hold, "refusals before that goes beyond three"),
 	KEY("lost", 't', rules.lost, "ns after which a request is given up"),
 	KEY("want", 'i', rules.want_max, "closures a request is for, at most"),
 	KEY("target", 't', rules.target, "ns that what it gets should take"),
@@ -200,13 +201,13 @@ static void print_one(const struct sim_job *job, const struct sim_result *r)
 
 	printf("time=%lld work=%lld depth=%lld done=%lld speed=%.6f efficiency=%.6f busy=%.6f overhead=%.6f local=%llu exports=%llu "
 	       "exported=%llu requests=%llu refused=%llu lost=%llu unsolicited=%llu forwarded=%llu messages=%llu rank_messages=%.0f "
-	       "peak_messages=%.0f connections=%u mean_connections=%.1f bytes=%.0f events=%llu\n",
+	       "peak_messages=%.0f connections=%u mean_connections=%.1f peer_bytes=%.0f bytes=%.0f events=%llu\n",
 	       (long long)r->time, (long long)r->work, (long long)depth, (long long)r->done, r->speed,
 	       (double)r->work / r->speed / ((double)r->time * workers_of(job)), r->busy, r->overhead, (unsigned long long)r->local,
 	       (unsigned long long)r->exports, (unsigned long long)r->exported, (unsigned long long)r->requests,
 	       (unsigned long long)r->refused, (unsigned long long)r->lost, (unsigned long long)r->unsolicited,
 	       (unsigned long long)r->forwarded, (unsigned long long)r->messages, r->rank_messages, r->peak_messages, r->connections,
-	       r->mean_connections, r->bytes, (unsigned long long)r->events);
+	       r->mean_connections, (double)r->connections * (double)job->cost.connection_bytes, r->bytes, (unsigned long long)r->events);
 }
 
 struct table {

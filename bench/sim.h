@@ -46,6 +46,7 @@ struct sim_rules {
 	int lifelines;
 	int64_t backoff;
 	int doublings;
+	int hold;     /* refusals, of which those behind the third do not double it */
 	int64_t lost; /* doubled with each in a row, so often: */
 	int lost_doublings;
 	int want_max;

@@ -439,6 +439,7 @@ static void on_results(const struct sim_event *e)
 
 static void on_request(const struct sim_event *e)
 {
+	const struct sim_costs *c = &sim.job->cost;
 	struct rank *r = &sim.rank[e->rank];
 	int want = (int)(e->a >> 1);
 	struct import *im = find(e->rank, want);
@@ -449,7 +450,7 @@ static void on_request(const struct sim_event *e)
 	}
 	if (e->a & 1)
 		r->waits[e->from] = (uint8_t)want;
-	at((e->rank ? sim.now : sim.thread_free) + sim.job->cost.send + sim.job->cost.wire + sim.job->cost.receive, REFUSAL, e->from, e->rank, 0, NULL);
+	at((e->rank ? sim.now : sim.thread_free) + c->send + c->wire + c->receive, REFUSAL, e->from, e->rank, 0, NULL);
 }
 
 static void happen(const struct sim_event *e)

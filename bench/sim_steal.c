@@ -14,6 +14,7 @@
 
 #define PROMPT_NS 10000000ll
 #define PROMPT_DOUBLINGS 5
+#define HELD 3
 
 enum { STACK, POKE, ARRIVE, HANDLE, ASK, PROMPT };
 enum { REQ, NONE, WORK, DONE, LEAVE };
@@ -922,6 +923,7 @@ static void prompt(struct rank *r)
 static void on_none(struct rank *r, const struct sim_event *e)
 {
 	const struct sim_rules *rules = &sim.job->rules;
+	int doublings;
 
 	if (!r->outstanding || e->a != r->request)
 		return;
@@ -929,7 +931,8 @@ static void on_none(struct rank *r, const struct sim_event *e)
 	sim.r->refused++;
 	r->refusals++;
 	r->losses = 0;
-	r->next = sim.now + (rules->backoff << (r->refusals < rules->doublings ? r->refusals : rules->doublings));
+	doublings = r->refusals <= HELD ? r->refusals : r->refusals <= rules->hold ? HELD : r->refusals - (rules->hold > HELD ? rules->hold - HELD : 0);
+	r->next = sim.now + (rules->backoff << (doublings < rules->doublings ? doublings : rules->doublings));
 	ask(r);
 }
 

@@ -67,7 +67,7 @@ static const row scale_rows[] = {
 	{"1000 x 1, 0.1 s each", "ranks=1000 " TREE("1e11"), 0, 0},
 	{"10 x 128", "ranks=10 workers=128 " TREE("1.28e12"), 0, 0},
 	{"100 x 128, 10 ms leaves", "ranks=100 workers=128 tree=random:1.28e13:8:1:1e7", 0, 0},
-	{"1000 x 128, 100 ms leaves, 10 s", "ranks=1000 workers=128 tree=random:1.28e15:8:1:1e8", 0, 0},
+	{"1000 x 128, 10 ms leaves", "ranks=1000 workers=128 tree=random:1.28e14:8:1:1e7", 0, 0},
 };
 
 #define THOUSAND "ranks=1000 " TREE("1e12")
@@ -80,6 +80,7 @@ static const row rules_rows[] = {
 	{"... random only, 3.2 ms at most", THOUSAND "get=0 lifelines=0 doublings=6", 0, 0},
 	{"... random only, 50 us", THOUSAND "get=0 lifelines=0 doublings=0", 0, 0},
 	{"... lifelines at once", THOUSAND "get=0 tries=0", 0, 0},
+	{"... no connection to wait for", THOUSAND "get=0 contact=0", 0, 0},
 	{"... 1 try before lifelines", THOUSAND "get=0 tries=1", 0, 0},
 	{"... 10 tries", THOUSAND "get=0 tries=10", 0, 0},
 	{"... rank 0 first", THOUSAND "get=0 first=1", 0, 0},
@@ -90,6 +91,9 @@ static const row rules_rows[] = {
 	{"... imports of 10 ms", THOUSAND "get=0 target=10e6", 0, 0},
 	{"... lists are left", THOUSAND "get=0 leave=1", 0, 0},
 	{"... half, and lists are left", THOUSAND "get=0 half=1 leave=1", 0, 0},
+	{"... back off to 0.4 ms at most", THOUSAND "get=0 doublings=3", 0, 0},
+	{"... to 0.4 ms, 13 times, then on", THOUSAND "get=0 hold=13", 0, 1},
+	{"... to 1.6 ms at most", THOUSAND "get=0 doublings=5", 0, 0},
 	{"... back off from 10 us", THOUSAND "get=0 backoff=10e3", 0, 0},
 	{"... from 500 us", THOUSAND "get=0 backoff=500e3", 0, 0},
 };
@@ -113,7 +117,7 @@ static const struct table tables[] = {
 	{"paper", "table 1 of dds.txt", "cost=paper rules=random", 5, ROWS(paper_rows)},
 	{"grid", "NQueens 23 on 1422 processors of 9 sites, 4434.9 s", "cost=grid rules=random sites=9 slow=.6 fast=1.4", 1, ROWS(grid_rows)},
 	{"here", "what bench/ranks does on 2 cores", "cost=here cores=2 wake=2e6", 10, ROWS(here_rows)},
-	{"scale", "ranks x workers, predicted", "cost=cluster", 3, ROWS(scale_rows)},
+	{"scale", "ranks x workers, predicted: one second of work for each, unless said otherwise", "cost=cluster", 3, ROWS(scale_rows)},
 	{"rules", "other rules, 1000 x 1", "cost=cluster", 5, ROWS(rules_rows)},
 	{"cholesky", "one frame of tasks with data", "cost=cluster", 3, ROWS(cholesky_rows)},
 };

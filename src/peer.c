@@ -19,6 +19,7 @@
 #define REPEAT_NS_MAX 1000000000u
 #define REPEAT_DOUBLINGS 4
 #define RETRY_NS 100000u           /* the engine was full */
+#define SILENCE_NS 5000000000u     /* from a peer, before it gets a word of no meaning */
 #define LOOSE_MAX 4                /* more of what may be lost is lost while the engine is full */
 
 struct out {
@@ -44,6 +45,7 @@ struct peer {
 	uint64_t next;        /* all below have been received */
 	uint64_t beyond;      /* bit i: so has next + 1 + i */
 	uint64_t ack_ns;      /* when to acknowledge at the latest; 0: no need */
+	int heard;            /* since the last look at who is silent */
 	int active;           /* in the list of those with something to do */
 	struct peer *link;
 };
@@ -56,6 +58,7 @@ static struct {
 	uint8_t secret[32];
 	struct peer **peers; /* by rank; NULL: never met */
 	struct peer *active;
+	uint64_t look_ns; /* when to look at who is silent */
 	int leaving;
 } job;
 
@@ -92,6 +95,7 @@ int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32])
 	job.rank = rank;
 	job.size = size;
 	job.active = NULL;
+	job.look_ns = kd_os_now_ns() + SILENCE_NS;
 	job.leaving = 0;
 	memset(&kd_peer_counts, 0, sizeof(kd_peer_counts));
 	memcpy(job.secret, secret, sizeof(job.secret));
@@ -290,6 +294,7 @@ void kd_peer_receive(const void *message, size_t len)
 	if (job.leaving && !job.peers[m->from])
 		return; /* it asks for work, and has not heard yet that there is none any more */
 	p = meet(m->from);
+	p->heard = 1;
 	acknowledged(p, m->ack);
 	if (m->seq) {
 		if (!p->ack_ns)
@@ -321,6 +326,16 @@ static uint64_t repeat(struct peer *p, uint64_t now)
 	return o->sent_ns + patience(p);
 }
 
+/* 0 or -EAGAIN. */
+static int acknowledge(struct peer *p)
+{
+	struct kd_wire_head *m = kd_peer_message(KD_WIRE_ACK, 0);
+	int error = transmit(p, m);
+
+	free((char *)m - offsetof(struct out, head));
+	return error;
+}
+
 /* What p has to do. Returns when it has more. */
 static uint64_t tick(struct peer *p, uint64_t now)
 {
@@ -328,20 +343,39 @@ static uint64_t tick(struct peer *p, uint64_t now)
 
 	due = kd_min(due, repeat(p, now));
 	if (p->ack_ns && now >= p->ack_ns) {
-		struct kd_wire_head *m = kd_peer_message(KD_WIRE_ACK, 0);
-
 		p->ack_ns = 0;
-		if (transmit(p, m))
+		if (acknowledge(p))
 			p->ack_ns = now + RETRY_NS;
-		free((char *)m - offsetof(struct out, head));
 	}
 	return p->ack_ns ? kd_min(due, p->ack_ns) : due;
 }
 
+/*
+ * A connection that dies at one end, of a network that was down for long, lives on at the other, which turns the peer's new
+ * connections away until it sends something itself and learns. So whoever has been silent is sent a word.
+ */
+static void look(uint64_t now)
+{
+	if (now < job.look_ns || job.leaving)
+		return;
+	for (uint32_t i = 0; i < job.size; i++) {
+		struct peer *p = job.peers[i];
+
+		if (!p)
+			continue;
+		if (!p->heard)
+			acknowledge(p); /* -EAGAIN: there is a next time */
+		p->heard = 0;
+	}
+	job.look_ns = now + SILENCE_NS;
+}
+
 uint64_t kd_peer_tick(uint64_t now)
 {
-	uint64_t due = UINT64_MAX;
+	uint64_t due;
 
+	look(now);
+	due = job.leaving ? UINT64_MAX : job.look_ns;
 	for (struct peer **link = &job.active, *p; (p = *link);) {
 		due = kd_min(due, tick(p, now));
 		if (p->kept.first || p->loose.first || p->ack_ns) {

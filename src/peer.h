@@ -9,7 +9,8 @@
  *                                      ^next  (a bitmap of WINDOW)       from a message never depends on an earlier one
  *
  * A message is repeated when its acknowledgement is late, as the times of earlier ones have it (RFC 6298). Numbers have 64 bits
- * and do not come again, so that an old message is no new one, whoever has kept it.
+ * and do not come again, so that an old message is no new one, whoever has kept it. Peers that have met and do not hear each other
+ * send a word now and then, by which each learns when its end of a connection is dead.
  *
  * Nothing exists for a peer before the first message to or from it. All under the net lock.
  */

@@ -65,6 +65,7 @@ struct kd_import {
 	struct kd_results results;
 	struct kd_comm_region results_region; /* of the results themselves, when they do not fit */
 	int results_exposed;
+	int signalled; /* DONE has been sent, only FREE is waited for */
 	char *package;
 	size_t package_bytes;
 	uint64_t *lengths; /* of the closures, by 32 bytes, in ticks; NULL: nobody watches */
@@ -495,7 +496,7 @@ static void on_free(uint32_t from, const void *body, size_t bytes)
 		return;
 	memcpy(&f, body, sizeof(f));
 	im = table_get(&me.imports, f.import);
-	if (im && im->victim == from && im->generation == f.generation)
+	if (im && im->signalled && im->victim == from && im->generation == f.generation)
 		free_import(im);
 }
 
@@ -527,6 +528,7 @@ static void signal_victim(struct kd_import *im)
 	if (fits)
 		memcpy((char *)(m + 1) + sizeof(done), r->bytes, r->size);
 	kd_peer_send(im->victim, m, 0);
+	im->signalled = 1;
 	me.live--;
 	me.ahead = im->fetch_ns > ns / AHEAD_SHARE;
 	me.want = (uint32_t)kd_min(kd_max((uint64_t)TARGET_NS * im->contents.count / (ns + 1), 1u), kd_min(2 * me.want, WANT_MAX));

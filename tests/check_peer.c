@@ -171,25 +171,31 @@ static void deliver(unsigned i)
 	become(before);
 }
 
-/* Lets time pass. Whether there was still something to do. */
+/* Lets time pass. Whether there was still something to do, but to look who is silent. */
 static int pass(uint64_t ns)
 {
 	uint64_t end = clock_ns + ns, due = UINT64_MAX;
+	int busy = 0;
 
 	for (; clock_ns < end; clock_ns = kd_min(end, kd_max(due, clock_ns + 1))) {
 		for (unsigned i = 0; i < on_way; i++)
 			if (way[i].due_ns <= clock_ns)
 				deliver(i--);
 		due = UINT64_MAX;
+		busy = 0;
 		for (unsigned r = 0; r < RANKS; r++) {
+			uint64_t next;
+
 			become(r);
-			due = kd_min(due, kd_peer_tick(clock_ns));
+			next = kd_peer_tick(clock_ns);
+			busy |= next < job.look_ns;
+			due = kd_min(due, next);
 		}
 		become(0);
 		for (unsigned i = 0; i < on_way; i++)
 			due = kd_min(due, way[i].due_ns);
 	}
-	return on_way || due != UINT64_MAX;
+	return on_way || busy;
 }
 
 START_TEST(vectors)
@@ -239,6 +245,36 @@ START_TEST(carried)
 	ck_assert_uint_eq(job.peers[1]->acked, 1);
 	ck_assert(!pass(100 * MS));
 	ck_assert_uint_eq(counts[1].messages, 1);
+}
+END_TEST
+
+/* Whom a rank has met and does not hear gets a word all the same, which shows it if its connection is dead; no others do. */
+START_TEST(silent)
+{
+	send_one(1, 7, 40, 0);
+	ck_assert(!pass(100 * MS));
+	ck_assert_uint_eq(counts[1].messages, 1);
+	pass(2 * SILENCE_NS);
+	ck_assert_uint_eq(counts[1].messages, 2);
+	ck_assert_uint_ge(kd_peer_counts.messages, 2);
+	ck_assert_uint_eq(met, 2);
+	/* Words are not answered, and are no news to who has sent one itself. */
+	pass(10 * SILENCE_NS);
+	ck_assert_uint_le(counts[1].messages, 12);
+	lose = 100;
+	pass(10 * SILENCE_NS);
+	ck_assert_uint_le(counts[1].messages, 22);
+	ck_assert_uint_ge(counts[1].messages, 11);
+	lose = 0;
+	kd_peer_leave();
+	become(1);
+	kd_peer_leave();
+	become(0);
+	pass(SILENCE_NS);
+	memset(counts, 0, sizeof(counts));
+	kd_peer_counts.messages = 0;
+	pass(10 * SILENCE_NS);
+	ck_assert_uint_eq(kd_peer_counts.messages + counts[1].messages, 0);
 }
 END_TEST
 
@@ -468,6 +504,7 @@ int main(void)
 	tcase_add_test(t, vectors);
 	tcase_add_test(t, one);
 	tcase_add_test(t, carried);
+	tcase_add_test(t, silent);
 	tcase_add_test(t, window);
 	tcase_add_test(t, edges);
 	tcase_add_test(t, repetition);

@@ -84,6 +84,8 @@ tests_check_control_LDADD = src/libkdds_internal.la
 
 # The decoders, fed with damaged input: by a driver of our own here, by libFuzzer with `make fuzz SECONDS=300'.
 FUZZ = tests/fuzz/driver.c tests/fuzz/fuzz.h tests/fuzz/log.c
+# Their stand-ins come before what the library has under the same names.
+STAND_IN_FLAGS = $(AM_LDFLAGS) -Wl,-z,muldefs
 FUZZ_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src -iquote $(srcdir)/tests $(HWLOC_CFLAGS)
 fuzz_programs =
 EXTRA_DIST += tests/fuzz/libfuzzer.c tests/fuzz/run
@@ -92,31 +94,37 @@ fuzz_programs += tests/fuzz/control
 tests_fuzz_control_SOURCES = tests/fuzz/fuzz_control.c $(FUZZ) src/run_loop.c src/run_order.c src/run_say.c
 tests_fuzz_control_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_control_LDADD = src/libkdds_internal.la
+tests_fuzz_control_LDFLAGS = $(STAND_IN_FLAGS)
 
 fuzz_programs += tests/fuzz/loop
 tests_fuzz_loop_SOURCES = tests/fuzz/fuzz_loop.c $(FUZZ)
 tests_fuzz_loop_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_loop_LDADD = src/libkdds_internal.la
+tests_fuzz_loop_LDFLAGS = $(STAND_IN_FLAGS)
 
 fuzz_programs += tests/fuzz/package
 tests_fuzz_package_SOURCES = tests/fuzz/fuzz_package.c $(FUZZ)
 tests_fuzz_package_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_package_LDADD = src/libkdds_internal.la
+tests_fuzz_package_LDFLAGS = $(STAND_IN_FLAGS)
 
 fuzz_programs += tests/fuzz/peer
 tests_fuzz_peer_SOURCES = tests/fuzz/fuzz_peer.c $(FUZZ)
 tests_fuzz_peer_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_peer_LDADD = src/libkdds_internal.la
+tests_fuzz_peer_LDFLAGS = $(STAND_IN_FLAGS)
 
 fuzz_programs += tests/fuzz/results
 tests_fuzz_results_SOURCES = tests/fuzz/fuzz_results.c $(FUZZ)
 tests_fuzz_results_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_results_LDADD = src/libkdds_internal.la
+tests_fuzz_results_LDFLAGS = $(STAND_IN_FLAGS)
 
 fuzz_programs += tests/fuzz/rsteal
 tests_fuzz_rsteal_SOURCES = tests/fuzz/fuzz_rsteal.c $(FUZZ)
 tests_fuzz_rsteal_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_rsteal_LDADD = src/libkdds_internal.la
+tests_fuzz_rsteal_LDFLAGS = $(STAND_IN_FLAGS)
 
 test_programs += $(fuzz_programs)
 
@@ -151,6 +159,10 @@ tests_pmi_probe_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
 tests_pmi_probe_LDADD = src/libkdds_internal.la
 EXTRA_DIST += tests/lab/slurm.sh tests/lab/hosts.sh
 
+# The network of check_network.sh.
+check_PROGRAMS += tests/lab/tundelay tests/lab/quiet
+tests_lab_quiet_LDADD = libkdds.la
+
 test_scripts = \
 	tests/check_bench.sh \
 	tests/check_cmake.sh \
@@ -164,6 +176,7 @@ test_scripts = \
 	tests/check_launchers.sh \
 	tests/check_man.sh \
 	tests/check_misuse.sh \
+	tests/check_network.sh \
 	tests/check_nomem.sh \
 	tests/check_oracle.sh \
 	tests/check_oracle_ranks.sh \
@@ -187,6 +200,11 @@ SECONDS = 600
 soak: tests/oracle kddsrun
 	tests/oracle -s $$(($(SECONDS) / 2))
 	ORACLE_SECONDS=$$(($(SECONDS) / 2)) $(SHELL) $(srcdir)/tests/check_oracle_ranks.sh
+
+# Several hosts over a bad network: make soak-network SECONDS=3600
+.PHONY: soak-network
+soak-network: all tests/oracle tests/ranks tests/lab/tundelay tests/lab/quiet
+	NETWORK_SECONDS=$(SECONDS) $(SHELL) $(srcdir)/tests/check_network.sh
 
 # Seconds each test may take.
 TEST_TIMEOUT = 300

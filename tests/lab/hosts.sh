@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by tests: hosts that ssh leads to. Each is namespaces (network, host name, processes, mounts) with an sshd as its first
-# process; what is on a host ends with that. They are joined by a bridge in a network of its own, eth0 10.0.0.N on host N.
+# Sourced by tests: hosts that ssh leads to. Each is namespaces (network, host name, processes, mounts) with an sshd as its
+# first process; what is on a host ends with that. They are joined by a bridge in a network of its own, eth0 10.0.0.N on host
+# N, by tests/lab/tundelay, far 10.0.1.N, which delays, loses and cuts off at command, or by both.
 #
 #   hosts='a b c'        their names; a is where kddsrun ($run) is started
 #   hosts_make
-#   hosts_join bridge
+#   hosts_join far bridge
 #   hosts_ssh bridge
 #   job WHAT STATUS KDDSRUN'S ARGUMENTS...
 #
@@ -17,7 +18,7 @@ for tool in ip unshare nsenter sshd ssh ssh-keygen ps; do
 done
 unshare --net --uts --pid --fork --mount-proc true 2> /dev/null || exit 77
 dir=$(mktemp -d)
-started= made_run_sshd=
+started= far= made_run_sshd=
 hosts_cleanup()
 {
 	# A host ends with its first process.
@@ -101,7 +102,34 @@ join_bridge()
 	done
 }
 
-# hosts_join NETWORK...
+join_far()
+{
+	namespaces=
+	for host in $hosts; do
+		eval "first=\$first_$host"
+		namespaces="$namespaces /proc/$first/ns/net"
+	done
+	# Opened for both ways: neither side waits for the other to open it. tundelay ends with its input, when we are gone.
+	mkfifo "$dir/far"
+	exec 3<> "$dir/far"
+	"$PWD/tests/lab/tundelay" -s "$seed" $namespaces < "$dir/far" > "$dir/far.out" 2> "$dir/far.err" 3>&- &
+	far=$!
+	started="$started $far"
+	for i in $(seq 100); do
+		! grep -qs . "$dir/far.out" "$dir/far.err" || break
+		sleep 0.05
+	done
+	grep -qx up "$dir/far.out" || give_up "tundelay: $(cat "$dir/far.err")"
+	number=0
+	for host in $hosts; do
+		number=$((number + 1))
+		eval "first=\$first_$host"
+		nsenter -t "$first" -n ip addr add "10.0.1.$number/24" dev far
+		nsenter -t "$first" -n ip link set far up
+	done
+}
+
+# hosts_join [bridge] [far]: where both are, a job takes the first unless KDDS_ADDRESS says otherwise.
 hosts_join()
 {
 	for network; do
@@ -109,7 +137,20 @@ hosts_join()
 	done
 }
 
-# hosts_ssh bridge: the network ssh goes through from now on.
+# far delay US | loss PERCENT | cut HOST | heal HOST, hosts by number from 1. Returns when it is so.
+far()
+{
+	lines=$(wc -l < "$dir/far.out")
+	echo "$*" >&3
+	for i in $(seq 200); do
+		[ "$(wc -l < "$dir/far.out")" = "$lines" ] || return 0
+		sleep 0.02
+	done
+	echo "tundelay does not answer: $(cat "$dir/far.err")"
+	exit 1
+}
+
+# hosts_ssh bridge|far: the network ssh goes through from now on.
 hosts_ssh()
 {
 	cat > "$dir/ssh_config" <<-END
@@ -125,6 +166,7 @@ hosts_ssh()
 	END
 	case $1 in
 	bridge) net=10.0.0 ;;
+	far) net=10.0.1 ;;
 	esac
 	number=0
 	for host in $hosts; do
@@ -166,7 +208,7 @@ start()
 	: > "$dir/out"
 	# A shell's background jobs ignore SIGINT.
 	env --default-signal=INT nsenter -t "$first_a" -n -u -p -m env KDDS_RSH="ssh -F '$dir/ssh_config'" \
-		timeout --foreground -k 5 $job_seconds "$run" "$@" > "$dir/out" 2> "$dir/err" < /dev/null &
+		timeout --foreground -k 5 $job_seconds "$run" "$@" > "$dir/out" 2> "$dir/err" < /dev/null 3>&- &
 	job=$!
 }
 

@@ -1,0 +1,311 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Proves: over a slow, lossy and interrupted network (tests/lab) jobs of several hosts give the results of one process; they get
+# over an interruption, and over connections that die of it; a host that is cut off or loses its ranks ends the job on all, with
+# one line that names it. Ranks listen where KDDS_ADDRESS says, and nowhere else.
+# Prints its seed; NETWORK_SEED=n repeats it, as far as chance allows. NETWORK_SECONDS=n goes on for so long.
+set -eu
+run=$PWD/kddsrun tests=$PWD/tests examples=$PWD/examples
+[ -x "$run" ] && [ -x "$tests/oracle" ] && [ -x "$tests/ranks" ] && [ -x "$tests/lab/tundelay" ] || exit 77
+[ -c /dev/net/tun ] || exit 77
+ldconfig -p 2> /dev/null | grep -q 'libfabric\.so\.1' || exit 77
+seed=${NETWORK_SEED:-$(date +%s)}
+echo "seed $seed"
+hosts='a b c'
+. "${srcdir:-.}/tests/lab/hosts.sh"
+job_seconds=120
+hosts_make
+hosts_join far bridge
+hosts_ssh far
+export KDDS_BIND=none
+
+# --- Results.
+
+# What of a program's output does not depend on who runs what.
+results()
+{
+	grep -E '^(fib|nqueens|stencil)\(|^unique|^the same bits' || :
+	awk '$1 == "residual" { print ($3 < 1e-12 ? "right" : "wrong") }' "$1"
+}
+
+# programs WHAT HOSTS PROGRAM...: each, of the examples, gives what it gives alone.
+programs()
+{
+	where=$1 on=$2
+	shift 2
+	for program; do
+		[ -x "$examples/${program%% *}" ] || continue
+		KDDS_WORKERS=1 "$examples/"$program > "$dir/alone"
+		job "$where: $program" 0 --hosts $on "$examples/"$program
+		[ "$(results "$dir/out" < "$dir/out")" = "$(results "$dir/alone" < "$dir/alone")" ] || fail 'another result than alone'
+	done
+}
+
+# oracle WHAT HOSTS SECONDS
+oracle()
+{
+	seed=$((seed + 100003))
+	job "$1: oracle -n $seed" 0 --hosts $2 "$tests/oracle" -j -s $3 -n $seed
+	said out ', all equal to the oracle$'
+}
+
+# ranks WHAT HOSTS
+ranks()
+{
+	job "$1: ranks" 0 --hosts $2 "$tests/ranks"
+	said out '^all travelled$'
+}
+
+# at_work HOSTS RANKS SECONDS OPTION...: starts the oracle, and returns when all of its ranks have their numbers in
+# $dir/pid.RANK and have had a moment to begin.
+at_work()
+{
+	seed=$((seed + 100003))
+	set -- "$@" "$tests/oracle" -j -s $3 -n $seed -p "$dir/pid"
+	n=$2 on=$1
+	shift 3
+	rm -f "$dir"/pid.*
+	start --hosts $on "$@"
+	for i in $(seq 600); do
+		[ "$(cat "$dir"/pid.* 2> /dev/null | wc -l)" != $n ] || break
+		sleep 0.1
+	done
+	[ "$(cat "$dir"/pid.* 2> /dev/null | wc -l)" = $n ] || fail 'the job does not start'
+	sleep 2
+}
+
+# Status 0, and the oracle's word.
+went_on()
+{
+	ended 0
+	said out ', all equal to the oracle$'
+}
+
+# The jobs' ends after a cut or a kill come in a few seconds; this is what a machine with other things to do may need.
+soon()
+{
+	took=$(($(date +%s) - since))
+	[ $took -lt 30 ] || fail "took $took s to end"
+}
+
+# --- Cases.
+
+plain()
+{
+	programs plain a:2,b:2,c:2 'fib 32 12' 'nqueens 12' 'cholesky 600 100' 'stencil 300 20 60'
+	ranks plain a:2,b:2,c:2
+	oracle plain a:2,b:2,c:2 $1
+}
+
+delay()
+{
+	far delay 1000
+	programs delay a:2,b:2 'fib 32 12' 'cholesky 600 100' 'stencil 300 20 60'
+	ranks delay a:2,b:2
+	oracle delay a:2,b:2,c:2 $1
+	far delay 0
+}
+
+loss()
+{
+	far loss 1
+	programs loss a:2,b:2,c:2 'nqueens 12' 'stencil 300 20 60'
+	ranks loss a:2,b:2
+	oracle loss a:2,b:2,c:2 $1
+	far loss 0
+}
+
+delay_and_loss()
+{
+	far delay 1000
+	far loss 1
+	programs both a:2,b:2 'fib 32 12' 'cholesky 600 100'
+	ranks both a:2,b:2,c:2
+	oracle both a:2,b:2 $1
+	far delay 0
+	far loss 0
+}
+
+# TCP repeats at intervals that double, so that a host is heard again as late as twice the time it was cut off.
+interruption()
+{
+	what='3 s of no network'
+	at_work a:2,b:2,c:2 6 7 --heartbeat 15
+	far cut 2
+	sleep 3
+	far heal 2
+	went_on
+}
+
+# gave_up HOST...: how many connections TCP has, after all repetitions without an answer.
+gave_up()
+{
+	for host; do
+		on $host awk '$1 == "TcpExt:" && !n { n = split($0, name) }
+			$1 == "TcpExt:" { for (i = 2; i <= n; i++) if (name[i] == "TCPAbortOnTimeout") x = $i } END { print x }' \
+			/proc/net/netstat
+	done | awk '{ n += $1 } END { print n }'
+}
+
+# patience REPETITIONS HOST...: of TCP's.
+patience()
+{
+	repetitions=$1
+	shift
+	for host; do
+		on $host sh -c "echo $repetitions > /proc/sys/net/ipv4/tcp_retries2"
+	done
+}
+
+# dead_connections CUT HOST...: host number CUT is cut off; on the hosts given TCP gives up after some seconds. ssh goes
+# another way, so that kddsrun knows of nothing.
+dead_connections()
+{
+	number=$1
+	shift
+	what="host $number is cut off, connections die on $*"
+	hosts_ssh bridge
+	patience 3 $*
+	before=$(gave_up $*)
+	at_work a:2,b:2,c:2 6 18
+	far cut $number
+	for i in $(seq 24); do # 3 repetitions take 3 to 7 s
+		[ $i -lt 5 ] || [ "$(gave_up $*)" = $before ] || break
+		sleep 1
+	done
+	[ "$(gave_up $*)" != $before ] || fail 'no connection died'
+	sleep 2 # others may follow
+	far heal $number
+	went_on
+	patience 15 $*
+	hosts_ssh far
+}
+
+# The only word that some ranks are still to get is that the job is over, and its sender's connections die. They have nothing to
+# say to the sender themselves, by which they would learn that theirs are dead as well.
+told_at_last()
+{
+	what='ranks cut off while there is nothing to say'
+	hosts_ssh bridge
+	patience 3 a b
+	before=$(gave_up a b)
+	start --hosts a:2,b:2,c:2 "$tests/lab/quiet" 3
+	up 1
+	sleep 1
+	far cut 3
+	for i in $(seq 30); do # 3 repetitions take 3 to 7 s
+		[ $i -lt 8 ] || [ "$(gave_up a b)" = $before ] || break
+		sleep 1
+	done
+	[ "$(gave_up a b)" != $before ] || fail 'no connection died'
+	far heal 3
+	ended 0
+	said out '^20000 tasks$'
+	patience 15 a b
+	hosts_ssh far
+}
+
+cut_off()
+{
+	what='a host cut off for good'
+	at_work a:2,b:2,c:2 6 100 --heartbeat 3
+	far cut 2
+	since=$(date +%s)
+	ended 1
+	soon
+	far heal 2
+	said err '^kddsrun: host b: no sign of life for 3 s'
+	said err . 1
+}
+
+killed()
+{
+	what="a host's ranks killed"
+	at_work a:2,b:2,c:2 6 100
+	since=$(date +%s)
+	on b kill -9 $(cat "$dir/pid.2") $(cat "$dir/pid.3")
+	ended 137
+	soon
+	one_line
+	said err 'rank [23] \(host b, process [0-9]+\) was killed by signal 9'
+}
+
+# listening HOST: addresses and ports of all sockets that listen, sshd's apart, as in /proc/net/tcp.
+listening()
+{
+	on $1 cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == "0A" && $2 !~ /:0016$/ { print $2 }'
+}
+
+# connected HOST: to whom, not by ssh.
+connected()
+{
+	on $1 cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == "01" && $2 !~ /:0016$/ && $3 !~ /:0016$/ { print $3 }'
+}
+
+# only_at NET: all of them in 10.0.NET.*, those of a host that listen at its own.
+only_at()
+{
+	number=0
+	for host in $hosts; do
+		number=$((number + 1))
+		bad=$(listening $host | grep -v "^$(printf %02X $number)0${1}000A:" || :)
+		[ -z "$bad" ] || fail "host $host listens at $bad, not only at 10.0.$1.$number"
+		[ "$(listening $host | wc -l)" = 2 ] || fail "host $host listens at $(listening $host | wc -l) ports for 2 ranks"
+		bad=$(connected $host | grep -v "^0[123]0${1}000A:" || :)
+		[ -z "$bad" ] || fail "host $host is connected to $bad, not in 10.0.$1.0"
+	done
+}
+
+addresses()
+{
+	for net in 0 1; do
+		for number in 1 2 3; do
+			echo "10.0.$net.$number net$net"
+		done
+	done > "$dir/hosts"
+	for host in $hosts; do
+		on $host mount --bind "$dir/hosts" /etc/hosts
+	done
+	for net in 0 1; do
+		what="KDDS_ADDRESS of 10.0.$net"
+		export KDDS_ADDRESS=net$net
+		at_work a:2,b:2,c:2 6 5
+		only_at $net
+		went_on
+	done
+	export KDDS_ADDRESS=10.0.1.1
+	job "another host's KDDS_ADDRESS" 1 --hosts a:2,b:1 "$tests/ranks"
+	said err '^kdds: KDDS_ADDRESS=10.0.1.1: no address of this host'
+	said err '^kddsrun: rank 2 \(host b, process [0-9]+\) exited with status 1'
+	said err . 2
+	unset KDDS_ADDRESS
+}
+
+all()
+{
+	plain $1
+	delay $1
+	loss $1
+	delay_and_loss $1
+	interruption
+	cut_off
+	killed
+	addresses
+	told_at_last
+}
+
+if [ $# -gt 0 ]; then # one of them
+	"$@"
+else
+	all 2
+fi
+end=$(($(date +%s) + ${NETWORK_SECONDS:-0}))
+while [ $failed = 0 ] && [ "$(date +%s)" -lt $end ]; do
+	all 20
+	dead_connections 2 a b c
+	dead_connections 2 a
+	dead_connections 3 a
+	dead_connections 3 c
+done
+echo "$checked jobs on 3 hosts"
+[ $failed = 0 ]

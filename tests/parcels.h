@@ -66,12 +66,12 @@ KDDS_TASK(gain, VALUE(int, k), REDUCE(long, s, KDDS_SUM(long)), READ(long, a)) {
 
 static long sum_of(const long *at, const struct kdds_shape *s)
 {
-	long sum = 0;
+	unsigned long sum = 0;
 
 	for (size_t r = 0; s && r < s->rows; r++)
 		for (size_t c = 0; c < s->cols; c++)
-			sum = sum * 5 + at[r * s->ld + c];
-	return s && s->rows ? sum : *at;
+			sum = sum * 5 + (unsigned long)at[r * s->ld + c];
+	return s && s->rows ? (long)sum : *at;
 }
 
 static void spread(long *at, const struct kdds_shape *s, long v)

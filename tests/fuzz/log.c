@@ -18,7 +18,7 @@ int fuzz_try(void (*f)(const uint8_t *data, size_t size), const uint8_t *data, s
 }
 
 /* What an end leaves behind is no leak; memory that is not to be had is not. */
-const char *__asan_default_options(void);
+__attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {
 	return "detect_leaks=0:allocator_may_return_null=1";

@@ -67,7 +67,7 @@ static const row scale_rows[] = {
 	{"1000 x 1, 0.1 s each", "ranks=1000 " TREE("1e11"), 0, 0},
 	{"10 x 128", "ranks=10 workers=128 " TREE("1.28e12"), 0, 0},
 	{"100 x 128, 10 ms leaves", "ranks=100 workers=128 tree=random:1.28e13:8:1:1e7", 0, 0},
-	{"1000 x 128, 10 ms leaves", "ranks=1000 workers=128 tree=random:1.28e14:8:1:1e7", 0, 0},
+	{"1000 x 128, 100 ms leaves", "ranks=1000 workers=128 tree=random:1.28e14:8:1:1e8", 0, 0},
 };
 
 #define THOUSAND "ranks=1000 " TREE("1e12")

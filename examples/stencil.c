@@ -80,7 +80,7 @@ static long tile_first(long i)
 
 static long tile_size(long i)
 {
-	return tile_first(i + 1) - tile_first(i);
+	return i > nt ? 1 : tile_first(i + 1) - tile_first(i);
 }
 
 static tile *bind_tiles(double *grid)

@@ -7,8 +7,13 @@
  * no particular order; peer.c makes that reliable. A get ends with 0 or an error. Nothing is set up between two ranks before
  * the first message or get from one to the other.
  *
- * All functions but kd_comm_wake are called under one lock, the caller's (net.c); kd_comm_wait releases it while it sleeps.
- * Callbacks are made from kd_comm_progress, under that lock; they may call kd_comm_send and kd_comm_get.
+ * All functions but kd_comm_wake are called under one lock, the caller's (net.c); kd_comm_wait releases it while it sleeps, and
+ * one thread at a time is in it. Callbacks are made from kd_comm_progress, and by kd_comm_close for the gets that are left,
+ * under that lock; they may call kd_comm_send and kd_comm_get.
+ *
+ * What the layer above must see to: a limit of messages to a peer that it has not acknowledged, for a provider may read until
+ * nothing comes any more; to look after each kd_comm_progress, before kd_comm_wait, whether what was told -EAGAIN can be sent;
+ * not to hide a region that somebody still reads: the read fails by ending the connection, with all that is on its way.
  */
 #ifndef KD_COMM_H
 #define KD_COMM_H
@@ -51,11 +56,13 @@ const char *kd_comm_name(void);
 /* Tells where a rank is: once, before anything is sent to it. 0 or -errno. */
 int kd_comm_connect(uint32_t rank, const void *address, size_t size);
 
-/* Sends a copy of the message. 0; -EAGAIN: not now, try again after some progress; another -errno: the peer is unreachable. */
+/* Sends a copy of the message. 0; -EAGAIN: not now, try again after some progress; another -errno: the peer is unreachable. A
+ * peer that has died cannot be told from one that is about to answer: messages are lost, then -EAGAIN is all there is. */
 int kd_comm_send(uint32_t rank, const void *message, size_t len);
 
-/* Reads len bytes from addr in the rank's memory into local, memory of any kind; get->done is called some time. Any length is
- * split as the provider needs. 0 or an error as for kd_comm_send, when done will not be called. */
+/* Reads len bytes from addr in the rank's memory into local, memory of any kind; get->done is called some time, once: with an
+ * error if the peer dies meanwhile; but only from kd_comm_close, with -ECANCELED, if nothing listens there when its turn comes.
+ * Any length is split as the provider needs. 0; or an error, never -EAGAIN, when done will not be called. */
 int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len, struct kd_comm_get *get);
 
 int kd_comm_expose(void *p, size_t len, struct kd_comm_region *region_p);
@@ -64,9 +71,10 @@ void kd_comm_hide(struct kd_comm_region *region);
 /* Handles what has come in and gone out; returns how many events there were. Never blocks. */
 int kd_comm_progress(void);
 
-/* Sleeps until there may be progress to make, fd (-1: none) is readable, kd_comm_wake was called (since the last
- * wait: a wake is never lost), or timeout_ns have passed. Without watch it does not look for progress to make. The lock is free meanwhile; other threads may use the engine. Returns 1 if
- * fd is readable. */
+/* Sleeps until there may be progress to make or something refused to send, fd (-1: none) is readable, kd_comm_wake was called
+ * (since the last wait: a wake is never lost), or timeout_ns have passed. Without watch it leaves progress to others. The lock
+ * is free meanwhile; other threads may use the engine. Returns 1 if fd is readable; while there is always work it may look
+ * only every now and then. */
 int kd_comm_wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch);
 /* Any thread, no lock. */
 void kd_comm_wake(void);

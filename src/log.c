@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "log.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,21 +20,6 @@ static void say(const char *format, va_list args)
 	fflush(stdout);
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
 		return; /* nobody is left to tell */
-}
-
-void kd_log_write(const char *text, size_t size)
-{
-	fflush(stdout);
-	while (size) {
-		ssize_t n = write(STDERR_FILENO, text, size);
-
-		if (n < 0 && errno != EINTR)
-			return; /* nobody is left to tell */
-		if (n > 0) {
-			text += n;
-			size -= (size_t)n;
-		}
-	}
 }
 
 void kd_error(const char *format, ...)

@@ -5,8 +5,6 @@
 
 #include "base.h"
 
-/* Writes all of a composed text to stderr. */
-void kd_log_write(const char *text, size_t size);
 void kd_error(const char *format, ...) kd_printf(1, 2) kd_cold;
 /* For what the program did wrong or the system cannot give when there is no caller to tell: says so, ends with status 1. */
 kd_noreturn void kd_die(const char *format, ...) kd_printf(1, 2) kd_cold;

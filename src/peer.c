@@ -11,7 +11,6 @@
 #include "os.h"
 #include "rsteal.h"
 #include "siphash.h"
-#include "trace.h"
 
 #define WINDOW 64
 #define ACK_DELAY_NS 20000000u     /* something to carry the acknowledgement may come until then */
@@ -52,6 +51,7 @@ struct peer {
 };
 
 struct kd_peer_counts kd_peer_counts;
+void (*kd_peer_sent)(const struct kd_wire_head *m);
 
 static struct {
 	uint32_t rank, size;
@@ -180,8 +180,8 @@ static int transmit(struct peer *p, struct kd_wire_head *m)
 	if (kd_comm_send(p->rank, m, sizeof(*m) + m->bytes) == -EAGAIN)
 		return -EAGAIN;
 	p->ack_ns = 0;
-	if (kd_unlikely(kd_observe.trace))
-		kd_trace_net(KD_EVENT_SEND, 0, m->kind, sizeof(*m) + m->bytes, p->rank);
+	if (kd_unlikely(kd_peer_sent))
+		kd_peer_sent(m);
 	kd_peer_counts.messages++;
 	kd_peer_counts.bytes += sizeof(*m) + m->bytes;
 	return 0;

@@ -27,6 +27,8 @@ struct kd_peer_counts {
 };
 
 extern struct kd_peer_counts kd_peer_counts;
+/* NULL, or: is shown each message when it is sent. Set while there is no job. */
+extern void (*kd_peer_sent)(const struct kd_wire_head *m);
 
 /* secret: the job's. 0 or -ENOMEM after a line. */
 int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32]);

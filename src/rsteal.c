@@ -225,11 +225,11 @@ static size_t take_lengths(struct kd_export *x, const char *bytes, size_t size)
 {
 	size_t n = x->nlengths * sizeof(uint64_t);
 
-	if (n > size) {
+	if (!n || n > size) {
 		x->nlengths = 0;
 		return size;
 	}
-	x->lengths = must(malloc(n + 1));
+	x->lengths = must(malloc(n));
 	memcpy(x->lengths, bytes + size - n, n);
 	return size - n;
 }

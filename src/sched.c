@@ -106,7 +106,8 @@ static void await_done(struct kdds_closure *c)
 }
 
 /* The claim of *cp is stored; what is to be done with it? AGAIN: *cp has moved on. Inline, so that *cp stays in a register. */
-static inline __attribute__((always_inline)) enum claim claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char **cp)
+static inline __attribute__((always_inline)) enum claim claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
+								   struct kdds_frame *g, char **cp)
 {
 	struct kdds_closure *c = kd_closure_at(*cp);
 	int base = f == &s->base;

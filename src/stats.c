@@ -410,6 +410,21 @@ static void report_text(FILE *out, const struct kd_rank_counts *t)
 		report_ranks(out, t);
 }
 
+static void say(const char *text, size_t size)
+{
+	fflush(stdout);
+	while (size) {
+		ssize_t n = write(STDERR_FILENO, text, size);
+
+		if (n < 0 && errno != EINTR)
+			return; /* nobody is left to tell */
+		if (n > 0) {
+			text += n;
+			size -= (size_t)n;
+		}
+	}
+}
+
 void kd_stats_report(void)
 {
 	struct kd_rank_counts total;
@@ -436,7 +451,7 @@ void kd_stats_report(void)
 		if (fclose(out))
 			kd_error("KDDS_STATS: out of memory");
 		else
-			kd_log_write(text, size);
+			say(text, size);
 		free(text);
 	}
 	for (uint32_t i = 0; i < nranks; i++)

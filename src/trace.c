@@ -15,7 +15,7 @@
 #include "env.h"
 #include "files.h"
 #include "log.h"
-#include "wire.h"
+#include "peer.h"
 
 static struct {
 	struct kd_file file;
@@ -30,6 +30,11 @@ static struct {
 	pthread_mutex_t lock; /* of kept */
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static void sent(const struct kd_wire_head *m)
+{
+	kd_trace_net(KD_EVENT_SEND, 0, m->kind, sizeof(*m) + m->bytes, m->to);
+}
+
 int kd_trace_start(uint32_t rank, uint32_t size)
 {
 	int error = kd_file_open(&trace.file, "KDDS_TRACE", kd_env.trace, rank, size);
@@ -40,6 +45,7 @@ int kd_trace_start(uint32_t rank, uint32_t size)
 	trace.nrings = 0;
 	trace.all_written = 0;
 	kd_observe.trace = !error;
+	kd_peer_sent = error ? NULL : sent;
 	return error;
 }
 
@@ -351,6 +357,7 @@ int kd_trace_stop(void)
 		free(k->type);
 		free(k);
 	}
+	kd_peer_sent = NULL;
 	kd_observe.trace = 0;
 	return error;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Proves of src/comm_ofi.c, between processes on this host: messages of every length arrive whole, once, aligned and unmixed
- * from several senders; gets bring the right bytes whatever their length and alignment and touch no others; nothing is lost
- * when a sender is told to try again; wakes are not lost, nor messages and connections that one thread handles while another
- * sleeps; peers that are killed, in the middle of messages and gets, leave a survivor that still works and can close; what
- * cannot be opened is explained in one line.
+ * from several senders; gets bring the right bytes whatever their length and alignment and touch no others, or fail; nothing
+ * is lost when a sender is told to try again; wakes are not lost, nor what one thread handles while another sleeps; peers that
+ * are killed, in the middle of messages and gets, leave a survivor that still works and can close; what cannot be opened is
+ * explained in one line.
  *
  * Each case is a process of its own, the hub, with rank 0; its peers are its children. Only the case's alarm bounds waits.
  */
@@ -362,6 +362,50 @@ static void many_gets(void)
 	kd_comm_close();
 }
 
+static void send_back(const void *message, size_t len)
+{
+	check(kd_comm_send(0, message, len) <= 0);
+}
+
+/* A get of what is not there: it fails, and takes the connection with it; the next one comes up by itself. */
+
+static unsigned echoes;
+
+static void echo(const void *message, size_t len)
+{
+	(void)message;
+	check(len == 5);
+	echoes++;
+}
+
+static void wrong_gets(void)
+{
+	struct fetch f;
+
+	spawn(1, expose_region, send_back);
+	gather(1, echo);
+	hear_region(1);
+	for (unsigned i = 0; i < 6; i++) {
+		struct kd_comm_region right = theirs;
+
+		if (i % 2)
+			theirs.key++;
+		start_fetch(&f, 1, i % 2 ? 0 : REGION_BYTES - 5, 10, 0);
+		while (!f.ended)
+			step(-1);
+		check(f.error < 0);
+		free(f.local);
+		theirs = right;
+		while (echoes == i) { /* some may be lost with the connection */
+			check(kd_comm_send(1, "hello", 5) <= 0);
+			step(-1);
+		}
+		echoes = i + 1;
+	}
+	dismiss(1);
+	kd_comm_close();
+}
+
 /* Callbacks may ask for more: each get's end starts the next and sends a message, each message is answered. */
 
 #define CHAIN 300
@@ -387,14 +431,9 @@ static void chain_answer(const void *message, size_t len)
 	chain_answers++;
 }
 
-static void chain_message(const void *message, size_t len)
-{
-	check(kd_comm_send(0, message, len) <= 0);
-}
-
 static void callbacks(void)
 {
-	spawn(1, expose_region, chain_message);
+	spawn(1, expose_region, send_back);
 	gather(1, chain_answer);
 	hear_region(1);
 	chain.get.done = chain_done;
@@ -715,7 +754,7 @@ static void killed(void)
 
 	for (uint32_t i = 1; i <= VICTIMS; i++)
 		spawn(i, victim, acknowledgement);
-	spawn(VICTIMS + 1, expose_region, chain_message);
+	spawn(VICTIMS + 1, expose_region, send_back);
 	gather(VICTIMS + 1, victim_message);
 	for (uint32_t i = 1; i <= VICTIMS; i++) {
 		hear_region(i);
@@ -844,9 +883,9 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{"messages", messages}, {"gets", gets},       {"many gets", many_gets}, {"callbacks", callbacks},
-	{"flooding", flooding}, {"wakes", wakes},     {"sleeper", sleeper},     {"killed", killed},
-	{"absent", absent},     {"mistakes", mistakes}, {"again", again},
+	{"messages", messages},   {"gets", gets},         {"many gets", many_gets}, {"wrong gets", wrong_gets},
+	{"callbacks", callbacks}, {"flooding", flooding}, {"wakes", wakes},         {"sleeper", sleeper},
+	{"killed", killed},       {"absent", absent},     {"mistakes", mistakes},   {"again", again},
 };
 
 static void run_case(void *arg)

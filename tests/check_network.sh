@@ -269,7 +269,7 @@ addresses()
 	for net in 0 1; do
 		what="KDDS_ADDRESS of 10.0.$net"
 		export KDDS_ADDRESS=net$net
-		at_work a:2,b:2,c:2 6 5
+		at_work a:2,b:2,c:2 6 12
 		only_at $net
 		went_on
 	done

@@ -13,6 +13,7 @@
 
 /* In place of src/peer.c: what is sent is gone. */
 struct kd_peer_counts kd_peer_counts;
+void (*kd_peer_sent)(const struct kd_wire_head *m);
 
 int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32])
 {

@@ -326,6 +326,7 @@ static pid_t start_job(const char *provider, char *const *args, int *out_p)
 		dup2(fds[1], 1);
 		setenv("KDDS_PROVIDER", provider, 1);
 		setenv("KDDS_WORKERS", "2", 1);
+		setenv("ASAN_OPTIONS", "detect_leaks=0", 0); /* libfabric forgets some bytes of each stranger's connection */
 		execv("./kddsrun", args);
 		_exit(127);
 	}

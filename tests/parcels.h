@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "closure.h"
+#include "image.h"
 #include "package.h"
 #include "reduce.h"
 
@@ -60,8 +61,8 @@ static void list_release(void *data)
 static const struct kdds_pack list_packer = {list_bytes, list_pack, list_unpack, list_release};
 
 /* Bodies that only use their data: they can be called without a scheduler. */
-KDDS_TASK(add, VALUE(int, k), READ(long, a), UPDATE(long, x)) { *x[0] = *x[0] * 3 + **a + k; }
-KDDS_TASK(put, VALUE(int, k), READ(long, a), WRITE(long, x)) { *x[0] = **a + k; }
+KDDS_TASK(add, VALUE(int, k), READ(long, a), UPDATE(long, x)) { **x = (**x * 3 + **a + k) % 1000003; }
+KDDS_TASK(put, VALUE(int, k), READ(long, a), WRITE(long, x)) { **x = **a + k; }
 KDDS_TASK(gain, VALUE(int, k), REDUCE(long, s, KDDS_SUM(long)), READ(long, a)) { **s += **a + k; }
 
 static long sum_of(const long *at, const struct kdds_shape *s)
@@ -71,7 +72,7 @@ static long sum_of(const long *at, const struct kdds_shape *s)
 	for (size_t r = 0; s && r < s->rows; r++)
 		for (size_t c = 0; c < s->cols; c++)
 			sum = sum * 5 + (unsigned long)at[r * s->ld + c];
-	return s && s->rows ? (long)sum : *at;
+	return (long)((s && s->rows ? sum : (unsigned long)*at) % 100000);
 }
 
 static void spread(long *at, const struct kdds_shape *s, long v)
@@ -112,7 +113,7 @@ KDDS_TASK(grow, VALUE(int, k), UPDATE_ARRAY(struct list, l), UPDATE(long, x))
 	if (!items)
 		abort();
 	for (long i = list->n; i < list->n + k; i++)
-		items[i] = i * k + **x;
+		items[i] = i * k + **x % 1000;
 	list->items = items;
 	list->n += k;
 	**x += list->n;
@@ -255,4 +256,15 @@ __attribute__((unused)) static void trim_range(struct kd_range *r)
 						return;
 					}
 }
+/* Names of pack functions lead to ours, or nowhere: that somebody who has the job's key can name others is known. */
+__attribute__((unused)) static void tame_package(uint8_t *data, size_t size)
+{
+	for (size_t at = sizeof(struct kd_wire_package); at + sizeof(struct kd_wire_data) <= size; at += sizeof(struct kd_wire_data)) {
+		struct kd_wire_data *d = (struct kd_wire_data *)(void *)(data + at);
+
+		if (d->pack)
+			d->pack = d->size == sizeof(struct list) && d->rows == 1 && d->cols == 1 ? kd_image_name(&list_packer) : 1;
+	}
+}
+
 #endif

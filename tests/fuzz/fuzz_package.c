@@ -34,17 +34,6 @@ static void start(void)
 static struct kd_contents x;
 static struct kd_results results;
 
-/* Names of pack functions lead to ours, or nowhere: that somebody who has the job's key can name others is known. */
-static void tame(uint8_t *data, size_t size)
-{
-	for (size_t at = sizeof(struct kd_wire_package); at + sizeof(struct kd_wire_data) <= size; at += sizeof(struct kd_wire_data)) {
-		struct kd_wire_data *d = (struct kd_wire_data *)(void *)(data + at);
-
-		if (d->pack)
-			d->pack = d->size == sizeof(struct list) && d->rows == 1 && d->cols == 1 ? kd_image_name(&list_packer) : 1;
-	}
-}
-
 static void open_it(const uint8_t *data, size_t size)
 {
 	if (kd_contents_open(&x, 1, data, size))
@@ -63,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	start();
 	memcpy(copy, data, size);
-	tame(copy, size);
+	tame_package(copy, size);
 	fuzz_try(open_it, copy, size);
 	free(copy);
 	kd_results_free(&results);

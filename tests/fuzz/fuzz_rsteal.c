@@ -101,6 +101,7 @@ static void end(void)
 			kd_parcel_free(&x->parcel);
 			free(x->gets);
 			free(x->results);
+			free(x->lengths);
 			free(x);
 		}
 	}
@@ -119,6 +120,8 @@ static void take_one(const uint8_t *data, size_t size)
 	uint64_t *body = malloc(size + 8);
 
 	memcpy(body, data + 4, size - 4);
+	if (data[0] % KD_WIRE_KINDS == KD_WIRE_WORK && size - 4 > sizeof(struct kd_wire_work))
+		tame_package((uint8_t *)body + sizeof(struct kd_wire_work), size - 4 - sizeof(struct kd_wire_work));
 	if (data[0] % KD_WIRE_KINDS != KD_WIRE_END) /* that is the end of the threads that are not here */
 		kd_rsteal_message(data[1] % 4 == 1 ? 0 : data[1] % 4, data[0] % KD_WIRE_KINDS, body, size - 4);
 	free(body);

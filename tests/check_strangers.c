@@ -318,7 +318,7 @@ static void attack_fabric(int rounds)
 static pid_t start_job(const char *provider, char *const *args, int *out_p)
 {
 	int fds[2];
-	pid_t pid;
+	pid_t pid = -1;
 
 	if (pipe2(fds, O_CLOEXEC) || (pid = fork()) < 0)
 		fail("cannot start kddsrun");

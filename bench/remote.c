@@ -3,12 +3,14 @@
  * What a steal between two ranks costs, to be run by kddsrun -n 2 beside bench/comm, which gives the provider's own figures:
  *
  *   remote steal N    N small tasks, each stolen while rank 0 is inside another: from request to first instruction
- *   remote read MIB   a task that reads an array of so many MiB, from the victim's answer to the results' being in place
+ *   remote read MIB   a task that reads an array of so many MiB, from the victim's answer to the results' being in place,
+ *                     while the victim's worker leaves its processor to the transfer, as in bench/comm
  *   remote write MIB  one that writes it
  */
 #include <kdds.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "os.h"
 #include "rsteal.h"
@@ -18,9 +20,11 @@
 
 static size_t bytes;
 
-/* Holds rank 0 up until one more package has come back. What that took, from its being sent: 0 if it never was. */
-KDDS_TASK(hold, VALUE(uint64_t, exports), VALUE(uint64_t, returned), WRITE(uint64_t, ns))
+/* Holds rank 0 up until one more package has come back, computing or not. What that took, from its being sent: 0 if it never was. */
+KDDS_TASK(hold, VALUE(int, computing), VALUE(uint64_t, exports), VALUE(uint64_t, returned), WRITE(uint64_t, ns))
 {
+	const struct timespec moment = {0, 20000};
+
 	uint64_t begin = kd_os_now_ns(), sent = 0, now;
 
 	**ns = 0;
@@ -30,12 +34,20 @@ KDDS_TASK(hold, VALUE(uint64_t, exports), VALUE(uint64_t, returned), WRITE(uint6
 			sent = now;
 		if (__atomic_load_n(&kd_rsteal_counts.returned, __ATOMIC_ACQUIRE) != returned)
 			**ns = now - sent;
+		if (!computing)
+			nanosleep(&moment, NULL);
 	} while (!**ns && now - begin < PATIENCE_NS);
 }
 
-KDDS_TASK(small, VALUE(int, n), WRITE(int, out))
+/* What the thief has counted. */
+struct asked {
+	uint64_t times, ns;
+};
+
+KDDS_TASK(small, WRITE(struct asked, out))
 {
-	**out = n;
+	(*out)->times = kd_rsteal_counts.asks;
+	(*out)->ns = kd_rsteal_counts.ask_ns;
 }
 
 KDDS_TASK(reader, READ_ARRAY(char, x), WRITE(int, out))
@@ -57,14 +69,18 @@ static int by_value(const void *a, const void *b)
 
 static void steal(int n)
 {
+	struct asked asked = {0, 0};
+
 	for (int i = 0; i < n; i++) {
 		KDDS_DATA(uint64_t, ns);
-		KDDS_DATA(int, out);
+		KDDS_OVER(struct asked, out, &asked);
 
-		kdds_spawn_with(KDDS_LOCAL, hold, kd_rsteal_counts.exports, kd_rsteal_counts.returned, ns);
-		kdds_spawn(small, i, out);
+		kdds_spawn_with(KDDS_LOCAL, hold, 1, kd_rsteal_counts.exports, kd_rsteal_counts.returned, ns);
+		kdds_spawn(small, out);
 		kdds_sync();
 	}
+	printf("steal: %.1f us from request to first instruction, mean of %llu\n", 1e-3 * (double)asked.ns / (double)(asked.times + !asked.times),
+	       (unsigned long long)asked.times);
 }
 
 static void move(int writes)
@@ -82,7 +98,7 @@ static void move(int writes)
 		KDDS_OVER(uint64_t, took, &ns[i]);
 		KDDS_DATA(int, out);
 
-		kdds_spawn_with(KDDS_LOCAL, hold, kd_rsteal_counts.exports, kd_rsteal_counts.returned, took);
+		kdds_spawn_with(KDDS_LOCAL, hold, 0, kd_rsteal_counts.exports, kd_rsteal_counts.returned, took);
 		if (writes)
 			kdds_spawn(writer, x);
 		else

@@ -69,10 +69,13 @@ void kd_clock_start(void)
 void kd_clock_settle(void)
 {
 	uint64_t ticks, ns;
+	double rate;
 
 	do
 		read_both(&ticks, &ns);
 	while (ns - kd_clock.ns < SETTLE_NS);
-	if (kd_clock.counter && ticks != kd_clock.ticks)
-		kd_clock.ns_per_tick = (double)(ns - kd_clock.ns) / (double)(ticks - kd_clock.ticks);
+	if (!kd_clock.counter || ticks == kd_clock.ticks)
+		return;
+	rate = (double)(ns - kd_clock.ns) / (double)(ticks - kd_clock.ticks);
+	__atomic_store(&kd_clock.ns_per_tick, &rate, __ATOMIC_RELAXED);
 }

@@ -11,13 +11,13 @@
 struct kd_clock {
 	int counter; /* 0: ticks are nanoseconds */
 	uint64_t ticks, ns; /* both at kd_clock_start */
-	double ns_per_tick;
+	double ns_per_tick; /* atomic: any thread may settle it */
 };
 
 extern struct kd_clock kd_clock;
 
 void kd_clock_start(void);
-/* Compares the two clocks once more: the longer after the start, the better. Any one thread at a time. */
+/* Compares the two clocks once more: the longer after the start, the better. Any thread. */
 void kd_clock_settle(void);
 
 static inline uint64_t kd_clock_ticks(void)
@@ -36,16 +36,24 @@ static inline uint64_t kd_clock_ticks(void)
 	return kd_os_now_ns();
 }
 
+static inline double kd_clock_rate(void)
+{
+	double rate;
+
+	__atomic_load(&kd_clock.ns_per_tick, &rate, __ATOMIC_RELAXED);
+	return rate;
+}
+
 /* A duration. */
 static inline uint64_t kd_clock_ns(uint64_t ticks)
 {
-	return (uint64_t)((double)ticks * kd_clock.ns_per_tick + 0.5);
+	return (uint64_t)((double)ticks * kd_clock_rate() + 0.5);
 }
 
 /* A point in time, also one before the start. */
 static inline uint64_t kd_clock_time_ns(uint64_t ticks)
 {
-	return kd_clock.ns + (uint64_t)(int64_t)((double)(int64_t)(ticks - kd_clock.ticks) * kd_clock.ns_per_tick);
+	return kd_clock.ns + (uint64_t)(int64_t)((double)(int64_t)(ticks - kd_clock.ticks) * kd_clock_rate());
 }
 
 #endif

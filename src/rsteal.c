@@ -241,7 +241,7 @@ static void leave_lengths(struct kd_export *x)
 
 	kd_clock_settle();
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes, i++) {
-		kd_span_deliver(&x->range, c, i < x->nlengths ? (uint64_t)((double)x->lengths[i] / kd_clock.ns_per_tick) : 0);
+		kd_span_deliver(&x->range, c, i < x->nlengths ? (uint64_t)((double)x->lengths[i] / kd_clock_rate()) : 0);
 		if (kd_observe.dot)
 			kd_dot_export(&x->range, c);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The engine for ranks on one host and for tests: datagrams between UNIX sockets, no library beneath. Provider "loop"; with
- * "loop:SEED" it loses, doubles and delays messages, and delays reads, as the seed has it: what peer.c and rsteal.c must bear.
+ * "loop:SEED" it loses, doubles and delays messages, and delays reads, as the seed has it: what peer.c and those above it must bear.
  *
  * A get is a question to the owner's engine, answered in pieces. Strangers can find the sockets and send to them; the kernel tells who has
  * sent a datagram, so a piece counts only when it comes from whom it was asked for. Messages carry their own proof (peer.c), and

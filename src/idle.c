@@ -2,9 +2,9 @@
 #include "idle.h"
 
 #include "env.h"
+#include "export.h"
 #include "net.h"
 #include "os.h"
-#include "rsteal.h"
 #include "watch.h"
 
 #define NAP_NS 2000000u        /* first sleep; doubled as long as nothing is found */
@@ -86,7 +86,7 @@ void kd_idle_wake_one(void)
 			if (wake(&kd_pool.workers[i]))
 				return;
 	if (kd_net.on)
-		kd_rsteal_poked();
+		kd_export_poked();
 }
 
 void kd_idle_wake_all(void)

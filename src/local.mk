@@ -26,6 +26,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/dot.h \
 	src/env.c \
 	src/env.h \
+	src/export.c \
+	src/export.h \
 	src/files.c \
 	src/files.h \
 	src/gdata.c \
@@ -34,6 +36,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/idle.h \
 	src/image.c \
 	src/image.h \
+	src/import.c \
+	src/import.h \
 	src/index.c \
 	src/index.h \
 	src/init.c \
@@ -55,6 +59,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/peer.h \
 	src/progress.c \
 	src/progress.h \
+	src/reading.c \
+	src/reading.h \
 	src/reduce.c \
 	src/reduce.h \
 	src/rsteal.c \
@@ -71,6 +77,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/steal.h \
 	src/stats.c \
 	src/stats.h \
+	src/table.c \
+	src/table.h \
 	src/topo.c \
 	src/topo.h \
 	src/trace.c \

@@ -41,6 +41,13 @@ void kd_die(const char *format, ...)
 	_exit(1); /* other workers may hold any lock: no atexit handlers */
 }
 
+void *kd_must(void *p)
+{
+	if (!p)
+		kd_die("out of memory for what is under way between ranks");
+	return p;
+}
+
 const char *kd_errno_text(int error)
 {
 	return strerrordesc_np(error) ? strerrordesc_np(error) : "unknown error";

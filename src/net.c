@@ -11,6 +11,7 @@
 #include "env.h"
 #include "gdata.h"
 #include "image.h"
+#include "import.h"
 #include "kdds.h"
 #include "log.h"
 #include "observe.h"
@@ -38,7 +39,7 @@ static uint64_t work(uint64_t now)
 	uint64_t due = kd_rsteal_tick(now);
 
 	if (kd_load(&kd_net.hungry))
-		due = kd_min(due, kd_rsteal_ask(now));
+		due = kd_min(due, kd_import_ask(now));
 	return kd_min(due, kd_peer_tick(now));
 }
 
@@ -148,7 +149,7 @@ int kd_net_start(void)
 		return error;
 	kd_net.worker = (struct kd_worker){.id = -1, .place = -1, .random = (kd_net.rank + 1) * 2654435769u};
 	leaving = stop = 0;
-	kd_rsteal_start(kd_net.rank, kd_net.size);
+	kd_rsteal_start();
 	kd_net.on = 1;
 	return 0;
 }
@@ -223,7 +224,7 @@ void kd_net_help(struct kd_worker *w)
 		return;
 	kd_comm_progress();
 	now = kd_os_now_ns();
-	kd_rsteal_ask(now);
+	kd_import_ask(now);
 	tick(now);
 	pthread_mutex_unlock(&kd_net.lock);
 }

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "image.h"
+#include "import.h"
 #include "index.h"
 #include "kdds.h"
 #include "log.h"
 #include "os.h"
-#include "rsteal.h"
 #include "type.h"
 
 /* A value up to this size rides in the message; a longer one is read by who needs it, straight from where it lies if it is

@@ -13,15 +13,12 @@
  *   forget <───────────────────── FREE   (only if there was something to fetch)
  *
  * Outputs are read by the victim, never written by the thief: nobody writes into another process's memory.
- * All under the net lock, unless it says otherwise.
+ * All under the net lock.
  */
 #ifndef KD_RSTEAL_H
 #define KD_RSTEAL_H
 
-#include "stack.h"
-#include "worker.h"
-
-struct kd_import;
+#include "base.h"
 
 struct kd_rsteal_counts {
 	uint64_t asked, refused;     /* requests sent; answered by NONE, or not at all */
@@ -34,27 +31,16 @@ struct kd_rsteal_counts {
 
 extern struct kd_rsteal_counts kd_rsteal_counts;
 
-void kd_rsteal_start(uint32_t rank, uint32_t size);
+/* END has come: no more work is asked for or given. */
+extern int kd_rsteal_over;
+
+void kd_rsteal_start(void);
 void kd_rsteal_stop(void);
 
 /* What a peer sent. */
 void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t bytes);
-
-/* Some worker has nothing to do: asks for work when it is time to. Returns when to call it again. */
-uint64_t kd_rsteal_ask(uint64_t now_ns);
 /* Finished imports; thieves that wait. Returns when to call it again at the latest (UINT64_MAX: no need). */
 uint64_t kd_rsteal_tick(uint64_t now_ns);
-/* There may be work for thieves that wait. Any thread, no lock. */
-void kd_rsteal_poked(void);
-
-/* Takes an import to be run here, or (far) to be passed on to another rank. Any thread, no lock. */
-int kd_rsteal_take(int far, struct kd_range *range_p);
-/* The closures of the range, part of an import, are complete. Any worker, no lock. */
-void kd_rsteal_complete(const struct kd_range *range);
-/* Where the length of closure c of the import goes (span.h). Whoever runs c. */
-uint64_t *kd_import_length(struct kd_import *im, const char *c);
-uint64_t kd_import_serial(const struct kd_import *im);
-
 /* The job is over: tells the other ranks. Rank 0. */
 void kd_rsteal_end(void);
 

@@ -8,11 +8,11 @@
 #include "closure.h"
 #include "env.h"
 #include "idle.h"
+#include "import.h"
 #include "log.h"
 #include "net.h"
 #include "os.h"
 #include "reduce.h"
-#include "rsteal.h"
 #include "span.h"
 #include "steal.h"
 #include "watch.h"
@@ -408,7 +408,7 @@ static int look(struct kd_worker *w, void *arg)
 		if (v != w && try_worker(w, l, v))
 			return 1;
 	}
-	return kd_net.on && kd_rsteal_take(l->quest.far != 0, &l->range);
+	return kd_net.on && kd_import_take(l->quest.far != 0, &l->range);
 }
 
 static int last_look(struct kd_worker *w, void *arg)
@@ -454,7 +454,7 @@ static void step(struct kd_worker *w, const struct kd_scope *scope)
 	kd_watch_phase(w, KD_PHASE_LOOK);
 	if (!look(w, &l)) {
 		w->far = look_beyond(w, &l);
-		if (!(kd_net.on && kd_rsteal_take(0, &l.range)) && !kd_idle(w, last_look, &l))
+		if (!(kd_net.on && kd_import_take(0, &l.range)) && !kd_idle(w, last_look, &l))
 			return;
 	}
 	kd_idle_end(w);

@@ -2,7 +2,7 @@
 #include "span.h"
 
 #include "closure.h"
-#include "rsteal.h"
+#include "import.h"
 
 void kd_span_deliver(const struct kd_range *range, const char *c, uint64_t length)
 {

@@ -34,7 +34,7 @@ struct kd_stack;
 struct kd_range {
 	struct kd_stack *from; /* NULL: it is of an import */
 	struct kdds_frame *frame;
-	struct kd_import *import; /* rsteal.h */
+	struct kd_import *import; /* import.h */
 	char *begin, *end;
 	uint32_t count;
 	uint8_t independent; /* no closure of it waits for another: it may be divided */

@@ -2,10 +2,10 @@
 #include "steal.h"
 
 #include "idle.h"
+#include "import.h"
 #include "index.h"
 #include "os.h"
 #include "package.h"
-#include "rsteal.h"
 #include "trace.h"
 
 #define FRAMES_PER_VISIT 256
@@ -284,7 +284,7 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 	struct kd_view v;
 
 	if (r->import) {
-		kd_rsteal_complete(r);
+		kd_import_complete(r);
 		return NULL;
 	}
 	kd_stack_lock(s);

@@ -29,10 +29,12 @@ struct kd_wire_head {
 	uint16_t bytes; /* behind the head */
 };
 
+#define KD_WANT_MAX 64
+
 /* kind REQ, NONE */
 struct kd_wire_req {
 	uint32_t request; /* the thief's count */
-	uint32_t want;    /* REQ: closures, at most */
+	uint32_t want;    /* REQ: closures, at most; KD_WANT_MAX */
 	uint32_t wait;    /* REQ: send work when there is some; NONE: I shall */
 	uint32_t pad;
 };

@@ -41,7 +41,7 @@ static void teardown(void)
 
 static unsigned fetched, gets;
 
-/* What rsteal.c does by kd_comm_get: with the loop engine a region's address is the memory's. */
+/* What import.c and export.c do by kd_comm_get: with the loop engine a region's address is the memory's. */
 static void fetch_inputs(struct kd_contents *x)
 {
 	for (uint32_t i = 0; i < x->ndata; i++)

@@ -2,7 +2,7 @@
 /*
  * The communication thread, which sleeps, and those who must wake it. What is modelled: src/net.c serve(), kd_net_help(),
  * kd_net_leave(), kd_net_hunger(), kd_comm_wait() as comm.h promises it (a wake since the last wait is not lost); src/idle.c
- * nap(), wake(); src/rsteal.c ready(), kd_rsteal_poked(), remember(), prompt(). A sleep lasts until somebody ends it.
+ * nap(), wake(); src/import.c ready(); src/export.c kd_export_poked(), remember(), prompt(). A sleep lasts until somebody ends it.
  *
  * BLIND: an idle worker polls; the thread leaves messages to it, and sleeps on unless somebody wakes it. A message comes at any time.
  * HUNGER: a worker without work goes to sleep; the thread asks for some when it knows, and hands it to the sleeper; work may also come
@@ -232,7 +232,7 @@ proctype owner()
 	:: n < 2 ->
 		atomic { closure = 1; was = mark; mark = 0 }
 		if
-		:: was && nwaiting -> /* kd_rsteal_poked() */
+		:: was && nwaiting -> /* kd_export_poked() */
 			atomic { was = poked; poked = 1 }
 			if
 			:: !was -> exchange(WAKE, 1)

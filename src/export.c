@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "export.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "comm.h"
+#include "idle.h"
+#include "log.h"
+#include "net.h"
+#include "observe.h"
+#include "os.h"
+#include "package.h"
+#include "peer.h"
+#include "reading.h"
+#include "reduce.h"
+#include "rsteal.h"
+#include "sched.h"
+#include "span.h"
+#include "steal.h"
+#include "table.h"
+#include "watch.h"
+
+#define PROMPT_NS 10000000u     /* thieves that wait are looked after so often at the latest, doubled in vain */
+#define PROMPT_DOUBLINGS 5
+
+struct kd_export {
+	uint32_t generation, thief, slot;
+	struct kd_range range;
+	struct kd_parcel parcel;
+	/* while the outputs are fetched */
+	struct kd_reading *gets;
+	uint32_t ngets, pending, import;
+	int remote, done; /* FREE is to be sent; DONE has been seen */
+	char *results;
+	size_t results_bytes;
+	uint32_t outputs;
+	uint32_t nlengths; /* see kd_wire_done */
+	uint64_t *lengths;
+};
+
+static struct kd_table exports;
+
+static struct {
+	uint32_t generation;
+	uint32_t *waiting, nwaiting;
+	uint8_t *waits; /* by rank: how many closures it wants; 0: does not wait */
+	uint64_t prompt_ns;
+	uint32_t prompts;
+	uint32_t poked;
+} me;
+
+void kd_export_start(void)
+{
+	memset(&me, 0, sizeof(me));
+	me.waiting = kd_must(calloc(kd_net.size, sizeof(*me.waiting)));
+	me.waits = kd_must(calloc(kd_net.size, 1));
+}
+
+void kd_export_stop(void)
+{
+	kd_table_free(&exports);
+	free(me.waiting);
+	free(me.waits);
+	memset(&me, 0, sizeof(me));
+}
+
+/* Work for another rank: from the stacks here, or what came from elsewhere and has not been begun. */
+static int find(uint32_t want, int poke, struct kd_range *range_p)
+{
+	want = kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
+	return kd_sched_look_far(&kd_net.worker, want, poke, range_p);
+}
+
+static void send_work(uint32_t thief, uint32_t request, const struct kd_range *range)
+{
+	struct kd_export *x = kd_must(calloc(1, sizeof(*x)));
+	struct kd_wire_work work;
+	struct kd_wire_head *m;
+	uint64_t begin = kd_unlikely(kd_observe.trace) ? kd_clock_ticks() : 0;
+	int fits;
+
+	x->thief = thief;
+	x->generation = ++me.generation;
+	x->range = *range;
+	x->slot = kd_table_add(&exports, x);
+	kd_parcel_make(&x->parcel, range);
+	kd_rsteal_counts.exports++;
+	kd_rsteal_counts.exported += range->count;
+	work = (struct kd_wire_work){.request = request, .slot = x->slot, .generation = x->generation};
+	fits = sizeof(*m) + sizeof(work) + x->parcel.size <= KD_COMM_MESSAGE_BYTES;
+	if (!fits)
+		kd_parcel_expose(&x->parcel, &work.package);
+	m = kd_peer_message(KD_WIRE_WORK, sizeof(work) + (fits ? x->parcel.size : 0));
+	memcpy(m + 1, &work, sizeof(work));
+	if (fits)
+		memcpy((char *)(m + 1) + sizeof(work), x->parcel.bytes, x->parcel.size);
+	kd_peer_send(thief, m, 0);
+	if (kd_unlikely(kd_observe.trace))
+		kd_trace_net(KD_EVENT_EXPORT, begin, kd_trace_flow(kd_net.rank, x->generation), range->count, thief);
+}
+
+static void remember(uint32_t thief, uint32_t want)
+{
+	if (!me.waits[thief]) {
+		me.waiting[me.nwaiting] = thief;
+		kd_store(&me.nwaiting, me.nwaiting + 1); /* before find() leaves its marks; see kd_export_poked */
+		if (me.nwaiting == 1) {
+			kd_fetch_add(&kd_pool.sleepers, 1); /* owners mark the stacks they turn to, as for a sleeping worker */
+			me.prompts = 0;
+		}
+	}
+	me.waits[thief] = (uint8_t)kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
+}
+
+static void forget_waiting(uint32_t i)
+{
+	me.waits[me.waiting[i]] = 0;
+	me.waiting[i] = me.waiting[me.nwaiting - 1];
+	kd_store(&me.nwaiting, me.nwaiting - 1);
+	if (!me.nwaiting)
+		kd_fetch_add(&kd_pool.sleepers, -1);
+}
+
+void kd_export_asked(uint32_t from, const void *body, size_t bytes)
+{
+	struct kd_wire_req r;
+	struct kd_wire_head *m;
+	struct kd_range range;
+
+	if (bytes < sizeof(r) || kd_rsteal_over)
+		return;
+	memcpy(&r, body, sizeof(r));
+	if (r.wait)
+		remember(from, r.want);
+	if (find(r.want, (int)r.wait, &range)) {
+		for (uint32_t i = 0; i < me.nwaiting; i++)
+			if (me.waiting[i] == from) {
+				forget_waiting(i);
+				break;
+			}
+		send_work(from, r.request, &range);
+		return;
+	}
+	m = kd_peer_message(KD_WIRE_NONE, sizeof(r));
+	memcpy(m + 1, &r, sizeof(r));
+	kd_peer_send(from, m, 1);
+}
+
+/* Serves those that wait, as far as there is something. */
+static void prompt(uint64_t now)
+{
+	struct kd_range range;
+
+	kd_store(&me.poked, 0);
+	while (me.nwaiting) {
+		uint32_t i = (uint32_t)(now / 1024) % me.nwaiting, thief = me.waiting[i];
+
+		if (!find(me.waits[thief], 1, &range)) {
+			me.prompts = kd_min(me.prompts + 1, PROMPT_DOUBLINGS);
+			me.prompt_ns = now + ((uint64_t)PROMPT_NS << me.prompts);
+			return;
+		}
+		forget_waiting(i);
+		me.prompts = 0;
+		send_work(thief, 0, &range);
+	}
+}
+
+void kd_export_poked(void)
+{
+	if (kd_load(&me.nwaiting) && !kd_exchange(&me.poked, 1))
+		kd_comm_wake();
+}
+
+/* Takes them off the results again. Returns what is left of size. */
+static size_t take_lengths(struct kd_export *x, const char *bytes, size_t size)
+{
+	size_t n = x->nlengths * sizeof(uint64_t);
+
+	if (!n || n > size) {
+		x->nlengths = 0;
+		return size;
+	}
+	x->lengths = kd_must(malloc(n));
+	memcpy(x->lengths, bytes + size - n, n);
+	return size - n;
+}
+
+/* Leaves them with the closures, for the owner. */
+static void leave_lengths(struct kd_export *x)
+{
+	uint32_t i = 0;
+
+	kd_clock_settle();
+	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes, i++) {
+		kd_span_deliver(&x->range, c, i < x->nlengths ? (uint64_t)((double)x->lengths[i] / kd_clock_rate()) : 0);
+		if (kd_observe.dot)
+			kd_dot_export(&x->range, c);
+	}
+}
+
+static void finish_export(struct kd_export *x)
+{
+	struct kd_stack *s;
+	int merge = 0;
+
+	kd_results_finish(&x->parcel);
+	if (kd_observe.tasks)
+		leave_lengths(x);
+	kd_store_relaxed(&kd_rsteal_counts.returned, kd_rsteal_counts.returned + 1);
+	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
+		merge |= kd_closure_at(c)->type->reduces;
+	if (x->remote) {
+		struct kd_wire_head *m = kd_peer_message(KD_WIRE_FREE, sizeof(struct kd_wire_free));
+
+		*(struct kd_wire_free *)(m + 1) = (struct kd_wire_free){x->import, x->generation};
+		kd_peer_send(x->thief, m, 0);
+	}
+	kd_parcel_free(&x->parcel);
+	kd_table_remove(&exports, x->slot);
+	s = kd_steal_complete(&x->range, merge);
+	if (s)
+		kd_sched_resume(s);
+	free(x->lengths);
+	free(x->results);
+	free(x->gets);
+	free(x);
+}
+
+static void output_arrived(struct kd_reading *g)
+{
+	struct kd_export *x = g->whose;
+
+	if (!--x->pending)
+		finish_export(x);
+}
+
+static void want_output(void *arg, void *to, const struct kd_wire_memory *from)
+{
+	struct kd_export *x = arg;
+
+	x->gets[x->ngets++] = (struct kd_reading){.whose = x, .rank = x->thief, .to = to, .from = *from, .arrived = output_arrived};
+}
+
+static void apply(struct kd_export *x, const void *bytes, size_t size)
+{
+	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
+		if (kd_closure_at(c)->type->reduces)
+			kd_reduce_begin(kd_closure_at(c));
+	size = take_lengths(x, bytes, size);
+	x->gets = kd_must(calloc(x->parcel.ntargets + 1, sizeof(*x->gets)));
+	if (kd_results_apply(&x->parcel, bytes, size, x->outputs, want_output, x))
+		kd_die("rank %u cannot make sense of %zu bytes of results from rank %u", kd_net.rank, size, x->thief);
+	x->remote |= x->ngets != 0;
+	x->pending = x->ngets;
+	if (!x->ngets) {
+		finish_export(x);
+		return;
+	}
+	for (uint32_t i = 0, n = x->ngets; i < n; i++)
+		kd_reading_start(&x->gets[i]);
+}
+
+static void results_arrived(struct kd_reading *g)
+{
+	struct kd_export *x = g->whose;
+
+	free(x->gets);
+	x->gets = NULL;
+	apply(x, x->results, x->results_bytes);
+}
+
+void kd_export_done(uint32_t from, const void *body, size_t bytes)
+{
+	struct kd_wire_done d;
+	struct kd_export *x;
+
+	if (bytes < sizeof(d))
+		return;
+	memcpy(&d, body, sizeof(d));
+	x = kd_table_get(&exports, d.slot);
+	if (!x || x->thief != from || x->generation != d.generation || x->done)
+		return;
+	x->done = 1;
+	x->import = d.import;
+	x->outputs = d.outputs;
+	x->nlengths = d.lengths;
+	if (kd_unlikely(kd_observe.trace))
+		kd_trace_net(KD_EVENT_RESULT, 0, kd_trace_flow(kd_net.rank, x->generation), 0, from);
+	if (!d.results.bytes) {
+		apply(x, (const char *)body + sizeof(d), bytes - sizeof(d));
+		return;
+	}
+	x->remote = 1;
+	if (d.outputs != x->parcel.ntargets || d.results.bytes > kd_results_most(&x->parcel))
+		kd_die("rank %u cannot make sense of results from rank %u: %llu bytes of %u values", kd_net.rank, from,
+		       (unsigned long long)d.results.bytes, d.outputs);
+	x->results_bytes = d.results.bytes;
+	x->results = kd_must(malloc(d.results.bytes));
+	x->gets = kd_must(calloc(1, sizeof(*x->gets)));
+	*x->gets = (struct kd_reading){.whose = x, .rank = from, .to = x->results, .from = d.results, .arrived = results_arrived};
+	kd_reading_start(x->gets);
+}
+
+uint64_t kd_export_tick(uint64_t now)
+{
+	if (me.nwaiting && (kd_load(&me.poked) || now >= me.prompt_ns))
+		prompt(now);
+	return me.nwaiting ? me.prompt_ns : UINT64_MAX;
+}

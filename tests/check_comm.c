@@ -600,6 +600,7 @@ static void *poller(void *arg)
 			if (trial == i) {
 				pay();
 				kd_comm_progress();
+				pay(); /* what has come is owed from now on, and the sleeper need not have seen it come */
 			}
 			pthread_mutex_unlock(&lock);
 		}

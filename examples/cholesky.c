@@ -111,8 +111,8 @@ KDDS_TASK(fill, VALUE(long, i), VALUE(long, j), WRITE_ARRAY(double, a))
 			*x++ = element(i * nb + r, j * nb + c);
 }
 
-/* Contributes, when it fails, the row whose pivot is not positive. */
-KDDS_TASK(potrf, VALUE(long, k), UPDATE_ARRAY(double, a), REDUCE(long, failed, KDDS_MIN(long)))
+/* Notes, when it fails, the row whose pivot is not positive: the first one. */
+KDDS_TASK(potrf, VALUE(long, k), UPDATE_ARRAY(double, a), UPDATE(long, failed))
 {
 	int rows = rows_of(kdds_shape_of(a));
 	/* The lower triangle by rows is the upper one by columns: told so, LAPACKE need not transpose. */

@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "comm.h"
+#include "env.h"
 #include "idle.h"
+#include "index.h"
 #include "log.h"
 #include "net.h"
 #include "observe.h"
@@ -23,19 +25,37 @@
 
 #define PROMPT_NS 10000000u     /* thieves that wait are looked after so often at the latest, doubled in vain */
 #define PROMPT_DOUBLINGS 5
+#define BUCKETS 1024
+#define LOOKS 256        /* at exports at rest, for a request or for somebody with nothing to do */
+#define RECALLS 4        /* under way at a time */
+#define RECALL_NS 50000u /* from one try to the next */
+
+/* A result that is to be read. */
+struct output {
+	struct kd_reading get;
+	struct kd_export *taker; /* its closures write over it at the thief */
+	struct output *chain;    /* in the table of those at rest */
+};
 
 struct kd_export {
 	uint32_t generation, thief, slot;
 	struct kd_range range;
 	struct kd_parcel parcel;
-	/* while the outputs are fetched */
-	struct kd_reading *gets;
-	uint32_t ngets, pending, import;
-	int remote, done; /* FREE is to be sent; DONE has been seen */
+	struct output **taken; /* of others, which this one writes over */
+	uint32_t ntaken;
+	/* from DONE on */
+	int done;
+	uint32_t import, nresults;
+	struct kd_reading get; /* of the results themselves */
 	char *results;
 	size_t results_bytes;
-	uint32_t outputs;
-	uint32_t nlengths; /* see kd_wire_done */
+	struct output *outputs;
+	uint32_t noutputs, pending, lent; /* pending: neither here nor written over; lent: of these, those with a taker */
+	uint64_t bytes;                   /* of the outputs */
+	int remote;                       /* FREE is to be sent */
+	int rests, recalled;
+	struct kd_export *newer, *older; /* of those at rest */
+	uint32_t nlengths;               /* see kd_wire_done */
 	uint64_t *lengths;
 };
 
@@ -48,6 +68,14 @@ static struct {
 	uint64_t prompt_ns;
 	uint32_t prompts;
 	uint32_t poked;
+	/* results at rest */
+	struct kd_export *oldest, *newest;
+	uint64_t bytes;
+	uint32_t resting;
+	uint32_t recalled; /* being read because somebody had nothing to do */
+	uint64_t recall_ns;
+	uint32_t wanted;
+	struct output *at[BUCKETS]; /* by address */
 } me;
 
 void kd_export_start(void)
@@ -65,11 +93,161 @@ void kd_export_stop(void)
 	memset(&me, 0, sizeof(me));
 }
 
-/* Work for another rank: from the stacks here, or what came from elsewhere and has not been begun. */
-static int find(uint32_t want, int poke, struct kd_range *range_p)
+/* Results at rest. */
+
+/* Thieves that wait are one sleeper (remember()); they have no use for results here. */
+static int somebody_sleeps(void)
+{
+	return kd_load(&kd_pool.sleepers) > (me.nwaiting != 0);
+}
+
+static struct output **place_of(const void *data)
+{
+	struct output **o = &me.at[((uintptr_t)data * 0x9e3779b97f4a7c15u) >> 54];
+
+	while (*o && (*o)->get.to != data)
+		o = &(*o)->chain;
+	return o;
+}
+
+static int rests(const void *data)
+{
+	return *place_of(data) != NULL;
+}
+
+static void rest(struct kd_export *x)
+{
+	x->rests = 1;
+	x->newer = NULL;
+	x->older = me.newest;
+	*(me.newest ? &me.newest->newer : &me.oldest) = x;
+	me.newest = x;
+	me.bytes += x->bytes;
+	kd_store(&me.resting, me.resting + 1);
+	for (uint32_t i = 0; i < x->noutputs; i++) {
+		x->outputs[i].chain = NULL;
+		*place_of(x->outputs[i].get.to) = &x->outputs[i];
+	}
+	kd_steal_away(&x->range, x->thief);
+}
+
+static void end_rest(struct kd_export *x)
+{
+	if (!x->rests)
+		return;
+	x->rests = 0;
+	me.bytes -= x->bytes;
+	kd_store(&me.resting, me.resting - 1);
+	*(x->newer ? &x->newer->older : &me.newest) = x->older;
+	*(x->older ? &x->older->newer : &me.oldest) = x->newer;
+	for (uint32_t i = 0; i < x->noutputs; i++) {
+		struct output **o = place_of(x->outputs[i].get.to);
+
+		if (*o == &x->outputs[i])
+			*o = (*o)->chain;
+	}
+}
+
+/* Reads what is not about to be written over. */
+static void fetch(struct kd_export *x)
+{
+	end_rest(x);
+	for (uint32_t i = 0, n = x->noutputs; i < n; i++)
+		if (!x->outputs[i].taker)
+			kd_reading_start(&x->outputs[i].get);
+}
+
+static void fetch_wanted(void)
+{
+	struct kd_export *x = me.oldest, *next;
+
+	for (; x; x = next) {
+		next = x->newer;
+		if (kd_steal_look_away(&x->range, x->thief) & KD_AWAY_WANTED)
+			fetch(x);
+	}
+}
+
+/* Whether there is use for the results here: something can be run then, or the frame, as far as is known, will not use them. */
+static int of_use(const struct kd_export *x)
+{
+	unsigned found = kd_steal_look_away(&x->range, x->thief);
+
+	return found & KD_AWAY_FOLLOWED || !(found & KD_AWAY_LATER);
+}
+
+/* Reads some results, the oldest first; all: whatever they are good for. */
+static void recall(int all)
+{
+	struct kd_export *x = me.oldest, *next;
+	unsigned looks = 0;
+
+	for (; x && me.recalled < RECALLS && looks < LOOKS; x = next) {
+		next = x->newer;
+		if (x->lent == x->pending || (!all && looks++ < LOOKS && !of_use(x)))
+			continue;
+		x->recalled = 1;
+		me.recalled++;
+		fetch(x);
+	}
+}
+
+void kd_export_recall(uint64_t now)
+{
+	if (!me.oldest || now < me.recall_ns)
+		return;
+	me.recall_ns = now + RECALL_NS;
+	recall(0);
+}
+
+void kd_export_sleep(void)
+{
+	if (kd_load(&me.resting))
+		kd_net_poke();
+}
+
+void kd_export_want(void)
+{
+	if (!kd_load_relaxed(&me.resting) || kd_exchange(&me.wanted, 1))
+		return;
+	kd_net_poke();
+}
+
+/* Its closures write over results at rest: these are not to be read any more. */
+static void take_over(struct kd_export *x)
+{
+	x->taken = kd_must(calloc(x->parcel.ntargets + 1, sizeof(*x->taken)));
+	for (uint32_t i = 0; i < x->parcel.ntargets; i++) {
+		struct output **place = place_of(x->parcel.targets[i].value.data), *o = *place;
+
+		if (!o || x->parcel.targets[i].closure)
+			continue;
+		*place = o->chain;
+		o->taker = x;
+		((struct kd_export *)o->get.whose)->lent++;
+		x->taken[x->ntaken++] = o;
+	}
+}
+
+/* Closures that can only run where they are: at the thief. */
+static int follow(uint32_t thief, uint32_t want, struct kd_range *range_p)
+{
+	unsigned tries = 0;
+
+	for (struct kd_export *x = me.oldest; x && tries < LOOKS; x = x->newer)
+		if (x->thief == thief && x->lent < x->pending) {
+			if (kd_steal_follow(&x->range, thief, want, range_p))
+				return 1;
+			tries++;
+		}
+	return 0;
+}
+
+/* Work for another rank: what follows its results, or from the stacks here, or what came from elsewhere and has not been begun. */
+static int find(uint32_t thief, uint32_t want, int poke, struct kd_range *range_p)
 {
 	want = kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
-	return kd_sched_look_far(&kd_net.worker, want, poke, range_p);
+	return follow(thief, want, range_p) || kd_sched_look_far(&kd_net.worker, want, poke, range_p);
 }
 
 static void send_work(uint32_t thief, uint32_t request, const struct kd_range *range)
@@ -84,7 +262,8 @@ static void send_work(uint32_t thief, uint32_t request, const struct kd_range *r
 	x->generation = ++me.generation;
 	x->range = *range;
 	x->slot = kd_table_add(&exports, x);
-	kd_parcel_make(&x->parcel, range);
+	kd_parcel_make(&x->parcel, range, rests);
+	take_over(x);
 	kd_rsteal_counts.exports++;
 	kd_rsteal_counts.exported += range->count;
 	work = (struct kd_wire_work){.request = request, .slot = x->slot, .generation = x->generation};
@@ -133,7 +312,7 @@ void kd_export_asked(uint32_t from, const void *body, size_t bytes)
 	memcpy(&r, body, sizeof(r));
 	if (r.wait)
 		remember(from, r.want);
-	if (find(r.want, (int)r.wait, &range)) {
+	if (find(from, r.want, (int)r.wait, &range)) {
 		for (uint32_t i = 0; i < me.nwaiting; i++)
 			if (me.waiting[i] == from) {
 				forget_waiting(i);
@@ -142,6 +321,7 @@ void kd_export_asked(uint32_t from, const void *body, size_t bytes)
 		send_work(from, r.request, &range);
 		return;
 	}
+	kd_export_recall(kd_os_now_ns());
 	m = kd_peer_message(KD_WIRE_NONE, sizeof(r));
 	memcpy(m + 1, &r, sizeof(r));
 	kd_peer_send(from, m, 1);
@@ -156,7 +336,7 @@ static void prompt(uint64_t now)
 	while (me.nwaiting) {
 		uint32_t i = (uint32_t)(now / 1024) % me.nwaiting, thief = me.waiting[i];
 
-		if (!find(me.waits[thief], 1, &range)) {
+		if (!find(thief, me.waits[thief], 1, &range)) {
 			me.prompts = kd_min(me.prompts + 1, PROMPT_DOUBLINGS);
 			me.prompt_ns = now + ((uint64_t)PROMPT_NS << me.prompts);
 			return;
@@ -205,6 +385,7 @@ static void finish_export(struct kd_export *x)
 	struct kd_stack *s;
 	int merge = 0;
 
+	end_rest(x);
 	kd_results_finish(&x->parcel);
 	if (kd_observe.tasks)
 		leave_lengths(x);
@@ -219,28 +400,63 @@ static void finish_export(struct kd_export *x)
 	}
 	kd_parcel_free(&x->parcel);
 	kd_table_remove(&exports, x->slot);
+	me.recalled -= (uint32_t)x->recalled;
 	s = kd_steal_complete(&x->range, merge);
 	if (s)
 		kd_sched_resume(s);
 	free(x->lengths);
 	free(x->results);
-	free(x->gets);
+	free(x->outputs);
+	free(x->taken);
 	free(x);
+}
+
+/* An output is here, or of no use any more. */
+static void output_settled(struct kd_export *x)
+{
+	if (!--x->pending)
+		finish_export(x);
 }
 
 static void output_arrived(struct kd_reading *g)
 {
-	struct kd_export *x = g->whose;
+	output_settled(g->whose);
+}
 
-	if (!--x->pending)
-		finish_export(x);
+/* What this one has written over was all that kept some others. */
+static void settle_taken(struct kd_export *x)
+{
+	for (uint32_t i = 0; i < x->ntaken; i++) {
+		struct kd_export *before = x->taken[i]->get.whose;
+
+		kd_rsteal_counts.kept_bytes += x->taken[i]->get.from.bytes;
+		before->lent--;
+		output_settled(before);
+	}
 }
 
 static void want_output(void *arg, void *to, const struct kd_wire_memory *from)
 {
 	struct kd_export *x = arg;
 
-	x->gets[x->ngets++] = (struct kd_reading){.whose = x, .rank = x->thief, .to = to, .from = *from, .arrived = output_arrived};
+	x->bytes += from->bytes;
+	x->outputs[x->noutputs++].get =
+		(struct kd_reading){.whose = x, .rank = x->thief, .to = to, .from = *from, .arrived = output_arrived};
+}
+
+/* Whether the outputs may stay where they are: straight from there to their places, of tasks in a frame here, which nobody waits for;
+ * as long as that takes no more of the thief's memory than we give to copies of its data. */
+static int may_rest(const struct kd_export *x)
+{
+	if (!x->range.from || x->range.import || somebody_sleeps() || me.bytes + x->bytes > kd_env.cache)
+		return 0;
+	for (const char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
+		if (kd_closure_at(c)->type->reduces)
+			return 0;
+	for (uint32_t i = 0; i < x->parcel.ntargets; i++)
+		if (x->parcel.targets[i].bytes)
+			return 0;
+	return 1;
 }
 
 static void apply(struct kd_export *x, const void *bytes, size_t size)
@@ -249,25 +465,24 @@ static void apply(struct kd_export *x, const void *bytes, size_t size)
 		if (kd_closure_at(c)->type->reduces)
 			kd_reduce_begin(kd_closure_at(c));
 	size = take_lengths(x, bytes, size);
-	x->gets = kd_must(calloc(x->parcel.ntargets + 1, sizeof(*x->gets)));
-	if (kd_results_apply(&x->parcel, bytes, size, x->outputs, want_output, x))
+	x->outputs = kd_must(calloc(x->parcel.ntargets + 1, sizeof(*x->outputs)));
+	if (kd_results_apply(&x->parcel, bytes, size, x->nresults, want_output, x))
 		kd_die("rank %u cannot make sense of %zu bytes of results from rank %u", kd_net.rank, size, x->thief);
-	x->remote |= x->ngets != 0;
-	x->pending = x->ngets;
-	if (!x->ngets) {
+	x->remote |= x->noutputs != 0;
+	x->pending = x->noutputs;
+	settle_taken(x);
+	if (!x->noutputs)
 		finish_export(x);
-		return;
-	}
-	for (uint32_t i = 0, n = x->ngets; i < n; i++)
-		kd_reading_start(&x->gets[i]);
+	else if (may_rest(x))
+		rest(x);
+	else
+		fetch(x);
 }
 
 static void results_arrived(struct kd_reading *g)
 {
 	struct kd_export *x = g->whose;
 
-	free(x->gets);
-	x->gets = NULL;
 	apply(x, x->results, x->results_bytes);
 }
 
@@ -284,7 +499,7 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes)
 		return;
 	x->done = 1;
 	x->import = d.import;
-	x->outputs = d.outputs;
+	x->nresults = d.outputs;
 	x->nlengths = d.lengths;
 	if (kd_unlikely(kd_observe.trace))
 		kd_trace_net(KD_EVENT_RESULT, 0, kd_trace_flow(kd_net.rank, x->generation), 0, from);
@@ -298,13 +513,16 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes)
 		       (unsigned long long)d.results.bytes, d.outputs);
 	x->results_bytes = d.results.bytes;
 	x->results = kd_must(malloc(d.results.bytes));
-	x->gets = kd_must(calloc(1, sizeof(*x->gets)));
-	*x->gets = (struct kd_reading){.whose = x, .rank = from, .to = x->results, .from = d.results, .arrived = results_arrived};
-	kd_reading_start(x->gets);
+	x->get = (struct kd_reading){.whose = x, .rank = from, .to = x->results, .from = d.results, .arrived = results_arrived};
+	kd_reading_start(&x->get);
 }
 
 uint64_t kd_export_tick(uint64_t now)
 {
+	if (kd_load_relaxed(&me.wanted) && kd_exchange(&me.wanted, 0))
+		fetch_wanted();
+	if (somebody_sleeps()) /* what he waits for may be waiting for results at rest, by way of other ranks */
+		recall(1);
 	if (me.nwaiting && (kd_load(&me.poked) || now >= me.prompt_ns))
 		prompt(now);
 	return me.nwaiting ? me.prompt_ns : UINT64_MAX;

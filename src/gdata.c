@@ -165,6 +165,12 @@ struct kd_copy *kd_copy_write(struct kd_copy *c)
 	return fresh;
 }
 
+struct kd_copy *kd_copy_claim(struct kd_copy *c)
+{
+	forget(c);
+	return c;
+}
+
 void kd_copy_release(struct kd_copy *c)
 {
 	if (--c->users)

@@ -50,6 +50,8 @@ void kd_copy_keep(struct kd_copy *c, const struct kd_version *version);
 /* Makes sure that the copy may be written: it is no version any more. Returns it, or another one with the same bytes if there
  * are other users; NULL: no memory. */
 struct kd_copy *kd_copy_write(struct kd_copy *c);
+/* The same, when the other users have no use for its bytes any more. */
+struct kd_copy *kd_copy_claim(struct kd_copy *c);
 void kd_copy_release(struct kd_copy *c);
 /* Frees all. */
 void kd_gdata_stop(void);

@@ -31,6 +31,7 @@ static int nap(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg),
 			kd_net_leave(w);
 		if (far)
 			kd_net_hunger(1);
+		kd_export_sleep();
 		sleep_now(w);
 		if (far)
 			kd_net_hunger(-1);

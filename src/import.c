@@ -25,8 +25,9 @@
 #define TARGET_NS 2000000u      /* what an import should take: much longer than the journey, and not so long that others starve */
 #define PASS_ON_NS 2000000u     /* an import that none of us has begun by then may go to another rank; one that goes on at once can
 				   wander between idle ranks for long */
-#define AHEAD_SHARE 16 /* an import whose inputs took longer than this part of its running to arrive: the next one is asked for
-			  before it is done */
+#define AHEAD_SHARE 16 /* an import that took longer than this part of its running to come, inputs and all: the next one is asked
+			  for before it is done */
+#define AHEAD_MAX 4    /* and more of them the longer that took, up to this many beyond those that run */
 
 struct kd_import {
 	uint32_t victim, slot, generation, id;
@@ -43,7 +44,7 @@ struct kd_import {
 	uint64_t *lengths; /* of the closures, by 32 bytes, in ticks; NULL: nobody watches */
 	uint64_t serial, asked_ns, arrived_ns, start_ns; /* asked 0: nobody did */
 	uint64_t ready_ns; /* when it came to the inbox */
-	uint64_t fetch_ns; /* from arrival of the package to that of the last input */
+	uint64_t journey_ns; /* from the request, if there was one, or arrival of the package, to that of the last input */
 	struct kd_import *link; /* in the inbox, or among the finished */
 };
 
@@ -59,7 +60,7 @@ static struct {
 	uint32_t want;
 	uint32_t random;
 	uint32_t live;    /* imports not finished */
-	int ahead;        /* ask for the next one while they run */
+	uint32_t ahead;   /* so many more are asked for while they run */
 	struct kd_import *inbox;
 	uint32_t inbox_lock;
 	struct kd_import *finished;
@@ -129,7 +130,7 @@ static void ready(struct kd_import *im)
 	struct kd_import **link = &me.inbox;
 
 	im->ready_ns = kd_os_now_ns();
-	im->fetch_ns = im->ready_ns - im->arrived_ns;
+	im->journey_ns = im->ready_ns - (im->asked_ns ? im->asked_ns : im->arrived_ns);
 	free(im->gets);
 	im->gets = NULL;
 	lock_inbox();
@@ -326,7 +327,7 @@ static void signal_victim(struct kd_import *im)
 	kd_peer_send(im->victim, m, 0);
 	im->signalled = 1;
 	me.live--;
-	me.ahead = im->fetch_ns > ns / AHEAD_SHARE;
+	me.ahead = im->journey_ns > ns / AHEAD_SHARE ? (uint32_t)kd_min(1 + im->journey_ns / (ns + 1), (uint64_t)AHEAD_MAX) : 0;
 	me.want = (uint32_t)kd_min(kd_max((uint64_t)TARGET_NS * im->contents.count / (ns + 1), 1u), kd_min(2 * me.want, KD_WANT_MAX));
 	if (fits && !r->nregions)
 		free_import(im);
@@ -423,7 +424,7 @@ uint64_t kd_import_tick(uint64_t now)
 		signal_victim(im);
 		im = next;
 	}
-	return me.ahead && me.live && me.live <= (uint32_t)kd_pool.count ? kd_import_ask(now) : UINT64_MAX;
+	return me.live && me.live < (uint32_t)kd_pool.count + me.ahead ? kd_import_ask(now) : UINT64_MAX;
 }
 
 void kd_import_stop(void)

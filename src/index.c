@@ -2,6 +2,7 @@
 #include "index.h"
 
 #include "kdds.h"
+#include "net.h"
 #include "value.h"
 
 /* The closure of this frame, before c, that a link names; NULL: none, or one from before the frame was last emptied. */
@@ -50,7 +51,9 @@ static int noted(const struct kd_view *v, const char *c)
 /* Whether q counts as complete for one that comes later: for a reduction, when the owner has merged it, hence passed it. */
 static int complete(const struct kd_view *v, char *q)
 {
-	return kd_note_at(v->stack, q)->state == KD_COMPLETE && !kd_closure_at(q)->type->reduces;
+	const struct kd_note *n = kd_note_at(v->stack, q);
+
+	return (n->state == KD_COMPLETE && !kd_closure_at(q)->type->reduces) || (n->state == KD_AWAY && n->link == v->thief);
 }
 
 /*
@@ -85,8 +88,9 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, 
 			return q;
 		*inside_p |= inside && !self;
 		qa = access_to(kd_closure_at(q), a->data, &mode);
-		if (qa && inside && !self && !same_shape(c, n->access, kd_closure_at(q), qa))
-			return q; /* a package has one copy of a data, in one shape */
+		if (qa && !self && (inside || kd_note_at(v->stack, q)->state == KD_AWAY) &&
+		    !same_shape(c, n->access, kd_closure_at(q), qa))
+			return q; /* a package has one copy of a data, in one shape, and so has the rank where it is */
 		if (!qa || (!self && (reads || mode != KDDS_R)))
 			return NULL;
 		link = reads ? qa->w : qa->p; /* past a reader, or past an earlier access of c itself to the same data */
@@ -120,16 +124,55 @@ static void make_ready(struct kd_view *v, struct kdds_closure *c, uint32_t befor
 		x->ready_end = at;
 }
 
+/* Whether c, which waits, has use for what it waits for: it reads it, or cannot follow it. A writer can. */
+static int wants(const struct kdds_closure *c, const struct kd_note *n)
+{
+	return c->type->access[n->access].mode == KDDS_R || c->attr & KDDS_LOCAL;
+}
+
+static void news(struct kd_view *v, uint32_t what)
+{
+	kd_store_relaxed(&v->stack->news, kd_load_relaxed(&v->stack->news) | what);
+}
+
+/* c waits for a closure whose results are away. */
+static void tell(struct kd_view *v, const struct kdds_closure *c, const struct kd_note *n, struct kd_note *away)
+{
+	int wanted = wants(c, n);
+
+	if (wanted)
+		away->access = 1;
+	news(v, wanted ? KD_NEWS_WANTED : KD_NEWS_FOLLOWER);
+}
+
+/* What waits for the reducing closure q waits until the owner has passed it, and that waits for all that is away before q. */
+static void press(struct kd_view *v, const char *q)
+{
+	if (q > v->stack->press)
+		v->stack->press = q;
+	news(v, KD_NEWS_WANTED);
+}
+
 /* Puts c on the list of the closure it waits for. 0: there is none, it is ready. */
 static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
 {
+	uint32_t thief = v->thief;
+	struct kd_note *before;
 	int inside;
-	char *q = waits_for(v, c, n, NULL, &inside);
+	char *q;
 
+	v->thief = 0;
+	q = waits_for(v, c, n, NULL, &inside);
+	v->thief = thief;
 	if (!q)
 		return 0;
-	n->next = kd_note_at(v->stack, q)->waiters;
-	kd_note_at(v->stack, q)->waiters = kd_position(v->stack, (char *)c);
+	before = kd_note_at(v->stack, q);
+	n->next = before->waiters;
+	before->waiters = kd_position(v->stack, (char *)c);
+	if (before->state == KD_AWAY)
+		tell(v, c, n, before);
+	else if (kd_closure_at(q)->type->reduces)
+		press(v, q);
 	return 1;
 }
 
@@ -188,12 +231,25 @@ static void fire(struct kd_view *v, struct kd_note *done)
 	}
 }
 
+/* The last writers before c of what it uses. */
+static void note_uses(struct kd_view *v, struct kdds_closure *c)
+{
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		char *q = linked(v, kd_closure_access(c, i)->w, (char *)c);
+
+		if (q && q != (char *)c && noted(v, q))
+			kd_note_at(v->stack, q)->later = 1;
+	}
+}
+
 static struct kd_note *note(struct kd_view *v, char *at)
 {
 	struct kd_note *n = kd_note_at(v->stack, at);
 
 	*n = (struct kd_note){.units = kd_closure_at(at)->bytes / 16, .life = v->index->life};
 	v->index->cursor = at + kd_closure_at(at)->bytes;
+	if (kd_net.on)
+		note_uses(v, kd_closure_at(at));
 	return n;
 }
 
@@ -210,6 +266,7 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 	v->first = kd_frame_first(f);
 	v->head = kd_load_acquire(&f->head);
 	v->tail = kd_load_acquire(&f->tail);
+	v->thief = 0;
 	if (v->tail == v->first)
 		return 0;
 	if (x->gen != gen || x->head != parent_head || x->bias != bias) {
@@ -314,6 +371,12 @@ static int join(struct kd_view *v, struct kd_range *r, struct kdds_closure *c, s
 	return 1;
 }
 
+static void begin_range(struct kd_view *v, struct kd_range *r, char *c)
+{
+	*r = (struct kd_range){.from = v->stack, .frame = v->frame, .begin = c, .end = c + kd_closure_at(c)->bytes, .count = 1,
+			       .independent = 1};
+}
+
 static void extend(struct kd_view *v, struct kd_range *r, uint32_t length,
 		   int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
@@ -358,13 +421,99 @@ int kd_index_take(struct kd_view *v, unsigned budget, uint32_t length,
 	if (!c)
 		return 0;
 	kd_note_at(v->stack, c)->state = KD_TAKEN;
-	*range_p = (struct kd_range){.from = v->stack, .frame = v->frame, .begin = c, .end = c + kd_closure_at(c)->bytes,
-				     .count = 1, .independent = 1};
+	begin_range(v, range_p, c);
 	extend(v, range_p, most, wanted, arg);
 	range_p->independent &= range_p->count > 1;
 	range_p->fine = most > 64; /* so many took less than SHORT_NS */
 	range_p->more = (range_p->independent && !range_p->fine) || x->ready;
 	return 1;
+}
+
+void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thief)
+{
+	for (char *q = range->begin; q < range->end;) {
+		struct kd_note *n = kd_note_at(v->stack, q);
+
+		q += (size_t)n->units * 16;
+		n->state = KD_AWAY;
+		n->link = thief + 1;
+		n->access = 0;
+		for (uint32_t at = n->waiters; at; at = kd_note_at(v->stack, kd_position_at(v->stack, at))->next) {
+			char *c = kd_position_at(v->stack, at);
+
+			if (kd_note_at(v->stack, c)->state == KD_WAITS)
+				tell(v, kd_closure_at(c), kd_note_at(v->stack, c), n);
+		}
+	}
+}
+
+/* Of those that wait for q, one that is ready for the view's thief. NULL: none. */
+static char *follower(struct kd_view *v, const char *q, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+{
+	unsigned steps = 0;
+	int inside;
+
+	for (uint32_t at = kd_note_at(v->stack, q)->waiters; at && steps < READY_STEPS; steps++) {
+		struct kdds_closure *c = kd_closure_at(kd_position_at(v->stack, at));
+		struct kd_note *n = kd_note_at(v->stack, (char *)c), before = *n;
+
+		if (n->state == KD_WAITS && wanted(c, arg)) {
+			int ready = !waits_for(v, c, n, NULL, &inside);
+
+			n->access = before.access; /* what is complete for the thief is not complete for others */
+			n->link = before.link;
+			if (ready)
+				return (char *)c;
+		}
+		at = before.next;
+	}
+	return NULL;
+}
+
+static int anything(const struct kdds_closure *c, void *arg)
+{
+	(void)c;
+	(void)arg;
+	return 1;
+}
+
+unsigned kd_index_look_away(struct kd_view *v, const struct kd_range *range, uint32_t thief)
+{
+	unsigned found = v->index->cursor < v->tail ? KD_AWAY_LATER : 0;
+	const char *press = v->stack->press;
+	const struct kd_note *n;
+
+	if (press > range->begin && press >= v->head && press < v->tail)
+		found |= KD_AWAY_WANTED;
+
+	v->thief = thief + 1;
+	for (const char *q = range->begin; q < range->end; q += (size_t)n->units * 16) {
+		n = kd_note_at(v->stack, q);
+		found |= (n->access ? KD_AWAY_WANTED : 0) | (n->later ? KD_AWAY_LATER : 0);
+		if (!(found & KD_AWAY_FOLLOWED) && follower(v, q, anything, NULL))
+			found |= KD_AWAY_FOLLOWED;
+	}
+	v->thief = 0;
+	return found;
+}
+
+int kd_index_follow(struct kd_view *v, const struct kd_range *away, uint32_t thief, uint32_t length,
+		    int (*wanted)(const struct kdds_closure *c, void *arg), void *arg, struct kd_range *range_p)
+{
+	char *c = NULL;
+
+	v->thief = thief + 1;
+	for (char *q = away->begin; !c && q < away->end; q += (size_t)kd_note_at(v->stack, q)->units * 16)
+		c = follower(v, q, wanted, arg);
+	if (c) {
+		kd_note_at(v->stack, c)->state = KD_TAKEN; /* whatever list it is on skips it */
+		begin_range(v, range_p, c);
+		extend(v, range_p, length, wanted, arg);
+		range_p->independent &= range_p->count > 1;
+		range_p->more = range_p->independent;
+	}
+	v->thief = 0;
+	return c != NULL;
 }
 
 void kd_index_complete(struct kd_view *v, const struct kd_range *range)

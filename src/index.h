@@ -20,16 +20,17 @@
 #include "closure.h"
 #include "stack.h"
 
-enum kd_note_state { KD_WAITS, KD_READY, KD_TAKEN, KD_COMPLETE };
+enum kd_note_state { KD_WAITS, KD_READY, KD_TAKEN, KD_AWAY, KD_COMPLETE };
 
 /* A closure's note. Positions are in units of 16 bytes from the stack's mem; 0 is no closure. */
 struct kd_note {
 	uint32_t waiters; /* first closure that waits for this one */
 	uint32_t next;    /* in the waiters' or the ready list */
-	uint32_t link;    /* of the access being waited for: how far its chain has been walked. KD_COMPLETE at the beginning of
-			     a stolen range: where it ends */
-	uint16_t units;   /* its size in units of 16 bytes, so that walking needs no closure */
-	uint8_t access : 5, state : 3;
+	uint32_t link;    /* of the access being waited for: how far its chain has been walked. KD_AWAY: the rank where its results
+			     are, + 1. KD_COMPLETE at the beginning of a stolen range: where it ends */
+	uint16_t units : 15; /* its size in units of 16 bytes, so that walking needs no closure */
+	uint16_t later : 1;  /* a closure that has been noted uses what it wrote */
+	uint8_t access : 5, state : 3; /* access: the one that waits. KD_AWAY: whether somebody reads what it wrote */
 	uint8_t life;     /* the index's: is this a note of the frame as it is now? */
 };
 
@@ -58,6 +59,7 @@ struct kd_view {
 	struct kdds_frame *frame;
 	struct kd_index *index;
 	char *first, *head, *tail;
+	uint32_t thief; /* a rank, + 1, for which what is away there counts as complete; 0: none */
 };
 
 static inline uint32_t kd_position(const struct kd_stack *s, const char *c)
@@ -90,6 +92,24 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f);
  */
 int kd_index_take(struct kd_view *v, unsigned budget, uint32_t length,
 		  int (*wanted)(const struct kdds_closure *c, void *arg), void *arg, struct kd_range *range_p);
+
+/* The closures of a range stolen by rank `thief` have been run, and their results stay there for a while: for others than that rank
+ * they are not complete. What waits for them, now or later, is the stack's `news`. */
+void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thief);
+enum {
+	KD_AWAY_WANTED = 1,   /* a closure waits to read the results */
+	KD_AWAY_FOLLOWED = 2, /* one waits for nothing but results that are at the same rank */
+	KD_AWAY_LATER = 4,    /* one will use them, or what is to come in the frame may */
+};
+
+/* What is known of such a range. */
+unsigned kd_index_look_away(struct kd_view *v, const struct kd_range *range, uint32_t thief);
+/*
+ * As kd_index_take, for rank `thief`: a closure that waits for nothing but the range, which is away there, and for others like it.
+ * The owner cannot be about to reach it, so it needs no KD_LOCK.
+ */
+int kd_index_follow(struct kd_view *v, const struct kd_range *away, uint32_t thief, uint32_t length,
+		    int (*wanted)(const struct kdds_closure *c, void *arg), void *arg, struct kd_range *range_p);
 
 /* The closures of a stolen range are complete: what waited for them may be ready now. The view is of the range's frame. */
 void kd_index_complete(struct kd_view *v, const struct kd_range *range);

@@ -9,6 +9,7 @@
 #include "boot.h"
 #include "comm.h"
 #include "env.h"
+#include "export.h"
 #include "gdata.h"
 #include "image.h"
 #include "import.h"
@@ -47,6 +48,7 @@ static void *serve(void *arg)
 {
 	(void)arg;
 	pthread_setname_np(pthread_self(), "kdds net");
+	kd_os_be_prompt();
 	pthread_mutex_lock(&kd_net.lock);
 	while (!stop) {
 		int events = kd_comm_progress();
@@ -212,7 +214,7 @@ static void tick(uint64_t now)
 		kd_comm_wake();
 }
 
-void kd_net_help(struct kd_worker *w)
+void kd_net_help(struct kd_worker *w, int ask)
 {
 	uint64_t now;
 
@@ -224,7 +226,9 @@ void kd_net_help(struct kd_worker *w)
 		return;
 	kd_comm_progress();
 	now = kd_os_now_ns();
-	kd_import_ask(now);
+	kd_export_recall(now);
+	if (ask)
+		kd_import_ask(now);
 	tick(now);
 	pthread_mutex_unlock(&kd_net.lock);
 }

@@ -31,9 +31,9 @@ void kd_net_end(void);
 /* Waits for the other ranks and closes. Main, when the workers have ended. */
 void kd_net_stop(void);
 
-/* An idle worker's contribution: progress, and a request when it is time for one. Never waits. From then on messages are left
+/* An idle worker's contribution: progress, and (ask) a request when it is time for one. Never waits. From then on messages are left
  * to it, if it has a processor of its own, until it says that it has something else to do. */
-void kd_net_help(struct kd_worker *w);
+void kd_net_help(struct kd_worker *w, int ask);
 void kd_net_leave(struct kd_worker *w);
 /* There is something for whoever holds the lock to do. Any thread, without the lock. */
 void kd_net_poke(void);

@@ -16,6 +16,8 @@ void kd_os_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 void kd_os_wake(uint32_t *word, int n);
 
 void kd_os_yield(void);
+/* The calling thread runs seldom and shortly, and when it wakes up it should soon: in front of threads that compute. */
+void kd_os_be_prompt(void);
 /* Bytes of memory and swap space of this machine. */
 uint64_t kd_os_memory(void);
 uint64_t kd_os_now_ns(void);

@@ -250,7 +250,7 @@ static void write_package(struct making *m)
 	}
 }
 
-void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range)
+void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*rests)(const void *data))
 {
 	struct making m = {.p = p, .range = range};
 	uint32_t accesses = 0;
@@ -278,6 +278,9 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range)
 	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c))
 		for (uint32_t i = 0; i < c->type->naccess; i++)
 			describe(&m, c, i);
+	for (uint32_t k = 0; rests && k < m.data; k++)
+		if (m.records[k].flags & KD_WIRE_IN && m.records[k].flags & KD_WIRE_OUT && rests(m.values[k].data))
+			m.records[k].flags |= KD_WIRE_RESTS;
 	write_package(&m);
 	for (uint32_t k = 0; k < m.data; k++)
 		if (m.records[k].flags & KD_WIRE_OUT)
@@ -393,8 +396,10 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 	}
 	if (d->flags & KD_WIRE_IN)
 		k->copy = kd_copy_find(&name, &k->version);
+	if (d->flags & KD_WIRE_RESTS && !k->copy)
+		return -EBADMSG; /* it is nowhere else */
 	if (k->copy && d->flags & KD_WIRE_OUT) {
-		k->copy = kd_copy_write(k->copy);
+		k->copy = d->flags & KD_WIRE_RESTS ? kd_copy_claim(k->copy) : kd_copy_write(k->copy);
 	} else if (!k->copy) {
 		k->copy = kd_copy_create(&name, room);
 		k->fetch = d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE);

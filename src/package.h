@@ -46,8 +46,9 @@ struct kd_parcel {
 /* Whether the closure may leave the process. */
 int kd_package_allows(const struct kdds_closure *c);
 
-/* Makes a package of the range. Dies without memory. */
-void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range);
+/* Makes a package of the range. rests (NULL: none does) tells whether a data is what the thief's own results left with
+ * it. Dies without memory. */
+void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*rests)(const void *data));
 /* Lets the package itself be read. */
 void kd_parcel_expose(struct kd_parcel *p, struct kd_wire_memory *memory_p);
 void kd_parcel_free(struct kd_parcel *p);

@@ -25,6 +25,7 @@ struct kd_rsteal_counts {
 	uint64_t imports, imported;  /* packages received; closures in them */
 	uint64_t exports, exported;  /* packages sent; closures in them */
 	uint64_t returned;           /* packages whose results are in place */
+	uint64_t kept_bytes;         /* results that never came back: a later task of the same thief had written over them */
 	uint64_t fetched_bytes;      /* read from others: inputs and outputs */
 	uint64_t asks, ask_ns;       /* packages that answered a request; from request to first instruction, summed */
 };

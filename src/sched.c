@@ -436,14 +436,16 @@ void kd_sched_resume(struct kd_stack *s)
 /* Work from other processes: asks for it, but for a waiting body, lest its C stack grow. That takes what has come (see kd_scope). */
 static int look_beyond(struct kd_worker *w, const struct look *l)
 {
-	if (!kd_net.on || l->quest.scope.stack)
+	int ask = !l->quest.scope.stack;
+
+	if (!kd_net.on)
 		return 0;
 	if (w->idle_tries > PATIENCE) {
 		kd_watch_phase(w, KD_PHASE_COMM);
-		kd_net_help(w);
+		kd_net_help(w, ask);
 		kd_watch_phase(w, KD_PHASE_LOOK);
 	}
-	return 1;
+	return ask;
 }
 
 /* Finds something to run in the scope and runs it, or idles a little. */

@@ -51,6 +51,9 @@ enum {
 	KD_HALT = 8,   /* set this stack aside: its worker's bound stack can go on */
 };
 
+/* Of results that are away (index.h): a closure waits to read some; one waits that could follow them. */
+enum { KD_NEWS_WANTED = 1, KD_NEWS_FOLLOWER = 2 };
+
 struct kd_stack {
 	/* owner */
 	struct kdds_frame *top; /* frame whose closures are being run; thieves read */
@@ -78,6 +81,8 @@ struct kd_stack {
 	uint32_t misses; /* of those, the last ones that found nothing */
 	uint32_t next_us; /* when to look again (low 32 bits) */
 	uint32_t divisible; /* the range in the base may be divided; a hint */
+	uint32_t news;   /* KD_NEWS_: what the index has found and whoever visits is to pass on */
+	const char *press; /* a reducing closure that others wait for: the owner is to get past it */
 	uint32_t active; /* in use: running, parked or halted */
 	uint32_t life;   /* of thieves' notes, see index.h */
 	char *park;      /* the stolen closure whose end this stack waits for, nobody owning the stack meanwhile; marked by

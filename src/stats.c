@@ -151,6 +151,7 @@ static void count_net(struct kd_rank_counts *c)
 	c->asks = r->asks;
 	c->ask_ns = r->ask_ns;
 	c->fetched_bytes = r->fetched_bytes;
+	c->kept_bytes = r->kept_bytes;
 	c->messages = p->messages - p0->messages;
 	c->message_bytes = p->bytes - p0->bytes;
 	c->repeated = p->repeated - p0->repeated;
@@ -373,9 +374,9 @@ static void report_workers(FILE *out, const struct kd_rank_counts *t)
 
 static void put_rank(FILE *out, const char *name, const struct kd_rank_counts *c)
 {
-	fprintf(out, "kdds: %8s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %9" PRIu64 " %9.1f %9.1f %9" PRIu64
+	fprintf(out, "kdds: %8s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %9" PRIu64 " %9.1f %9.1f %9.1f %9" PRIu64
 		" %9.1f %9.1f\n", name, c->asked, c->refused, c->imports, c->imported, c->exports, c->messages,
-		(double)c->message_bytes / 1e6, (double)c->fetched_bytes / 1e6, c->hits, (double)c->hit_bytes / 1e6,
+		(double)c->message_bytes / 1e6, (double)c->fetched_bytes / 1e6, (double)c->kept_bytes / 1e6, c->hits, (double)c->hit_bytes / 1e6,
 		(double)c->peak_bytes / 1e6);
 }
 
@@ -383,8 +384,8 @@ static void report_ranks(FILE *out, const struct kd_rank_counts *t)
 {
 	char name[32];
 
-	fprintf(out, "kdds: %8s %8s %8s %8s %9s %8s %9s %9s %9s %9s %9s %9s\n", "rank", "asked", "refused", "imports", "closures",
-		"exports", "messages", "sent/MB", "read/MB", "hits", "hits/MB", "memory/MB");
+	fprintf(out, "kdds: %8s %8s %8s %8s %9s %8s %9s %9s %9s %9s %9s %9s %9s\n", "rank", "asked", "refused", "imports", "closures",
+		"exports", "messages", "sent/MB", "read/MB", "kept/MB", "hits", "hits/MB", "memory/MB");
 	for (uint32_t r = 0; r < nranks; r++) {
 		snprintf(name, sizeof(name), "%u", r);
 		if (ranks[r].known)

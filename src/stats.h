@@ -51,6 +51,7 @@
 	X(rejected, "messages received and dropped: not of this job, or altered") \
 	X(doubled, "messages received and dropped: seen before") \
 	X(fetched_bytes, "read from other ranks: inputs and outputs") \
+	X(kept_bytes, "of results that stayed with a thief until it had written over them") \
 	X(hits, "inputs that were there from an earlier package") \
 	X(hit_bytes, "bytes of them") \
 	X(misses, "inputs that had to be fetched") \

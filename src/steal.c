@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "steal.h"
 
+#include "export.h"
 #include "idle.h"
 #include "import.h"
 #include "index.h"
@@ -241,6 +242,16 @@ static void mark(const struct kd_range *r)
 			kd_store_relaxed(&c->state, kd_load_relaxed(&c->state) | KD_SPECIAL);
 }
 
+static void tell_news(struct kd_stack *s)
+{
+	uint32_t news = kd_load_relaxed(&s->news) ? kd_exchange(&s->news, 0) : 0;
+
+	if (news & KD_NEWS_WANTED)
+		kd_export_want();
+	if (news & KD_NEWS_FOLLOWER)
+		kd_export_poked();
+}
+
 int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *quest, struct kd_range *range_p)
 {
 	const struct kd_scope *scope = &quest->scope;
@@ -268,11 +279,53 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 		poke_running(s);
 	}
 	leave(s);
+	tell_news(s);
 	if (got) {
 		kd_count(w, steal_ns, kd_os_now_ns() - start_ns);
 		if (kd_unlikely(kd_observe.trace))
 			kd_trace_steal(w, s, start_ticks, range_p->count);
 	}
+	return got;
+}
+
+void kd_steal_away(const struct kd_range *r, uint32_t thief)
+{
+	struct kd_view v;
+
+	kd_stack_lock(r->from);
+	kd_index_open(&v, r->from, r->frame);
+	kd_index_away(&v, r, thief);
+	kd_stack_unlock(r->from);
+	tell_news(r->from);
+}
+
+unsigned kd_steal_look_away(const struct kd_range *r, uint32_t thief)
+{
+	struct kd_view v;
+	unsigned found;
+
+	kd_stack_lock(r->from);
+	kd_index_open(&v, r->from, r->frame);
+	found = kd_index_look_away(&v, r, thief);
+	kd_stack_unlock(r->from);
+	return found;
+}
+
+int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t most, struct kd_range *range_p)
+{
+	struct wish wish = {.far = 1, .anything = 1};
+	struct kd_stack *s = away->from;
+	struct kd_view v;
+	int got;
+
+	kd_stack_lock(s);
+	kd_index_open(&v, s, away->frame);
+	got = kd_index_follow(&v, away, thief, most, wanted, &wish, range_p);
+	if (got) {
+		mark(range_p);
+		range_p->far = 1;
+	}
+	kd_stack_unlock(s);
 	return got;
 }
 
@@ -296,6 +349,7 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 	kd_store_release(&c->state,
 			 (kd_load_relaxed(&c->state) & (KD_SPECIAL | KD_PRIVATE)) | KD_DONE | (merge ? KD_MERGE : 0));
 	kd_stack_unlock(s);
+	tell_news(s);
 	/* Partner: park() in sched.c, under the lock; and help(), Dekker: our state, then their park; their park, our state. */
 	kd_fence();
 	if (kd_load_acquire(&s->park) == kd_park_bound(r->begin)) {

@@ -30,6 +30,13 @@ int kd_scope_holds(const struct kd_stack *s, const struct kd_scope *scope);
 /* Looks for work on one victim stack. Returns 1 and a range for the caller to run, or 0. Bounded, never waits for a task. */
 int kd_steal(struct kd_worker *w, struct kd_stack *victim, const struct kd_quest *quest, struct kd_range *range_p);
 
+/* The closures of the range, of a frame, have been run by the rank `thief`, and their results stay there for a while (export.h). */
+void kd_steal_away(const struct kd_range *range, uint32_t thief);
+/* What is known of such a range: KD_AWAY_, see index.h. */
+unsigned kd_steal_look_away(const struct kd_range *range, uint32_t thief);
+/* Closures that can run where those of the range are, at the thief, and only there. Returns 1 and a range, or 0. */
+int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t most, struct kd_range *range_p);
+
 /* The closures of the range are complete: tells their frame or their import, wakes the bound stack that waits for them. A stack that was
  * parked on them is returned, to be run by the caller, who owns it from now on. */
 struct kd_stack *kd_steal_complete(const struct kd_range *range, int merge);

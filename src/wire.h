@@ -65,6 +65,7 @@ enum {
 	KD_WIRE_OUT = 2,    /* its value is to be returned */
 	KD_WIRE_REDUCE = 4, /* begins as the neutral element */
 	KD_WIRE_INLINE = 8, /* the input is in the package */
+	KD_WIRE_RESTS = 16, /* the input is what the thief's own results left with it, and of use to nobody else */
 };
 
 /* One data that the closures use. Its value travels without the gaps between rows. */

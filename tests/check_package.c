@@ -96,7 +96,7 @@ START_TEST(journey)
 		trim_range(&r);
 		for (char *c = r.begin; c < r.end; c += kd_closure_at(c)->bytes)
 			ck_assert(kd_package_allows(kd_closure_at(c)));
-		kd_parcel_make(&p, &r);
+		kd_parcel_make(&p, &r, NULL);
 		copy = malloc(p.size); /* exactly as long, for the sanitizers */
 		memcpy(copy, p.bytes, p.size);
 		ck_assert_int_eq(kd_contents_open(&x, 1, copy, p.size), 0);
@@ -132,7 +132,7 @@ static void open_range(struct kd_parcel *p, struct kd_contents *x)
 	struct kdds_frame *f = &parcel_memory.frame;
 	struct kd_range r = {.frame = f, .begin = kd_frame_first(f), .end = f->tail};
 
-	kd_parcel_make(p, &r);
+	kd_parcel_make(p, &r, NULL);
 	ck_assert_int_eq(kd_contents_open(x, 1, p->bytes, p->size), 0);
 	fetch_inputs(x);
 }
@@ -269,7 +269,7 @@ START_TEST(versions)
 		kdds_spawn(overwrite, 7, r);
 		first = (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self), .end = kd_self->tail, .count = 1};
 		kdds_spawn(glance_longs, r);
-		kd_parcel_make(&p, &first);
+		kd_parcel_make(&p, &first, NULL);
 		ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
 		fetched = 0;
 		fetch_inputs(&x);
@@ -278,7 +278,7 @@ START_TEST(versions)
 		kd_parcel_free(&p);
 		ck_assert_int_eq(big[999], 7 + 999);
 		second = (struct kd_range){.frame = kd_self, .begin = first.end, .end = kd_self->tail, .count = 1};
-		kd_parcel_make(&p, &second);
+		kd_parcel_make(&p, &second, NULL);
 		ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
 		fetch_inputs(&x);
 		ck_assert_uint_eq(fetched, 0);
@@ -301,7 +301,7 @@ START_TEST(refused)
 
 	world_init(&w, 3);
 	r = parcel_range(&w, 3, 6);
-	kd_parcel_make(&p, &r);
+	kd_parcel_make(&p, &r, NULL);
 	for (size_t n = 0; n < p.size; n++) {
 		char *copy = malloc(n + 1);
 

@@ -14,4 +14,14 @@ for provider in loop loop:1 loop:2 'tcp;ofi_rxm'; do
 		grep -q 'by_pointer stays in its process' ranks.err
 	done
 done
-rm -f ranks.err
+# Two ranks, one of them held: what the other updates again and again has stayed there.
+KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider loop tests/ranks > ranks.out 2> ranks.err || {
+	cat ranks.err
+	exit 1
+}
+grep -q '"total":.*"kept_bytes":[1-9]' ranks.err || {
+	echo 'no result has stayed at a thief:'
+	cat ranks.err
+	exit 1
+}
+rm -f ranks.err ranks.out

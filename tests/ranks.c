@@ -357,6 +357,121 @@ static void empty(void)
 	check(!count && nothing[0] == 7, "wrong count");
 }
 
+/* Updates of one array after the other, all of them elsewhere: what they leave may stay there but for the last, and small data and the
+ * arrays that are read on the way are right all the same. */
+#define LINKS 10
+
+KDDS_TASK(next_link, VALUE(long, k), UPDATE_ARRAY(long, x), WRITE(long, first), WRITE(int, ran))
+{
+	for (size_t i = 0; i < kdds_count(x); i++)
+		(*x)[i] = 3 * (*x)[i] + k;
+	**first = (*x)[0];
+	**ran = kdds_rank();
+}
+
+static void chain(size_t count)
+{
+	long *array = calloc(count, sizeof(*array)), firsts[LINKS], value = 0;
+	int ran[LINKS] = {0};
+	KDDS_OVER_ARRAY(long, x, array, count);
+	KDDS_OVER(int, last, &away);
+
+	begin("chain");
+	for (long k = 0; k < LINKS; k++) {
+		KDDS_OVER(long, first, &firsts[k]);
+		KDDS_OVER(int, at, &ran[k]);
+
+		kdds_spawn(next_link, k, x, first, k == LINKS - 1 ? last : at);
+	}
+	end();
+	for (long k = 0; k < LINKS; k++) {
+		value = 3 * value + k;
+		check(firsts[k] == value, "wrong value on the way");
+	}
+	for (size_t i = 0; i < count; i++)
+		check(array[i] == value, "wrong value in the end");
+	free(array);
+}
+
+/* Tasks that read and update arrays at random, against the same in sequence. */
+#define WEB 24
+#define WEB_LENGTH 700
+#define WEB_TASKS 500
+
+static void weave_one(uint32_t op, const long *from, long *to)
+{
+	for (size_t i = 0; i < WEB_LENGTH; i++)
+		to[i] = (op % 8 ? (long)((unsigned long)to[i] * 5) : 0) + (from[i] ^ (long)(op + i));
+}
+
+/* Rank 0 takes its time, so that the others get something. */
+static void dawdle(void)
+{
+	if (!kdds_rank())
+		nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
+}
+
+KDDS_TASK(weave, VALUE(uint32_t, op), READ_ARRAY(long, from), UPDATE_ARRAY(long, to))
+{
+	dawdle();
+	weave_one(op, *from, *to);
+}
+
+KDDS_TASK(bend, VALUE(uint32_t, op), UPDATE_ARRAY(long, to))
+{
+	dawdle();
+	weave_one(op, *to, *to);
+}
+
+KDDS_TASK(cut, VALUE(uint32_t, op), WRITE_ARRAY(long, to))
+{
+	for (size_t i = 0; i < WEB_LENGTH; i++)
+		(*to)[i] = (long)op;
+}
+
+KDDS_TASK(total, READ_ARRAY(long, from), REDUCE(long, sum, KDDS_SUM(long)))
+{
+	for (size_t i = 0; i < WEB_LENGTH; i++)
+		**sum = (long)((unsigned long)**sum + (unsigned long)(*from)[i]);
+}
+
+static void web(uint32_t seed)
+{
+	static long at[WEB][WEB_LENGTH], copy[WEB][WEB_LENGTH];
+	long sum = 0, expected = 0;
+	kdds_array(long) x[WEB];
+	KDDS_OVER(long, s, &sum);
+
+	name = "web";
+	memset(at, 0, sizeof(at));
+	memset(copy, 0, sizeof(copy));
+	for (int i = 0; i < WEB; i++)
+		kdds_bind_array(x[i], at[i], WEB_LENGTH);
+	for (int n = 0; n < WEB_TASKS; n++) {
+		uint32_t op = seed = seed * 1664525 + 1013904223, i = op >> 8 & 7 ? op >> 11 & 3 : op >> 11 & 15, k = op >> 16 & 15;
+
+		k += 8 * (op >> 20 & 1);
+		if (op >> 21 & 1) { /* half of them on a few, so that chains become long */
+			kdds_spawn(bend, op, &x[k].at);
+			weave_one(op, copy[k], copy[k]);
+		} else if (i != k) {
+			kdds_spawn(weave, op, &x[i].at, &x[k].at);
+			weave_one(op, copy[i], copy[k]);
+		} else if (op >> 22 & 1) {
+			kdds_spawn(cut, op, &x[k].at);
+			for (size_t j = 0; j < WEB_LENGTH; j++)
+				copy[k][j] = (long)op;
+		} else {
+			kdds_spawn(total, &x[k].at, s);
+			for (size_t j = 0; j < WEB_LENGTH; j++)
+				expected = (long)((unsigned long)expected + (unsigned long)copy[k][j]);
+		}
+	}
+	kdds_sync();
+	check(!memcmp(at, copy, sizeof(at)), "wrong values");
+	check(sum == expected, "wrong sum");
+}
+
 int main(void)
 {
 	if (kdds_init())
@@ -374,6 +489,9 @@ int main(void)
 	versions(16);
 	versions(100000);
 	waits(20, 6765);
+	chain(10000);
+	for (uint32_t seed = 1; seed <= 20; seed++)
+		web(seed);
 	if (kdds_finalize())
 		return 1;
 	printf("all travelled\n");

@@ -70,7 +70,7 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 	start();
 	world_init(&w, i);
 	r = parcel_range(&w, i, 1 + i % 12);
-	kd_parcel_make(&p, &r);
+	kd_parcel_make(&p, &r, NULL);
 	size = kd_min(p.size, room);
 	memcpy(data, p.bytes, size);
 	kd_parcel_free(&p);

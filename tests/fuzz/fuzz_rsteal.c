@@ -106,7 +106,8 @@ static void end(void)
 
 		if (x) {
 			kd_parcel_free(&x->parcel);
-			free(x->gets);
+			free(x->outputs);
+			free(x->taken);
 			free(x->results);
 			free(x->lengths);
 			free(x);
@@ -198,7 +199,7 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 	data[0] = (uint8_t)(i % 16);
 	world_init(&w, i % 16);
 	r = parcel_range(&w, i % 16, 1 + i % 16 % 5);
-	kd_parcel_make(&p, &r);
+	kd_parcel_make(&p, &r, NULL);
 	if (kd_contents_open(&x, 1, p.bytes, p.size))
 		abort();
 	kd_results_make(&results, &x);

@@ -151,6 +151,8 @@ static void end_rest(struct kd_export *x)
 /* Reads what is not about to be written over. */
 static void fetch(struct kd_export *x)
 {
+	if (x->rests)
+		kd_steal_coming(&x->range);
 	end_rest(x);
 	for (uint32_t i = 0, n = x->noutputs; i < n; i++)
 		if (!x->outputs[i].taker)

@@ -447,6 +447,16 @@ void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thi
 	}
 }
 
+void kd_index_coming(struct kd_view *v, const struct kd_range *range)
+{
+	for (char *q = range->begin; q < range->end;) {
+		struct kd_note *n = kd_note_at(v->stack, q);
+
+		q += (size_t)n->units * 16;
+		n->state = KD_TAKEN;
+	}
+}
+
 /* Of those that wait for q, one that is ready for the view's thief. NULL: none. */
 static char *follower(struct kd_view *v, const char *q, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {

@@ -96,6 +96,9 @@ int kd_index_take(struct kd_view *v, unsigned budget, uint32_t length,
 /* The closures of a range stolen by rank `thief` have been run, and their results stay there for a while: for others than that rank
  * they are not complete. What waits for them, now or later, is the stack's `news`. */
 void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thief);
+/* They are being brought here: complete for nobody until they are. What would follow them could be back first. */
+void kd_index_coming(struct kd_view *v, const struct kd_range *range);
+
 enum {
 	KD_AWAY_WANTED = 1,   /* a closure waits to read the results */
 	KD_AWAY_FOLLOWED = 2, /* one waits for nothing but results that are at the same rank */

@@ -299,6 +299,16 @@ void kd_steal_away(const struct kd_range *r, uint32_t thief)
 	tell_news(r->from);
 }
 
+void kd_steal_coming(const struct kd_range *r)
+{
+	struct kd_view v;
+
+	kd_stack_lock(r->from);
+	kd_index_open(&v, r->from, r->frame);
+	kd_index_coming(&v, r);
+	kd_stack_unlock(r->from);
+}
+
 unsigned kd_steal_look_away(const struct kd_range *r, uint32_t thief)
 {
 	struct kd_view v;

@@ -398,10 +398,10 @@ static void chain(size_t count)
 #define WEB_LENGTH 700
 #define WEB_TASKS 500
 
-static void weave_one(uint32_t op, const long *from, long *to)
+static void weave_one(uint32_t op, const uint64_t *from, uint64_t *to)
 {
 	for (size_t i = 0; i < WEB_LENGTH; i++)
-		to[i] = (op % 8 ? (long)((unsigned long)to[i] * 5) : 0) + (from[i] ^ (long)(op + i));
+		to[i] = (op % 8 ? to[i] * 5 : 0) + (from[i] ^ (op + i));
 }
 
 /* Rank 0 takes its time, so that the others get something. */
@@ -411,36 +411,36 @@ static void dawdle(void)
 		nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
 }
 
-KDDS_TASK(weave, VALUE(uint32_t, op), READ_ARRAY(long, from), UPDATE_ARRAY(long, to))
+KDDS_TASK(weave, VALUE(uint32_t, op), READ_ARRAY(uint64_t, from), UPDATE_ARRAY(uint64_t, to))
 {
 	dawdle();
 	weave_one(op, *from, *to);
 }
 
-KDDS_TASK(bend, VALUE(uint32_t, op), UPDATE_ARRAY(long, to))
+KDDS_TASK(bend, VALUE(uint32_t, op), UPDATE_ARRAY(uint64_t, to))
 {
 	dawdle();
 	weave_one(op, *to, *to);
 }
 
-KDDS_TASK(cut, VALUE(uint32_t, op), WRITE_ARRAY(long, to))
+KDDS_TASK(cut, VALUE(uint32_t, op), WRITE_ARRAY(uint64_t, to))
 {
 	for (size_t i = 0; i < WEB_LENGTH; i++)
-		(*to)[i] = (long)op;
+		(*to)[i] = op;
 }
 
-KDDS_TASK(total, READ_ARRAY(long, from), REDUCE(long, sum, KDDS_SUM(long)))
+KDDS_TASK(total, READ_ARRAY(uint64_t, from), REDUCE(uint64_t, sum, KDDS_SUM(uint64_t)))
 {
 	for (size_t i = 0; i < WEB_LENGTH; i++)
-		**sum = (long)((unsigned long)**sum + (unsigned long)(*from)[i]);
+		**sum += (*from)[i];
 }
 
 static void web(uint32_t seed)
 {
-	static long at[WEB][WEB_LENGTH], copy[WEB][WEB_LENGTH];
-	long sum = 0, expected = 0;
-	kdds_array(long) x[WEB];
-	KDDS_OVER(long, s, &sum);
+	static uint64_t at[WEB][WEB_LENGTH], copy[WEB][WEB_LENGTH];
+	uint64_t sum = 0, expected = 0;
+	kdds_array(uint64_t) x[WEB];
+	KDDS_OVER(uint64_t, s, &sum);
 
 	name = "web";
 	memset(at, 0, sizeof(at));
@@ -460,11 +460,11 @@ static void web(uint32_t seed)
 		} else if (op >> 22 & 1) {
 			kdds_spawn(cut, op, &x[k].at);
 			for (size_t j = 0; j < WEB_LENGTH; j++)
-				copy[k][j] = (long)op;
+				copy[k][j] = op;
 		} else {
 			kdds_spawn(total, &x[k].at, s);
 			for (size_t j = 0; j < WEB_LENGTH; j++)
-				expected = (long)((unsigned long)expected + (unsigned long)copy[k][j]);
+				expected += copy[k][j];
 		}
 	}
 	kdds_sync();

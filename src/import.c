@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "boot.h"
 #include "idle.h"
 #include "log.h"
 #include "net.h"
@@ -15,12 +16,15 @@
 #include "reduce.h"
 #include "rsteal.h"
 #include "table.h"
+#include "topo.h"
 #include "watch.h"
 
 #define LOST_NS 20000000u       /* a request without an answer; doubled with each in a row. Two answers do no harm */
 #define LOST_DOUBLINGS 5
 #define BACKOFF_NS 50000u       /* after a refusal; doubled with each */
 #define BACKOFF_DOUBLINGS 14    /* up to 0.8 s: by then the rank is on the lists of those that would send it work */
+#define CROWD_NS 50000000u      /* where ranks share CPUs those that could not have one to themselves begin so much later, and again so
+				   many: they make nothing faster, and what they do in the beginning delays a short job */
 #define RANDOM_TRIES 3          /* victims drawn at random before it asks to be put on lists */
 #define TARGET_NS 2000000u      /* what an import should take: much longer than the journey, and not so long that others starve */
 #define PASS_ON_NS 2000000u     /* an import that none of us has begun by then may go to another rank; one that goes on at once can
@@ -74,6 +78,8 @@ void kd_import_start(void)
 	me.want = 1;
 	me.random = (kd_net.rank + 1) * 2654435769u;
 	me.serial = (uint64_t)kd_net.rank << 48;
+	if (kd_topo_crowded())
+		me.next_ns = kd_os_now_ns() + kd_boot.local_rank / (uint32_t)kd_topo_mask_cpus() * CROWD_NS;
 }
 
 uint64_t kd_import_serial(const struct kd_import *im)

@@ -70,10 +70,11 @@ int kdds_init_layout(int version, uint32_t layout);
  * Starts the workers; the calling thread becomes worker 0 and *main*. The layouts compiled into the program are compared
  * with the library's.
  *
- * Context: a thread that is in no task, once until kdds_finalize.
+ * Context: a thread that is in no task, once until kdds_finalize; in a job of several ranks, once.
  * @return 0; -EALREADY when already initialised; -EINVAL for a bad KDDS_ variable or a library whose layouts differ;
  *         -ENOMEM, -EAGAIN when memory or threads cannot be had. A line on stderr says which. (Without address space for
- *         a single stack the program ends, as it does whenever a stack cannot be had.)
+ *         a single stack the program ends, as it does whenever a stack cannot be had; in a job of several ranks, by exit(1),
+ *         after any of these: the others count on it.)
  */
 #define kdds_init() kdds_init_layout(KDDS_VERSION, KD_LAYOUT)
 

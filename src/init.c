@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "boot.h"
 #include "env.h"
 #include "kdds.h"
 #include "log.h"
@@ -14,6 +15,7 @@
 #include "topo.h"
 #include "worker.h"
 
+static uint32_t left; /* the size of the job of several ranks that this process was part of */
 static cpu_set_t main_cpus; /* where the program's thread ran before it became worker 0 */
 
 static int check_layout(int version, uint32_t layout)
@@ -27,6 +29,8 @@ static int check_layout(int version, uint32_t layout)
 
 static int stop(void)
 {
+	if (kd_net.size > 1)
+		left = kd_net.size;
 	kd_observe_end();
 	kd_net_end();
 	kd_pool_stop();
@@ -44,12 +48,24 @@ static kd_noreturn void serve_job(void)
 	exit(stop() ? 1 : 0);
 }
 
+/* All has been said. The other ranks count on this one: their launcher is to see that it ends badly. */
+static void give_up(void)
+{
+	if (kd_boot.size > 1)
+		exit(1);
+}
+
 int kdds_init_layout(int version, uint32_t layout)
 {
 	int error;
 
 	if (kd_pool.workers) {
 		kd_error("kdds_init: the library is already initialised");
+		return -EALREADY;
+	}
+	if (left) {
+		kd_error("kdds_init: the job of %u ranks that this process was part of is over, and the other ranks have ended: under "
+			 "a launcher a program can start the library once", left);
 		return -EALREADY;
 	}
 	error = check_layout(version, layout);
@@ -65,6 +81,7 @@ int kdds_init_layout(int version, uint32_t layout)
 	if (!error)
 		error = kd_pool_start(kd_env.workers ? (int)kd_env.workers : kd_topo_cpus());
 	if (error) {
+		give_up();
 		kd_observe_cancel();
 		kd_topo_fini();
 		return error;
@@ -76,9 +93,14 @@ int kdds_init_layout(int version, uint32_t layout)
 	error = kd_net_run();
 	if (!error)
 		error = kd_observe_run();
+	if (error) {
+		give_up();
+		stop();
+		return error;
+	}
 	if (kd_net.rank)
 		serve_job();
-	return error;
+	return 0;
 }
 
 int kdds_finalize(void)

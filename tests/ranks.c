@@ -4,6 +4,7 @@
  * task that must run elsewhere: rank 0 is held in another one until it has, for some seconds at most, so that a case that was not
  * put to the test is told from one that passed.
  */
+#include <errno.h>
 #include <kdds.h>
 #include <stdlib.h>
 #include <string.h>
@@ -494,6 +495,7 @@ int main(void)
 		web(seed);
 	if (kdds_finalize())
 		return 1;
+	check(kdds_init() == -EALREADY, "started again, alone");
 	printf("all travelled\n");
 	return 0;
 }

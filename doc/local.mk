@@ -40,3 +40,14 @@ endif
 
 clean-local:
 	rm -rf doc/html
+
+# `make pictures': runs as kdds-trace draws them, for doc/performance.md. Where a worker or a rank waits is plain to see.
+PICTURES = $(srcdir)/doc/pictures
+.PHONY: pictures
+pictures: all
+	$(MKDIR_P) $(PICTURES) doc/traces
+	KDDS_WORKERS=2 KDDS_TRACE=doc/traces/cholesky examples/cholesky --no-check 2048 256
+	./kdds-trace -q -s $(PICTURES)/cholesky.svg doc/traces/cholesky
+	KDDS_TRACE=doc/traces/nqueens ./kddsrun -n 2 --workers 1 examples/nqueens 15
+	./kdds-trace -q -s $(PICTURES)/nqueens.svg doc/traces/nqueens.0 doc/traces/nqueens.1
+	rm -r doc/traces

@@ -283,7 +283,8 @@ static enum outcome run_observed(struct kd_worker *w, struct kd_stack *s, struct
 	return run_loop(w, s, until, patient, 1);
 }
 
-static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
+/* Aligned, since a task of 2 ns takes a tenth longer when the loop happens to lie elsewhere in its cache lines. */
+static kd_aligned(KD_CACHE_LINE) enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
 {
 	return run_loop(w, s, until, patient, 0);
 }

@@ -239,14 +239,35 @@ KDDS_TASK(cell, READ(long, up), READ(long, left), WRITE(long, here))
 	wavefront_step(*up, *left, *here);
 }
 
+/* A task uses data of its row and of the one above: two rows of anchors will do, bound to other data row after row. */
 static void solve_wavefront(long n, long rows, long *v)
 {
 	KDDS_SELF;
 	long w = n + 1;
-	kdds_data(long) *x = malloc(sizeof(*x) * (size_t)(rows * w));
+	kdds_data(long) *x = allocate((size_t)(2 * w), sizeof(*x));
 
-	if (!x)
-		fail("cannot allocate %ld data", rows * w);
+	(void)rows;
+	for (long j = 1; j <= n; j++)
+		kdds_bind(x[j], &v[j]);
+	for (long i = 1; i <= n; i++) {
+		long above = (i - 1) % 2 * w, row = i % 2 * w;
+
+		kdds_bind(x[row], &v[i * w]);
+		for (long j = 1; j <= n; j++) {
+			kdds_bind(x[row + j], &v[i * w + j]);
+			kdds_spawn(cell, &x[above + j].at, &x[row + j - 1].at, &x[row + j].at);
+		}
+	}
+	kdds_sync();
+	free(x);
+}
+
+static void solve_wavefront_rows(long n, long rows, long *v)
+{
+	KDDS_SELF;
+	long w = n + 1;
+	kdds_data(long) *x = allocate((size_t)(rows * w), sizeof(*x));
+
 	for (long i = 0; i < rows * w; i++)
 		kdds_bind(x[i], &v[i]);
 	for (long i = 1; i <= n; i++) {
@@ -399,7 +420,7 @@ const struct backend backend = {
 	.independent = solve_independent,
 	.reduce = solve_reduce,
 	.wavefront = solve_wavefront,
-	.wavefront_rows = solve_wavefront,
+	.wavefront_rows = solve_wavefront_rows,
 	.cholesky = solve_cholesky,
 	.stencil = solve_stencil,
 	.busy = solve_busy,

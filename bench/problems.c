@@ -317,10 +317,13 @@ static void wavefront_plain(long n, long rows, long *v)
 	}
 }
 
-/* Binomial coefficients: 1 in row 0, 0 in column 0, but that v[0][0] is not used. With fewer rows the rows' column 0 stays. */
+/* Binomial coefficients: 1 in row 0, 0 in column 0, but that v[0][0] is not used. With fewer rows the rows' column 0 stays. The
+ * rest is not 0, since compilers know that calloc's memory is, leave it alone, and the kernel puts it there under the clock. */
 static void wavefront_rim(long n, long rows, long *v)
 {
-	memset(v, 0, (size_t)rows * (size_t)(n + 1) * sizeof(*v));
+	memset(v, 0xff, (size_t)rows * (size_t)(n + 1) * sizeof(*v));
+	for (long i = 0; i < rows; i++)
+		v[i * (n + 1)] = 0;
 	for (long j = 1; j <= n; j++)
 		v[j] = 1;
 }

@@ -59,7 +59,7 @@ extern "C" {
 /** @cond internal */
 #define KD_LAYOUT_STEP(h, x) (((h) * 31u) + (uint32_t)(x))
 #define KD_LAYOUT \
-	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(7u, \
+	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(8u, \
 		sizeof(struct kdds_frame)), offsetof(struct kdds_frame, bias)), sizeof(struct kdds_closure)), \
 		offsetof(struct kdds_closure, state)), sizeof(struct kdds_access_array)), sizeof(struct kdds_type)), \
 		sizeof(struct kdds_param))
@@ -137,7 +137,7 @@ static inline void kd_anchor_init(void *anchor, void *data, unsigned array)
 	struct kdds_anchor *a = (struct kdds_anchor *)anchor;
 
 	a->data = data;
-	a->w = a->p = 0;
+	a->links = 0;
 	a->mode = KDDS_MODE_ANY;
 	a->array = (uint16_t)array;
 }

@@ -41,16 +41,17 @@ static void set_limit(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
 		kd_store_relaxed(&f->limit, NULL);
 }
 
-char *kdds_push_slow(struct kdds_frame *f, size_t size)
+char *kdds_push_slow(const char *end)
 {
 	struct kd_worker *w = self("kdds_spawn");
+	struct kdds_frame *f = running_frame("kdds_spawn");
 	size_t window = kd_env.window, used = (size_t)(f->tail - kd_frame_first(f));
 	size_t windows = used ? (used + window - 1) / window : 1; /* that the frame has been given */
 	int poked = !kd_load_relaxed(&f->limit);
 
 	if (poked)
 		kd_fetch_and(&w->current->flags, ~(uint32_t)KD_POKE); /* one mark, one wake-up */
-	if (used + size > windows * window) {
+	if ((size_t)(end - kd_frame_first(f)) > windows * window) {
 		if (kd_sched_drain(w, f, windows >= 4))
 			windows = 1;
 		else

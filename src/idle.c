@@ -13,7 +13,14 @@
 
 static void sleep_now(struct kd_worker *w)
 {
-	kd_os_wait(&w->sleeps, 1, (uint64_t)NAP_NS << kd_min(w->idle_naps, NAP_DOUBLINGS));
+	uint64_t ns = (uint64_t)NAP_NS << kd_min(w->idle_naps, NAP_DOUBLINGS);
+
+	if (w->rest_us) {
+		int32_t left_us = (int32_t)(w->rest_us - (uint32_t)(kd_os_now_ns() / 1000));
+
+		ns = kd_min(ns, (uint64_t)kd_max(left_us, 1) * 1000);
+	}
+	kd_os_wait(&w->sleeps, 1, ns);
 	w->idle_naps++;
 	kd_count(w, sleeps, 1);
 }

@@ -8,6 +8,7 @@
 #include "boot.h"
 #include "env.h"
 #include "kdds.h"
+#include "keep.h"
 #include "log.h"
 #include "net.h"
 #include "observe.h"
@@ -75,6 +76,7 @@ int kdds_init_layout(int version, uint32_t layout)
 		error = kd_topo_init();
 	if (error)
 		return error;
+	kd_keep_init();
 	error = kd_net_start();
 	if (!error)
 		error = kd_observe_start(kd_net.rank, kd_net.size);

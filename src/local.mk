@@ -41,6 +41,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/index.c \
 	src/index.h \
 	src/init.c \
+	src/keep.c \
+	src/keep.h \
 	src/log.c \
 	src/log.h \
 	src/net.c \

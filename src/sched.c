@@ -283,7 +283,8 @@ static enum outcome run_observed(struct kd_worker *w, struct kd_stack *s, struct
 	return run_loop(w, s, until, patient, 1);
 }
 
-static enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
+/* Aligned, since a task of 2 ns takes a tenth longer when the loop happens to lie elsewhere in its cache lines. */
+static kd_aligned(KD_CACHE_LINE) enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
 {
 	return run_loop(w, s, until, patient, 0);
 }
@@ -414,6 +415,7 @@ static int look(struct kd_worker *w, void *arg)
 static int last_look(struct kd_worker *w, void *arg)
 {
 	((struct look *)arg)->quest.poke = 1;
+	w->rest_us = 0;
 	return look(w, arg);
 }
 

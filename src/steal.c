@@ -173,8 +173,10 @@ static int search_down(struct search *x, struct kd_range *range_p)
 	return 0;
 }
 
-/* The oldest ready closures of the stack; with from, those of frame from and younger ones. */
-static int search(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *from, uint32_t far, struct kd_range *range_p)
+/* The oldest ready closures of the stack; with from, those of frame from and younger ones. 0: none; *rest_us_p is until when
+ * there are some that are too fine, or 0. */
+static int search(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *from, uint32_t far, struct kd_range *range_p,
+		  uint32_t *rest_us_p)
 {
 	struct search x = {.stack = s, .wish = {.worker = w->id, .place = w->place, .far = far != 0}, .length = far,
 			   .now_ns = kd_os_now_ns()};
@@ -187,6 +189,7 @@ static int search(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *fr
 	x.wish.anything = 1;
 	if (x.unwanted && kd_index_open(&x.view, s, x.unwanted) && kd_index_take(&x.view, 0, far, wanted, &x.wish, range_p))
 		return 1;
+	*rest_us_p = x.rest_us;
 	kd_store_relaxed(&s->misses, kd_min(s->misses + 1, MISS_DOUBLINGS));
 	kd_store_relaxed(&s->next_us, x.rest_us && !x.others ? x.rest_us : (uint32_t)(x.now_ns / 1000) + (1u << s->misses));
 	return 0;
@@ -231,6 +234,14 @@ static void poke_running(struct kd_stack *s)
 		kd_store_relaxed(&f->limit, NULL);
 }
 
+/* The victim has closures, too fine to steal: w is to sleep until they may be worth another look, and leaves no mark. With one the
+ * owner would wake it at its next push, again and again: 10 us of the owner's time each. */
+static void rest(struct kd_worker *w, uint32_t rest_us)
+{
+	if (!w->rest_us || (int32_t)(rest_us - w->rest_us) < 0)
+		w->rest_us = rest_us;
+}
+
 /* The range is the thief's. Its reductions go into private copies, which their owner merges as it passes. */
 static void mark(const struct kd_range *r)
 {
@@ -256,6 +267,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 {
 	const struct kd_scope *scope = &quest->scope;
 	uint64_t start_ns = kd_os_now_ns(), start_ticks = kd_unlikely(kd_observe.trace) ? kd_clock_ticks() : 0;
+	uint32_t rest_us = 0;
 	int got = 0;
 
 	kd_count(w, requests, 1);
@@ -265,7 +277,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 		if (s != scope->stack)
 			got = divide(s, quest->far != 0, range_p);
 		if (!got)
-			got = search(w, s, s == scope->stack ? scope->frame : NULL, quest->far, range_p);
+			got = search(w, s, s == scope->stack ? scope->frame : NULL, quest->far, range_p, &rest_us);
 	}
 	if (got) {
 		mark(range_p);
@@ -274,6 +286,8 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 		range_p->start_ns = start_ns;
 		range_p->far = quest->far != 0;
 		kd_count(w, steals, 1);
+	} else if (quest->poke && rest_us && !quest->far) {
+		rest(w, rest_us);
 	} else if (quest->poke) {
 		kd_fetch_or(&s->flags, KD_POKE);
 		poke_running(s);

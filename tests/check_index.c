@@ -12,6 +12,7 @@
 #include "env.h"
 #include "index.h"
 #include "kdds.h"
+#include "os.h"
 #include "stack.h"
 #include "steal.h"
 #include "worker.h"
@@ -744,6 +745,34 @@ START_TEST(low_among_ready)
 }
 END_TEST
 
+/* The last look before sleep leaves a mark, for the owner to wake the sleeper; not where there is only what is too fine to steal:
+ * then the sleeper is told when to look again. */
+START_TEST(last_look)
+{
+	const struct kd_quest last = {.poke = 1};
+	struct kdds_frame *kd_self = frame;
+	struct kd_index *index = kd_index_at(stack, frame);
+	struct kd_range r;
+
+	kdds_spawn(none);
+	ck_assert_int_eq(steal(1, 0, &r), 0);
+	stolen_done(&r);
+	kdds_spawn(none);
+	index->rests = 1;
+	index->rest_us = (uint32_t)(kd_os_now_ns() / 1000) + 1000000000;
+	worker.rest_us = 0;
+	ck_assert_int_eq(kd_steal(&worker, stack, &last, &r), 0);
+	ck_assert_uint_eq(stack->flags & KD_POKE, 0);
+	ck_assert_uint_eq(worker.rest_us, index->rest_us);
+	index->rests = 0;
+	worker.rest_us = 0;
+	ck_assert_int_eq(kd_steal(&worker, stack, &last, &r), 1);
+	ck_assert_int_eq(kd_steal(&worker, stack, &last, &r), 0);
+	ck_assert_uint_eq(stack->flags & KD_POKE, KD_POKE);
+	ck_assert_uint_eq(worker.rest_us, 0);
+}
+END_TEST
+
 /* ON_WORKER and ON_PLACE: others take it only when they find nothing else. */
 START_TEST(on_worker)
 {
@@ -926,6 +955,7 @@ int main(void)
 	tcase_add_test(tcase, priorities);
 	tcase_add_test(tcase, high_among_ready);
 	tcase_add_test(tcase, low_among_ready);
+	tcase_add_test(tcase, last_look);
 	tcase_add_test(tcase, one_shape);
 	tcase_add_test(tcase, on_worker);
 	tcase_add_test(tcase, on_last_worker);

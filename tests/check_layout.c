@@ -85,8 +85,7 @@ START_TEST(anchors)
 	/* The user's anonymous struct is the library's. */
 	ck_assert_uint_eq(sizeof(d), sizeof(struct kdds_anchor));
 	ck_assert_uint_eq(sizeof(a), sizeof(struct kdds_anchor_array));
-	ck_assert_uint_eq((size_t)((char *)&d.kd_w - (char *)&d), offsetof(struct kdds_anchor, w));
-	ck_assert_uint_eq((size_t)((char *)&d.kd_p - (char *)&d), offsetof(struct kdds_anchor, p));
+	ck_assert_uint_eq((size_t)((char *)&d.kd_links - (char *)&d), offsetof(struct kdds_anchor, links));
 	ck_assert_uint_eq((size_t)((char *)&d.kd_mode - (char *)&d), offsetof(struct kdds_anchor, mode));
 	ck_assert_uint_eq((size_t)((char *)&d.kd_array - (char *)&d), offsetof(struct kdds_anchor, array));
 	ck_assert_uint_eq((size_t)((char *)&a.kd_shape - (char *)&a), offsetof(struct kdds_anchor_array, shape));

@@ -23,6 +23,10 @@ unit_tests += tests/check_layout
 tests_check_layout_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_layout_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/check_keep
+tests_check_keep_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_keep_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/check_index
 tests_check_index_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_index_LDADD = $(UNIT_LIBS)

@@ -185,12 +185,12 @@
 #define KD_PARAM_REDUCE_ARRAY KD_PARAM_WRITE
 #define KD_OPEN(t, x) KD_USE(KD_OPEN_, t, KD_TUPLE_##x)
 #define KD_OPEN_VALUE(t, T, n, op)
-#define KD_OPEN_(T, n, mode) kdds_data(T) n = {(T *)kd_c->n.data, 0, 0, mode, 0};
+#define KD_OPEN_(T, n, mode) kdds_data(T) n = {(T *)kd_c->n.data, 0, mode, 0};
 #define KD_OPEN_READ(t, T, n, op) KD_OPEN_(T const, n, KDDS_R)
 #define KD_OPEN_WRITE(t, T, n, op) KD_OPEN_(T, n, KDDS_W)
 #define KD_OPEN_UPDATE(t, T, n, op) KD_OPEN_(T, n, KDDS_RW)
-#define KD_OPEN_REDUCE(t, T, n, op) kdds_data(T) n = {(T *)kd_c->n.a.data, 0, 0, KDDS_CW, 0};
-#define KD_OPEN_ARRAY_(T, n, mode) kdds_array(T) n = {(T *)kd_c->n.a.data, 0, 0, mode, 1, kd_c->n.shape};
+#define KD_OPEN_REDUCE(t, T, n, op) kdds_data(T) n = {(T *)kd_c->n.a.data, 0, KDDS_CW, 0};
+#define KD_OPEN_ARRAY_(T, n, mode) kdds_array(T) n = {(T *)kd_c->n.a.data, 0, mode, 1, kd_c->n.shape};
 #define KD_OPEN_READ_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T const, n, KDDS_R)
 #define KD_OPEN_WRITE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_W)
 #define KD_OPEN_UPDATE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_RW)
@@ -209,10 +209,10 @@
 
 /** The type of an anchor whose data is a T: an object a body keeps for data it makes itself, alone or in arrays. Its first
  *  member, @c at, points to the data; @c &x.at is the reference that kdds_spawn takes. See kdds_bind. */
-#define kdds_data(T) struct { T *at; uint32_t kd_w, kd_p; uint16_t kd_mode, kd_array; }
+#define kdds_data(T) struct { T *at; uint64_t kd_links; uint16_t kd_mode, kd_array; }
 
 /** The same for data with a shape: see kdds_bind_array. */
-#define kdds_array(T) struct { T *at; uint32_t kd_w, kd_p; uint16_t kd_mode, kd_array; struct kdds_shape kd_shape; }
+#define kdds_array(T) struct { T *at; uint64_t kd_links; uint16_t kd_mode, kd_array; struct kdds_shape kd_shape; }
 
 /** Declares a task that other tasks of this file can spawn before its body is given by KDDS_TASK_BODY: for mutual recursion.
  *  The same list of parameters goes to both. */
@@ -282,6 +282,6 @@
  *  Like a local variable it starts with no value. */
 #define KDDS_DATA(T, x) \
 	kdds_data(T) kd_data_##x = {(T *)kd_frame_data(kd_self, &kd_used, sizeof(T), __alignof__(T)), \
-		0, 0, 0, 0}; \
+		0, 0, 0}; \
 	T **const x = &kd_data_##x.at
 #endif

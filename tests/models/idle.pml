@@ -9,7 +9,8 @@
  * 3, waits for them. At some points it may go into a computation that never ends. It is lost work, and an error, when then
  * all the others sleep and there is a halted stack or a closure that they may take. The points: after set_halted(); after a
  * claim; after a push, if nobody visits and the limit says that nobody sleeps. So what is pushed while a thief searches is
- * not promised to be seen before the next push or claim (with GAP_LAST_PUSH it is, in vain). Worker 0 is always biased,
+ * not promised to be seen before the next push or claim (with GAP_LAST_PUSH it is, in vain). Nor, for some milliseconds, to a
+ * sleeper that has found closures too fine to steal (steal.c, rest()): those here are not. Worker 0 is always biased,
  * thieves always use membarrier.
  */
 #ifndef NP

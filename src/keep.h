@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A push's way into the library that keeps the caller's registers: see kd_push_slow in kdds/inline.h. */
+#ifndef KD_KEEP_H
+#define KD_KEEP_H
+
+#include "kdds/inline.h"
+
+#ifdef KD_KEEP
+/* Before the first push. */
+void kd_keep_init(void);
+#else
+static inline void kd_keep_init(void)
+{
+}
+#endif
+
+#endif

@@ -461,6 +461,7 @@ static int may_rest(const struct kd_export *x)
 
 static void apply(struct kd_export *x, const void *bytes, size_t size)
 {
+	kd_parcel_hide(&x->parcel);
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		if (kd_closure_at(c)->type->reduces)
 			kd_reduce_begin(kd_closure_at(c));

@@ -51,6 +51,7 @@ struct kd_export {
 	size_t results_bytes;
 	struct output *outputs;
 	uint32_t noutputs, pending, lent; /* pending: neither here nor written over; lent: of these, those with a taker */
+	uint32_t reading;                 /* of the outputs, those that are being read */
 	uint64_t bytes;                   /* of the outputs */
 	int remote;                       /* FREE is to be sent */
 	int rests, recalled;
@@ -72,9 +73,10 @@ static struct {
 	struct kd_export *oldest, *newest;
 	uint64_t bytes;
 	uint32_t resting;
-	uint32_t recalled; /* being read because somebody had nothing to do */
+	uint32_t recalled; /* exports that are being read because somebody had nothing to do */
 	uint64_t recall_ns;
 	uint32_t wanted;
+	uint32_t thief; /* to whom a package is being made */
 	struct output *at[BUCKETS]; /* by address */
 } me;
 
@@ -101,18 +103,31 @@ static int somebody_sleeps(void)
 	return kd_load(&kd_pool.sleepers) > (me.nwaiting != 0);
 }
 
+static struct output **bucket_of(const void *data)
+{
+	return &me.at[((uintptr_t)data * 0x9e3779b97f4a7c15u) >> 54];
+}
+
 static struct output **place_of(const void *data)
 {
-	struct output **o = &me.at[((uintptr_t)data * 0x9e3779b97f4a7c15u) >> 54];
+	struct output **o = bucket_of(data);
 
 	while (*o && (*o)->get.to != data)
 		o = &(*o)->chain;
 	return o;
 }
 
+static const struct kd_export *export_of(const struct output *o)
+{
+	return o->get.whose;
+}
+
+/* At the thief that a package is being made for. */
 static int rests(const void *data)
 {
-	return *place_of(data) != NULL;
+	const struct output *o = *place_of(data);
+
+	return o && export_of(o)->thief == me.thief;
 }
 
 static void rest(struct kd_export *x)
@@ -125,8 +140,10 @@ static void rest(struct kd_export *x)
 	me.bytes += x->bytes;
 	kd_store(&me.resting, me.resting + 1);
 	for (uint32_t i = 0; i < x->noutputs; i++) {
-		x->outputs[i].chain = NULL;
-		*place_of(x->outputs[i].get.to) = &x->outputs[i];
+		struct output **o = bucket_of(x->outputs[i].get.to);
+
+		x->outputs[i].chain = *o;
+		*o = &x->outputs[i];
 	}
 	kd_steal_away(&x->range, x->thief);
 }
@@ -148,13 +165,19 @@ static void end_rest(struct kd_export *x)
 	}
 }
 
-/* Reads what is not about to be written over. */
+/* Reads what is not about to be written over. Nothing that would overwrite it is given away from now on: what that leaves
+ * could be read before this has arrived. */
 static void fetch(struct kd_export *x)
 {
-	end_rest(x);
-	for (uint32_t i = 0, n = x->noutputs; i < n; i++)
-		if (!x->outputs[i].taker)
+	if (x->rests) {
+		end_rest(x);
+		kd_steal_fetch(&x->range);
+	}
+	for (uint32_t i = 0; i < x->noutputs; i++)
+		if (!x->outputs[i].taker) {
+			x->reading++;
 			kd_reading_start(&x->outputs[i].get);
+		}
 }
 
 static void fetch_wanted(void)
@@ -163,7 +186,7 @@ static void fetch_wanted(void)
 
 	for (; x; x = next) {
 		next = x->newer;
-		if (kd_steal_look_away(&x->range, x->thief) & KD_AWAY_WANTED)
+		if (kd_steal_look_away(&x->range, KD_AWAY_WANTED))
 			fetch(x);
 	}
 }
@@ -171,7 +194,7 @@ static void fetch_wanted(void)
 /* Whether there is use for the results here: something can be run then, or the frame, as far as is known, will not use them. */
 static int of_use(const struct kd_export *x)
 {
-	unsigned found = kd_steal_look_away(&x->range, x->thief);
+	unsigned found = kd_steal_look_away(&x->range, KD_AWAY_FOLLOWED | KD_AWAY_LATER);
 
 	return found & KD_AWAY_FOLLOWED || !(found & KD_AWAY_LATER);
 }
@@ -220,7 +243,7 @@ static void take_over(struct kd_export *x)
 	for (uint32_t i = 0; i < x->parcel.ntargets; i++) {
 		struct output **place = place_of(x->parcel.targets[i].value.data), *o = *place;
 
-		if (!o || x->parcel.targets[i].closure)
+		if (!o || export_of(o)->thief != x->thief || x->parcel.targets[i].closure)
 			continue;
 		*place = o->chain;
 		o->taker = x;
@@ -262,6 +285,7 @@ static void send_work(uint32_t thief, uint32_t request, const struct kd_range *r
 	x->generation = ++me.generation;
 	x->range = *range;
 	x->slot = kd_table_add(&exports, x);
+	me.thief = thief;
 	kd_parcel_make(&x->parcel, range, rests);
 	take_over(x);
 	kd_rsteal_counts.exports++;
@@ -327,12 +351,31 @@ void kd_export_asked(uint32_t from, const void *body, size_t bytes)
 	kd_peer_send(from, m, 1);
 }
 
+/* What only one of those that wait can have. */
+static void prompt_followers(void)
+{
+	struct kd_range range;
+
+	for (uint32_t i = 0; me.oldest && i < me.nwaiting;) {
+		uint32_t thief = me.waiting[i];
+
+		if (!follow(thief, me.waits[thief], &range)) {
+			i++;
+			continue;
+		}
+		forget_waiting(i);
+		me.prompts = 0;
+		send_work(thief, 0, &range);
+	}
+}
+
 /* Serves those that wait, as far as there is something. */
 static void prompt(uint64_t now)
 {
 	struct kd_range range;
 
 	kd_store(&me.poked, 0);
+	prompt_followers();
 	while (me.nwaiting) {
 		uint32_t i = (uint32_t)(now / 1024) % me.nwaiting, thief = me.waiting[i];
 
@@ -400,7 +443,6 @@ static void finish_export(struct kd_export *x)
 	}
 	kd_parcel_free(&x->parcel);
 	kd_table_remove(&exports, x->slot);
-	me.recalled -= (uint32_t)x->recalled;
 	s = kd_steal_complete(&x->range, merge);
 	if (s)
 		kd_sched_resume(s);
@@ -418,9 +460,16 @@ static void output_settled(struct kd_export *x)
 		finish_export(x);
 }
 
+/* The export is one of those recalled no longer than it reads: what it has lent may come late, and only after others. */
 static void output_arrived(struct kd_reading *g)
 {
-	output_settled(g->whose);
+	struct kd_export *x = g->whose;
+
+	if (!--x->reading) {
+		me.recalled -= (uint32_t)x->recalled;
+		x->recalled = 0;
+	}
+	output_settled(x);
 }
 
 /* What this one has written over was all that kept some others. */

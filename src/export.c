@@ -26,7 +26,9 @@
 #define PROMPT_NS 10000000u     /* thieves that wait are looked after so often at the latest, doubled in vain */
 #define PROMPT_DOUBLINGS 5
 #define BUCKETS 1024
-#define LOOKS 256        /* at exports at rest, for a request or for somebody with nothing to do */
+#define FOLLOW_LOOKS 256 /* at exports at rest, for a request */
+#define RECALL_LOOKS 32  /* for somebody with nothing to do; the next time others are looked at */
+#define LISTS 64         /* of exports at rest, by thief */
 #define RECALLS 4        /* under way at a time */
 #define RECALL_NS 50000u /* from one try to the next */
 
@@ -55,7 +57,8 @@ struct kd_export {
 	uint64_t bytes;                   /* of the outputs */
 	int remote;                       /* FREE is to be sent */
 	int rests, recalled;
-	struct kd_export *newer, *older; /* of those at rest */
+	struct kd_export *newer, *older;   /* of those at rest */
+	struct kd_export *after, *before;  /* likewise, of those in one list by thief */
 	uint32_t nlengths;               /* see kd_wire_done */
 	uint64_t *lengths;
 };
@@ -71,6 +74,8 @@ static struct {
 	uint32_t poked;
 	/* results at rest */
 	struct kd_export *oldest, *newest;
+	struct kd_export *first[LISTS], *last[LISTS]; /* by thief */
+	struct kd_export *look; /* the next one that somebody with nothing to do looks at; NULL: the oldest */
 	uint64_t bytes;
 	uint32_t resting;
 	uint32_t recalled; /* exports that are being read because somebody had nothing to do */
@@ -130,13 +135,33 @@ static int rests(const void *data)
 	return o && export_of(o)->thief == me.thief;
 }
 
-static void rest(struct kd_export *x)
+static void list(struct kd_export *x)
 {
-	x->rests = 1;
-	x->newer = NULL;
+	struct kd_export **first = &me.first[x->thief % LISTS], **last = &me.last[x->thief % LISTS];
+
+	x->newer = x->after = NULL;
 	x->older = me.newest;
 	*(me.newest ? &me.newest->newer : &me.oldest) = x;
 	me.newest = x;
+	x->before = *last;
+	*(*last ? &(*last)->after : first) = x;
+	*last = x;
+}
+
+static void unlist(struct kd_export *x)
+{
+	*(x->newer ? &x->newer->older : &me.newest) = x->older;
+	*(x->older ? &x->older->newer : &me.oldest) = x->newer;
+	*(x->after ? &x->after->before : &me.last[x->thief % LISTS]) = x->before;
+	*(x->before ? &x->before->after : &me.first[x->thief % LISTS]) = x->after;
+	if (me.look == x)
+		me.look = x->newer;
+}
+
+static void rest(struct kd_export *x)
+{
+	x->rests = 1;
+	list(x);
 	me.bytes += x->bytes;
 	kd_store(&me.resting, me.resting + 1);
 	for (uint32_t i = 0; i < x->noutputs; i++) {
@@ -155,8 +180,7 @@ static void end_rest(struct kd_export *x)
 	x->rests = 0;
 	me.bytes -= x->bytes;
 	kd_store(&me.resting, me.resting - 1);
-	*(x->newer ? &x->newer->older : &me.newest) = x->older;
-	*(x->older ? &x->older->newer : &me.oldest) = x->newer;
+	unlist(x);
 	for (uint32_t i = 0; i < x->noutputs; i++) {
 		struct output **o = place_of(x->outputs[i].get.to);
 
@@ -199,19 +223,35 @@ static int of_use(const struct kd_export *x)
 	return found & KD_AWAY_FOLLOWED || !(found & KD_AWAY_LATER);
 }
 
-/* Reads some results, the oldest first; all: whatever they are good for. */
-static void recall(int all)
+static void recall(struct kd_export *x)
+{
+	x->recalled = 1;
+	me.recalled++;
+	fetch(x);
+}
+
+/* Reads some results, the oldest first, whatever they are good for. */
+static void recall_any(void)
 {
 	struct kd_export *x = me.oldest, *next;
-	unsigned looks = 0;
 
-	for (; x && me.recalled < RECALLS && looks < LOOKS; x = next) {
+	for (; x && me.recalled < RECALLS; x = next) {
 		next = x->newer;
-		if (x->lent == x->pending || (!all && looks++ < LOOKS && !of_use(x)))
-			continue;
-		x->recalled = 1;
-		me.recalled++;
-		fetch(x);
+		if (x->lent < x->pending)
+			recall(x);
+	}
+}
+
+/* Reads some that there is use for. */
+static void recall_useful(void)
+{
+	struct kd_export *x = me.look ? me.look : me.oldest;
+
+	for (unsigned looks = 0; x && me.recalled < RECALLS && looks < RECALL_LOOKS; looks++) {
+		me.look = x->newer;
+		if (x->lent < x->pending && of_use(x))
+			recall(x);
+		x = me.look;
 	}
 }
 
@@ -220,7 +260,7 @@ void kd_export_recall(uint64_t now)
 	if (!me.oldest || now < me.recall_ns)
 		return;
 	me.recall_ns = now + RECALL_NS;
-	recall(0);
+	recall_useful();
 }
 
 void kd_export_sleep(void)
@@ -257,7 +297,7 @@ static int follow(uint32_t thief, uint32_t want, struct kd_range *range_p)
 {
 	unsigned tries = 0;
 
-	for (struct kd_export *x = me.oldest; x && tries < LOOKS; x = x->newer)
+	for (struct kd_export *x = me.first[thief % LISTS]; x && tries < FOLLOW_LOOKS; x = x->after)
 		if (x->thief == thief && x->lent < x->pending) {
 			if (kd_steal_follow(&x->range, thief, want, range_p))
 				return 1;
@@ -572,7 +612,7 @@ uint64_t kd_export_tick(uint64_t now)
 	if (kd_load_relaxed(&me.wanted) && kd_exchange(&me.wanted, 0))
 		fetch_wanted();
 	if (somebody_sleeps()) /* what he waits for may be waiting for results at rest, by way of other ranks */
-		recall(1);
+		recall_any();
 	if (me.nwaiting && (kd_load(&me.poked) || now >= me.prompt_ns))
 		prompt(now);
 	return me.nwaiting ? me.prompt_ns : UINT64_MAX;

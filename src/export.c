@@ -182,9 +182,11 @@ static void end_rest(struct kd_export *x)
 	kd_store(&me.resting, me.resting - 1);
 	unlist(x);
 	for (uint32_t i = 0; i < x->noutputs; i++) {
-		struct output **o = place_of(x->outputs[i].get.to);
+		struct output **o = bucket_of(x->outputs[i].get.to);
 
-		if (*o == &x->outputs[i])
+		while (*o && *o != &x->outputs[i])
+			o = &(*o)->chain;
+		if (*o) /* else it has been lent */
 			*o = (*o)->chain;
 	}
 }

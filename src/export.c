@@ -31,6 +31,7 @@
 #define LISTS 64         /* of exports at rest, by thief */
 #define RECALLS 4        /* under way at a time */
 #define RECALL_NS 50000u /* from one try to the next */
+#define RECALL_VAIN 20   /* tries in a row after which there is use for anything: some workers never sleep */
 
 /* A result that is to be read. */
 struct output {
@@ -80,6 +81,7 @@ static struct {
 	uint32_t resting;
 	uint32_t recalled; /* exports that are being read because somebody had nothing to do */
 	uint64_t recall_ns;
+	uint32_t vain; /* tries of late that found nothing of use */
 	uint32_t wanted;
 	uint32_t thief; /* to whom a package is being made */
 	struct output *at[BUCKETS]; /* by address */
@@ -261,8 +263,13 @@ void kd_export_recall(uint64_t now)
 {
 	if (!me.oldest || now < me.recall_ns)
 		return;
+	if (now > me.recall_ns + 10 * RECALL_NS) /* there was something to do meanwhile */
+		me.vain = 0;
 	me.recall_ns = now + RECALL_NS;
 	recall_useful();
+	me.vain = me.recalled ? 0 : me.vain + 1;
+	if (me.vain > RECALL_VAIN)
+		recall_any();
 }
 
 void kd_export_sleep(void)

@@ -401,7 +401,7 @@ static void chain(size_t count)
 static void weave_one(uint32_t op, const long *from, long *to)
 {
 	for (size_t i = 0; i < WEB_LENGTH; i++)
-		to[i] = (op % 8 ? (long)((unsigned long)to[i] * 5) : 0) + (from[i] ^ (long)(op + i));
+		to[i] = (long)((op % 8 ? (unsigned long)to[i] * 5 : 0) + ((unsigned long)from[i] ^ (op + i)));
 }
 
 /* Rank 0 takes its time, so that the others get something. */

@@ -26,9 +26,12 @@
 #define PROMPT_NS 10000000u     /* thieves that wait are looked after so often at the latest, doubled in vain */
 #define PROMPT_DOUBLINGS 5
 #define BUCKETS 1024
-#define LOOKS 256        /* at exports at rest, for a request or for somebody with nothing to do */
+#define FOLLOW_LOOKS 256 /* at exports at rest, for a request */
+#define RECALL_LOOKS 32  /* for somebody with nothing to do; the next time others are looked at */
+#define LISTS 64         /* of exports at rest, by thief */
 #define RECALLS 4        /* under way at a time */
 #define RECALL_NS 50000u /* from one try to the next */
+#define RECALL_VAIN 20   /* tries in a row after which there is use for anything: some workers never sleep */
 
 /* A result that is to be read. */
 struct output {
@@ -51,10 +54,12 @@ struct kd_export {
 	size_t results_bytes;
 	struct output *outputs;
 	uint32_t noutputs, pending, lent; /* pending: neither here nor written over; lent: of these, those with a taker */
+	uint32_t reading;                 /* of the outputs, those that are being read */
 	uint64_t bytes;                   /* of the outputs */
 	int remote;                       /* FREE is to be sent */
 	int rests, recalled;
-	struct kd_export *newer, *older; /* of those at rest */
+	struct kd_export *newer, *older;   /* of those at rest */
+	struct kd_export *after, *before;  /* likewise, of those in one list by thief */
 	uint32_t nlengths;               /* see kd_wire_done */
 	uint64_t *lengths;
 };
@@ -70,11 +75,15 @@ static struct {
 	uint32_t poked;
 	/* results at rest */
 	struct kd_export *oldest, *newest;
+	struct kd_export *first[LISTS], *last[LISTS]; /* by thief */
+	struct kd_export *look; /* the next one that somebody with nothing to do looks at; NULL: the oldest */
 	uint64_t bytes;
 	uint32_t resting;
-	uint32_t recalled; /* being read because somebody had nothing to do */
+	uint32_t recalled; /* exports that are being read because somebody had nothing to do */
 	uint64_t recall_ns;
+	uint32_t vain; /* tries of late that found nothing of use */
 	uint32_t wanted;
+	uint32_t thief; /* to whom a package is being made */
 	struct output *at[BUCKETS]; /* by address */
 } me;
 
@@ -101,32 +110,67 @@ static int somebody_sleeps(void)
 	return kd_load(&kd_pool.sleepers) > (me.nwaiting != 0);
 }
 
+static struct output **bucket_of(const void *data)
+{
+	return &me.at[((uintptr_t)data * 0x9e3779b97f4a7c15u) >> 54];
+}
+
 static struct output **place_of(const void *data)
 {
-	struct output **o = &me.at[((uintptr_t)data * 0x9e3779b97f4a7c15u) >> 54];
+	struct output **o = bucket_of(data);
 
 	while (*o && (*o)->get.to != data)
 		o = &(*o)->chain;
 	return o;
 }
 
+static const struct kd_export *export_of(const struct output *o)
+{
+	return o->get.whose;
+}
+
+/* At the thief that a package is being made for. */
 static int rests(const void *data)
 {
-	return *place_of(data) != NULL;
+	const struct output *o = *place_of(data);
+
+	return o && export_of(o)->thief == me.thief;
+}
+
+static void list(struct kd_export *x)
+{
+	struct kd_export **first = &me.first[x->thief % LISTS], **last = &me.last[x->thief % LISTS];
+
+	x->newer = x->after = NULL;
+	x->older = me.newest;
+	*(me.newest ? &me.newest->newer : &me.oldest) = x;
+	me.newest = x;
+	x->before = *last;
+	*(*last ? &(*last)->after : first) = x;
+	*last = x;
+}
+
+static void unlist(struct kd_export *x)
+{
+	*(x->newer ? &x->newer->older : &me.newest) = x->older;
+	*(x->older ? &x->older->newer : &me.oldest) = x->newer;
+	*(x->after ? &x->after->before : &me.last[x->thief % LISTS]) = x->before;
+	*(x->before ? &x->before->after : &me.first[x->thief % LISTS]) = x->after;
+	if (me.look == x)
+		me.look = x->newer;
 }
 
 static void rest(struct kd_export *x)
 {
 	x->rests = 1;
-	x->newer = NULL;
-	x->older = me.newest;
-	*(me.newest ? &me.newest->newer : &me.oldest) = x;
-	me.newest = x;
+	list(x);
 	me.bytes += x->bytes;
 	kd_store(&me.resting, me.resting + 1);
 	for (uint32_t i = 0; i < x->noutputs; i++) {
-		x->outputs[i].chain = NULL;
-		*place_of(x->outputs[i].get.to) = &x->outputs[i];
+		struct output **o = bucket_of(x->outputs[i].get.to);
+
+		x->outputs[i].chain = *o;
+		*o = &x->outputs[i];
 	}
 	kd_steal_away(&x->range, x->thief);
 }
@@ -138,25 +182,30 @@ static void end_rest(struct kd_export *x)
 	x->rests = 0;
 	me.bytes -= x->bytes;
 	kd_store(&me.resting, me.resting - 1);
-	*(x->newer ? &x->newer->older : &me.newest) = x->older;
-	*(x->older ? &x->older->newer : &me.oldest) = x->newer;
+	unlist(x);
 	for (uint32_t i = 0; i < x->noutputs; i++) {
-		struct output **o = place_of(x->outputs[i].get.to);
+		struct output **o = bucket_of(x->outputs[i].get.to);
 
-		if (*o == &x->outputs[i])
+		while (*o && *o != &x->outputs[i])
+			o = &(*o)->chain;
+		if (*o) /* else it has been lent */
 			*o = (*o)->chain;
 	}
 }
 
-/* Reads what is not about to be written over. */
+/* Reads what is not about to be written over. Nothing that would overwrite it is given away from now on: what that leaves
+ * could be read before this has arrived. */
 static void fetch(struct kd_export *x)
 {
-	if (x->rests)
-		kd_steal_coming(&x->range);
-	end_rest(x);
-	for (uint32_t i = 0, n = x->noutputs; i < n; i++)
-		if (!x->outputs[i].taker)
+	if (x->rests) {
+		end_rest(x);
+		kd_steal_fetch(&x->range);
+	}
+	for (uint32_t i = 0; i < x->noutputs; i++)
+		if (!x->outputs[i].taker) {
+			x->reading++;
 			kd_reading_start(&x->outputs[i].get);
+		}
 }
 
 static void fetch_wanted(void)
@@ -165,7 +214,7 @@ static void fetch_wanted(void)
 
 	for (; x; x = next) {
 		next = x->newer;
-		if (kd_steal_look_away(&x->range, x->thief) & KD_AWAY_WANTED)
+		if (kd_steal_look_away(&x->range, KD_AWAY_WANTED))
 			fetch(x);
 	}
 }
@@ -173,24 +222,40 @@ static void fetch_wanted(void)
 /* Whether there is use for the results here: something can be run then, or the frame, as far as is known, will not use them. */
 static int of_use(const struct kd_export *x)
 {
-	unsigned found = kd_steal_look_away(&x->range, x->thief);
+	unsigned found = kd_steal_look_away(&x->range, KD_AWAY_FOLLOWED | KD_AWAY_LATER);
 
 	return found & KD_AWAY_FOLLOWED || !(found & KD_AWAY_LATER);
 }
 
-/* Reads some results, the oldest first; all: whatever they are good for. */
-static void recall(int all)
+static void recall(struct kd_export *x)
+{
+	x->recalled = 1;
+	me.recalled++;
+	fetch(x);
+}
+
+/* Reads some results, the oldest first, whatever they are good for. */
+static void recall_any(void)
 {
 	struct kd_export *x = me.oldest, *next;
-	unsigned looks = 0;
 
-	for (; x && me.recalled < RECALLS && looks < LOOKS; x = next) {
+	for (; x && me.recalled < RECALLS; x = next) {
 		next = x->newer;
-		if (x->lent == x->pending || (!all && looks++ < LOOKS && !of_use(x)))
-			continue;
-		x->recalled = 1;
-		me.recalled++;
-		fetch(x);
+		if (x->lent < x->pending)
+			recall(x);
+	}
+}
+
+/* Reads some that there is use for. */
+static void recall_useful(void)
+{
+	struct kd_export *x = me.look ? me.look : me.oldest;
+
+	for (unsigned looks = 0; x && me.recalled < RECALLS && looks < RECALL_LOOKS; looks++) {
+		me.look = x->newer;
+		if (x->lent < x->pending && of_use(x))
+			recall(x);
+		x = me.look;
 	}
 }
 
@@ -198,8 +263,13 @@ void kd_export_recall(uint64_t now)
 {
 	if (!me.oldest || now < me.recall_ns)
 		return;
+	if (now > me.recall_ns + 10 * RECALL_NS) /* there was something to do meanwhile */
+		me.vain = 0;
 	me.recall_ns = now + RECALL_NS;
-	recall(0);
+	recall_useful();
+	me.vain = me.recalled ? 0 : me.vain + 1;
+	if (me.vain > RECALL_VAIN)
+		recall_any();
 }
 
 void kd_export_sleep(void)
@@ -222,7 +292,7 @@ static void take_over(struct kd_export *x)
 	for (uint32_t i = 0; i < x->parcel.ntargets; i++) {
 		struct output **place = place_of(x->parcel.targets[i].value.data), *o = *place;
 
-		if (!o || x->parcel.targets[i].closure)
+		if (!o || export_of(o)->thief != x->thief || x->parcel.targets[i].closure)
 			continue;
 		*place = o->chain;
 		o->taker = x;
@@ -236,7 +306,7 @@ static int follow(uint32_t thief, uint32_t want, struct kd_range *range_p)
 {
 	unsigned tries = 0;
 
-	for (struct kd_export *x = me.oldest; x && tries < LOOKS; x = x->newer)
+	for (struct kd_export *x = me.first[thief % LISTS]; x && tries < FOLLOW_LOOKS; x = x->after)
 		if (x->thief == thief && x->lent < x->pending) {
 			if (kd_steal_follow(&x->range, thief, want, range_p))
 				return 1;
@@ -264,6 +334,7 @@ static void send_work(uint32_t thief, uint32_t request, const struct kd_range *r
 	x->generation = ++me.generation;
 	x->range = *range;
 	x->slot = kd_table_add(&exports, x);
+	me.thief = thief;
 	kd_parcel_make(&x->parcel, range, rests);
 	take_over(x);
 	kd_rsteal_counts.exports++;
@@ -329,12 +400,31 @@ void kd_export_asked(uint32_t from, const void *body, size_t bytes)
 	kd_peer_send(from, m, 1);
 }
 
+/* What only one of those that wait can have. */
+static void prompt_followers(void)
+{
+	struct kd_range range;
+
+	for (uint32_t i = 0; me.oldest && i < me.nwaiting;) {
+		uint32_t thief = me.waiting[i];
+
+		if (!follow(thief, me.waits[thief], &range)) {
+			i++;
+			continue;
+		}
+		forget_waiting(i);
+		me.prompts = 0;
+		send_work(thief, 0, &range);
+	}
+}
+
 /* Serves those that wait, as far as there is something. */
 static void prompt(uint64_t now)
 {
 	struct kd_range range;
 
 	kd_store(&me.poked, 0);
+	prompt_followers();
 	while (me.nwaiting) {
 		uint32_t i = (uint32_t)(now / 1024) % me.nwaiting, thief = me.waiting[i];
 
@@ -402,7 +492,6 @@ static void finish_export(struct kd_export *x)
 	}
 	kd_parcel_free(&x->parcel);
 	kd_table_remove(&exports, x->slot);
-	me.recalled -= (uint32_t)x->recalled;
 	s = kd_steal_complete(&x->range, merge);
 	if (s)
 		kd_sched_resume(s);
@@ -420,9 +509,16 @@ static void output_settled(struct kd_export *x)
 		finish_export(x);
 }
 
+/* The export is one of those recalled no longer than it reads: what it has lent may come late, and only after others. */
 static void output_arrived(struct kd_reading *g)
 {
-	output_settled(g->whose);
+	struct kd_export *x = g->whose;
+
+	if (!--x->reading) {
+		me.recalled -= (uint32_t)x->recalled;
+		x->recalled = 0;
+	}
+	output_settled(x);
 }
 
 /* What this one has written over was all that kept some others. */
@@ -463,6 +559,7 @@ static int may_rest(const struct kd_export *x)
 
 static void apply(struct kd_export *x, const void *bytes, size_t size)
 {
+	kd_parcel_hide(&x->parcel);
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		if (kd_closure_at(c)->type->reduces)
 			kd_reduce_begin(kd_closure_at(c));
@@ -524,7 +621,7 @@ uint64_t kd_export_tick(uint64_t now)
 	if (kd_load_relaxed(&me.wanted) && kd_exchange(&me.wanted, 0))
 		fetch_wanted();
 	if (somebody_sleeps()) /* what he waits for may be waiting for results at rest, by way of other ranks */
-		recall(1);
+		recall_any();
 	if (me.nwaiting && (kd_load(&me.poked) || now >= me.prompt_ns))
 		prompt(now);
 	return me.nwaiting ? me.prompt_ns : UINT64_MAX;

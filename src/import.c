@@ -313,6 +313,10 @@ static void signal_victim(struct kd_import *im)
 	int fits;
 
 	kd_results_make(r, &im->contents);
+	/* The results may rest here for long. */
+	kd_contents_release(&im->contents);
+	free(im->package);
+	im->package = NULL;
 	done.outputs = r->count;
 	done.lengths = add_lengths(r, im);
 	if (kd_unlikely(kd_observe.trace))

@@ -30,17 +30,20 @@ static struct kdds_access *access_to(struct kdds_closure *c, const void *data, u
 	return NULL;
 }
 
-/* Whether access i of c sees the data in the same shape as q does. */
-static int same_shape(struct kdds_closure *c, uint32_t i, struct kdds_closure *q, const struct kdds_access *qa)
+/* Whether access i of c sees the data in the same shape as q does, in all its accesses. */
+static int same_shape(struct kdds_closure *c, uint32_t i, struct kdds_closure *q)
 {
-	struct kd_value mine = kd_value_of(c, i), theirs;
-	uint32_t k = 0;
+	struct kd_value mine = kd_value_of(c, i);
 
-	while (kd_closure_access(q, k) != qa)
-		k++;
-	theirs = kd_value_of(q, k);
-	return mine.rows == theirs.rows && mine.cols == theirs.cols && mine.ld == theirs.ld && mine.size == theirs.size &&
-	       mine.pack == theirs.pack && c->type->access[i].array == q->type->access[k].array;
+	for (uint32_t k = 0; k < q->type->naccess; k++) {
+		struct kd_value theirs = kd_value_of(q, k);
+
+		if (mine.data == theirs.data &&
+		    (mine.rows != theirs.rows || mine.cols != theirs.cols || mine.ld != theirs.ld || mine.size != theirs.size ||
+		     mine.pack != theirs.pack || c->type->access[i].array != q->type->access[k].array))
+			return 0;
+	}
+	return 1;
 }
 
 static int noted(const struct kd_view *v, const char *c)
@@ -53,7 +56,8 @@ static int complete(const struct kd_view *v, char *q)
 {
 	const struct kd_note *n = kd_note_at(v->stack, q);
 
-	return (n->state == KD_COMPLETE && !kd_closure_at(q)->type->reduces) || (n->state == KD_AWAY && n->link == v->thief);
+	return (n->state == KD_COMPLETE && !kd_closure_at(q)->type->reduces) ||
+	       (n->state == KD_AWAY && (n->link == v->thief || v->thief == KD_ANYWHERE));
 }
 
 /*
@@ -80,7 +84,7 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, 
 		int inside = q && from && q >= from, self = q == (char *)c;
 		struct kdds_access *qa;
 
-		v->index->looked++;
+		v->stack->looked++;
 		if (!q || q < v->head || (!self && !noted(v, q)))
 			return NULL; /* complete, and with it all that it waited for */
 		n->link = link;
@@ -88,8 +92,8 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, 
 			return q;
 		*inside_p |= inside && !self;
 		qa = access_to(kd_closure_at(q), a->data, &mode);
-		if (qa && !self && (inside || kd_note_at(v->stack, q)->state == KD_AWAY) &&
-		    !same_shape(c, n->access, kd_closure_at(q), qa))
+		if (qa && !self && (inside || (kd_note_at(v->stack, q)->state == KD_AWAY && v->thief != KD_ANYWHERE)) &&
+		    !same_shape(c, n->access, kd_closure_at(q)))
 			return q; /* a package has one copy of a data, in one shape, and so has the rank where it is */
 		if (!qa || (!self && (reads || mode != KDDS_R)))
 			return NULL;
@@ -148,9 +152,16 @@ static void tell(struct kd_view *v, const struct kdds_closure *c, const struct k
 /* What waits for the reducing closure q waits until the owner has passed it, and that waits for all that is away before q. */
 static void press(struct kd_view *v, const char *q)
 {
-	if (q > v->stack->press)
-		v->stack->press = q;
+	v->index->press = kd_max(v->index->press, kd_position(v->stack, q));
 	news(v, KD_NEWS_WANTED);
+}
+
+/* Whether the range is in the way of a reducing closure that the owner is to get past. */
+static int pressed(const struct kd_view *v, const struct kd_range *range)
+{
+	const char *q = kd_position_at(v->stack, v->index->press);
+
+	return v->index->press && q > range->begin && q >= v->head;
 }
 
 /* Puts c on the list of the closure it waits for. 0: there is none, it is ready. */
@@ -248,7 +259,7 @@ static struct kd_note *note(struct kd_view *v, char *at)
 
 	*n = (struct kd_note){.units = kd_closure_at(at)->bytes / 16, .life = v->index->life};
 	v->index->cursor = at + kd_closure_at(at)->bytes;
-	if (kd_net.on)
+	if (kd_net.on && at > v->head) /* the accesses of the one being run may be redirected at this moment */
 		note_uses(v, kd_closure_at(at));
 	return n;
 }
@@ -445,15 +456,18 @@ void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thi
 				tell(v, kd_closure_at(c), kd_note_at(v->stack, c), n);
 		}
 	}
+	if (pressed(v, range))
+		news(v, KD_NEWS_WANTED);
 }
 
-void kd_index_coming(struct kd_view *v, const struct kd_range *range)
+void kd_index_fetch(struct kd_view *v, const struct kd_range *range)
 {
 	for (char *q = range->begin; q < range->end;) {
 		struct kd_note *n = kd_note_at(v->stack, q);
 
 		q += (size_t)n->units * 16;
 		n->state = KD_TAKEN;
+		n->link = n->access = 0;
 	}
 }
 
@@ -487,24 +501,20 @@ static int anything(const struct kdds_closure *c, void *arg)
 	return 1;
 }
 
-unsigned kd_index_look_away(struct kd_view *v, const struct kd_range *range, uint32_t thief)
+unsigned kd_index_look_away(struct kd_view *v, const struct kd_range *range, unsigned asked)
 {
-	unsigned found = v->index->cursor < v->tail ? KD_AWAY_LATER : 0;
-	const char *press = v->stack->press;
+	unsigned found = (v->index->cursor < v->tail ? KD_AWAY_LATER : 0) | (pressed(v, range) ? KD_AWAY_WANTED : 0);
 	const struct kd_note *n;
 
-	if (press > range->begin && press >= v->head && press < v->tail)
-		found |= KD_AWAY_WANTED;
-
-	v->thief = thief + 1;
+	v->thief = KD_ANYWHERE;
 	for (const char *q = range->begin; q < range->end; q += (size_t)n->units * 16) {
 		n = kd_note_at(v->stack, q);
 		found |= (n->access ? KD_AWAY_WANTED : 0) | (n->later ? KD_AWAY_LATER : 0);
-		if (!(found & KD_AWAY_FOLLOWED) && follower(v, q, anything, NULL))
+		if (asked & ~found & KD_AWAY_FOLLOWED && follower(v, q, anything, NULL))
 			found |= KD_AWAY_FOLLOWED;
 	}
 	v->thief = 0;
-	return found;
+	return found & asked;
 }
 
 int kd_index_follow(struct kd_view *v, const struct kd_range *away, uint32_t thief, uint32_t length,

@@ -41,7 +41,7 @@ struct kd_index {
 	char *passed, *cursor;
 	uint32_t ready, ready_end;
 	uint32_t bias;
-	uint32_t looked;  /* links followed, for the tests */
+	uint32_t press;   /* position of a reducing closure that others wait for: the owner is to get past it */
 	uint8_t life;
 	/* What steals from this frame have taught, kept when it is emptied and filled again: */
 	uint8_t rests;    /* times in a row that the tasks were found too fine to steal; see kd_index_learn */
@@ -59,8 +59,10 @@ struct kd_view {
 	struct kdds_frame *frame;
 	struct kd_index *index;
 	char *first, *head, *tail;
-	uint32_t thief; /* a rank, + 1, for which what is away there counts as complete; 0: none */
+	uint32_t thief; /* a rank, + 1, for which what is away there counts as complete; 0: none; KD_ANYWHERE: wherever it is */
 };
+
+#define KD_ANYWHERE UINT32_MAX
 
 static inline uint32_t kd_position(const struct kd_stack *s, const char *c)
 {
@@ -96,17 +98,17 @@ int kd_index_take(struct kd_view *v, unsigned budget, uint32_t length,
 /* The closures of a range stolen by rank `thief` have been run, and their results stay there for a while: for others than that rank
  * they are not complete. What waits for them, now or later, is the stack's `news`. */
 void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thief);
-/* They are being brought here: complete for nobody until they are. What would follow them could be back first. */
-void kd_index_coming(struct kd_view *v, const struct kd_range *range);
+/* The results are being fetched: until they are here, what overwrites them is not to be begun, not even where they come from. */
+void kd_index_fetch(struct kd_view *v, const struct kd_range *range);
 
 enum {
-	KD_AWAY_WANTED = 1,   /* a closure waits to read the results */
-	KD_AWAY_FOLLOWED = 2, /* one waits for nothing but results that are at the same rank */
+	KD_AWAY_WANTED = 1,   /* a closure waits to read the results, or for the owner to get past them */
+	KD_AWAY_FOLLOWED = 2, /* one waits for nothing but results that are away, here or there */
 	KD_AWAY_LATER = 4,    /* one will use them, or what is to come in the frame may */
 };
 
-/* What is known of such a range. */
-unsigned kd_index_look_away(struct kd_view *v, const struct kd_range *range, uint32_t thief);
+/* Which of these, of those asked for, are true of such a range. */
+unsigned kd_index_look_away(struct kd_view *v, const struct kd_range *range, unsigned asked);
 /*
  * As kd_index_take, for rank `thief`: a closure that waits for nothing but the range, which is away there, and for others like it.
  * The owner cannot be about to reach it, so it needs no KD_LOCK.

@@ -297,18 +297,25 @@ void kd_parcel_expose(struct kd_parcel *p, struct kd_wire_memory *memory_p)
 	memory_p->bytes = p->size;
 }
 
-void kd_parcel_free(struct kd_parcel *p)
+void kd_parcel_hide(struct kd_parcel *p)
 {
 	for (uint32_t i = 0; i < p->nregions; i++)
 		kd_comm_hide(&p->regions[i]);
 	for (uint32_t i = 0; i < p->nstaged; i++)
 		free(p->staged[i]);
+	p->nregions = p->nstaged = 0;
+	free(p->bytes);
+	p->bytes = NULL;
+}
+
+void kd_parcel_free(struct kd_parcel *p)
+{
+	kd_parcel_hide(p);
 	for (uint32_t i = 0; i < p->ntargets; i++)
 		free(p->targets[i].bytes);
 	free(p->regions);
 	free(p->staged);
 	free(p->targets);
-	free(p->bytes);
 	memset(p, 0, sizeof(*p));
 }
 
@@ -586,6 +593,18 @@ void kd_contents_arrived(struct kd_contents *x, uint32_t i)
 		kd_copy_keep(k->copy, &k->version);
 	k->fetch = 0;
 	kd_gdata_counts.miss_bytes += k->bytes;
+}
+
+void kd_contents_release(struct kd_contents *x)
+{
+	for (uint32_t i = 0; i < x->ndata; i++) {
+		struct kd_content *k = &x->data[i];
+
+		if (k->copy && !(k->flags & KD_WIRE_OUT)) {
+			kd_copy_release(k->copy);
+			k->copy = NULL;
+		}
+	}
 }
 
 void kd_contents_free(struct kd_contents *x)

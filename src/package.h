@@ -51,6 +51,8 @@ int kd_package_allows(const struct kdds_closure *c);
 void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*rests)(const void *data));
 /* Lets the package itself be read. */
 void kd_parcel_expose(struct kd_parcel *p, struct kd_wire_memory *memory_p);
+/* The thief has run the closures: it reads no input any more. What is left are the targets. */
+void kd_parcel_hide(struct kd_parcel *p);
 void kd_parcel_free(struct kd_parcel *p);
 
 /* The thief's side: one data. */
@@ -82,6 +84,8 @@ int kd_contents_open(struct kd_contents *x, uint32_t from, const void *bytes, si
 /* The input of x->data[i], read to where kd_contents_room said, is there. */
 char *kd_contents_room(struct kd_contents *x, uint32_t i);
 void kd_contents_arrived(struct kd_contents *x, uint32_t i);
+/* The closures have been run: copies that they have only read are given up, to the cache. */
+void kd_contents_release(struct kd_contents *x);
 void kd_contents_free(struct kd_contents *x);
 
 /* The results, values that are not inline exposed. */

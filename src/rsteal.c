@@ -76,9 +76,11 @@ void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t by
 
 uint64_t kd_rsteal_tick(uint64_t now)
 {
-	uint64_t due = kd_import_tick(now);
+	uint64_t due = kd_import_tick(now), retry, prompt;
 
 	if (kd_rsteal_over)
 		return UINT64_MAX;
-	return kd_min(kd_min(due, kd_reading_retry(now)), kd_export_tick(now));
+	retry = kd_reading_retry(now);
+	prompt = kd_export_tick(now);
+	return kd_min(due, kd_min(retry, prompt));
 }

@@ -82,7 +82,7 @@ struct kd_stack {
 	uint32_t next_us; /* when to look again (low 32 bits) */
 	uint32_t divisible; /* the range in the base may be divided; a hint */
 	uint32_t news;   /* KD_NEWS_: what the index has found and whoever visits is to pass on */
-	const char *press; /* a reducing closure that others wait for: the owner is to get past it */
+	uint32_t looked; /* links that the index has followed, for the tests */
 	uint32_t active; /* in use: running, parked or halted */
 	uint32_t life;   /* of thieves' notes, see index.h */
 	char *park;      /* the stolen closure whose end this stack waits for, nobody owning the stack meanwhile; marked by

@@ -313,25 +313,27 @@ void kd_steal_away(const struct kd_range *r, uint32_t thief)
 	tell_news(r->from);
 }
 
-void kd_steal_coming(const struct kd_range *r)
+void kd_steal_fetch(const struct kd_range *r)
 {
 	struct kd_view v;
 
 	kd_stack_lock(r->from);
 	kd_index_open(&v, r->from, r->frame);
-	kd_index_coming(&v, r);
+	kd_index_fetch(&v, r);
 	kd_stack_unlock(r->from);
+	tell_news(r->from);
 }
 
-unsigned kd_steal_look_away(const struct kd_range *r, uint32_t thief)
+unsigned kd_steal_look_away(const struct kd_range *r, unsigned asked)
 {
 	struct kd_view v;
 	unsigned found;
 
 	kd_stack_lock(r->from);
 	kd_index_open(&v, r->from, r->frame);
-	found = kd_index_look_away(&v, r, thief);
+	found = kd_index_look_away(&v, r, asked);
 	kd_stack_unlock(r->from);
+	tell_news(r->from);
 	return found;
 }
 
@@ -350,12 +352,13 @@ int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t most, 
 		range_p->far = 1;
 	}
 	kd_stack_unlock(s);
+	tell_news(s);
 	return got;
 }
 
 struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 {
-	struct kd_stack *s = r->from;
+	struct kd_stack *s = r->from, *resumed;
 	struct kdds_closure *c = kd_closure_at(r->begin);
 	uint64_t now = kd_os_now_ns();
 	struct kd_view v;
@@ -373,16 +376,18 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 	kd_store_release(&c->state,
 			 (kd_load_relaxed(&c->state) & (KD_SPECIAL | KD_PRIVATE)) | KD_DONE | (merge ? KD_MERGE : 0));
 	kd_stack_unlock(s);
-	tell_news(s);
 	/* Partner: park() in sched.c, under the lock; and help(), Dekker: our state, then their park; their park, our state. */
 	kd_fence();
 	if (kd_load_acquire(&s->park) == kd_park_bound(r->begin)) {
 		/* The runner only after the exchange: before, the wait could be another worker's by now. */
 		if (kd_cas(&s->park, kd_park_bound(r->begin), NULL))
 			kd_idle_interrupt(kd_load_relaxed(&s->runner));
-		return NULL;
+		resumed = NULL;
+	} else {
+		resumed = kd_load_acquire(&s->park) == r->begin && kd_cas(&s->park, r->begin, NULL) ? s : NULL;
 	}
-	return kd_load_acquire(&s->park) == r->begin && kd_cas(&s->park, r->begin, NULL) ? s : NULL;
+	tell_news(s); /* last: it may see to messages */
+	return resumed;
 }
 
 char *kd_steal_end(const struct kd_stack *s, const char *c)

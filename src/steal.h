@@ -32,10 +32,10 @@ int kd_steal(struct kd_worker *w, struct kd_stack *victim, const struct kd_quest
 
 /* The closures of the range, of a frame, have been run by the rank `thief`, and their results stay there for a while (export.h). */
 void kd_steal_away(const struct kd_range *range, uint32_t thief);
-/* They are being brought here. */
-void kd_steal_coming(const struct kd_range *range);
-/* What is known of such a range: KD_AWAY_, see index.h. */
-unsigned kd_steal_look_away(const struct kd_range *range, uint32_t thief);
+/* They are being fetched. */
+void kd_steal_fetch(const struct kd_range *range);
+/* What is known of such a range that is still there: of the KD_AWAY_ that are asked for, see index.h, those that are true. */
+unsigned kd_steal_look_away(const struct kd_range *range, unsigned asked);
 /* Closures that can run where those of the range are, at the thief, and only there. Returns 1 and a range, or 0. */
 int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t most, struct kd_range *range_p);
 

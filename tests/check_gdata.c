@@ -2,7 +2,8 @@
 /*
  * Proves of src/gdata.c: a copy is found by its name and version and by no other; one that is to be written is found no more, and
  * its other users keep theirs; a newer version takes the place of unused older ones; unused copies go, the oldest first, when
- * there are more than KDDS_CACHE bytes of them, those in use never; and the same by chance against a list of what there should be.
+ * there are more than KDDS_CACHE bytes of them, those in use never; one that is claimed is written where it is, whoever else has
+ * it; and the same by chance against a list of what there should be.
  */
 #include <check.h>
 #include <string.h>
@@ -95,6 +96,29 @@ START_TEST(written)
 	ck_assert_ptr_eq(kd_copy_write(d), d);
 	ck_assert_ptr_null(kd_copy_find(&name, &next));
 	kd_copy_release(d);
+	ck_assert_ptr_null(kd_copy_find(&name, &next));
+}
+END_TEST
+
+START_TEST(claimed)
+{
+	struct kd_version v = version(1, 2), next = version(1, 3);
+	struct kd_copy *keeper = make(&name, 800, &v, 1), *c = kd_copy_find(&name, &v);
+
+	ck_assert_ptr_eq(kd_copy_claim(c), keeper);
+	ck_assert_ptr_null(kd_copy_find(&name, &v));
+	/* Its memory is nobody else's: neither found, nor used again when the writer lets go of it. */
+	ck_assert_ptr_ne(make(&name, 800, &v, 7), c);
+	memset(c->bytes, 2, 800);
+	kd_copy_keep(c, &next);
+	kd_copy_release(keeper);
+	ck_assert_ptr_eq(kd_copy_find(&name, &next), c);
+	ck_assert_int_eq(((char *)c->bytes)[799], 2);
+	kd_copy_release(c);
+	kd_copy_release(c);
+	/* Given up without having become a version: it goes with its last user. */
+	c = kd_copy_claim(kd_copy_find(&name, &next));
+	kd_copy_release(c);
 	ck_assert_ptr_null(kd_copy_find(&name, &next));
 }
 END_TEST
@@ -201,6 +225,7 @@ int main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, found);
 	tcase_add_test(t, written);
+	tcase_add_test(t, claimed);
 	tcase_add_test(t, replaced);
 	tcase_add_test(t, evicted);
 	tcase_add_loop_test(t, chance, 0, 10);

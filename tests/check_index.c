@@ -2,8 +2,9 @@
 /*
  * Proves, on frames built by hand, without any worker running: a closure is ready exactly when the modes of the uses before it
  * allow, for every pair of modes, the earlier one waiting, taken, complete or passed; completion fires those that waited, once,
- * oldest first; a range holds what may go together and ends where it says; attributes say what is taken first. And the cost:
- * the links followed grow with the number of accesses, however many visits are made.
+ * oldest first; a range holds what may go together and ends where it says; attributes say what is taken first. Of results that
+ * are away: they are complete for the rank where they are and for no other, for nobody once they are being fetched, and it is seen
+ * who needs them. And the cost: the links followed grow with the number of accesses, however many visits are made.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "env.h"
 #include "index.h"
 #include "kdds.h"
+#include "net.h"
 #include "os.h"
 #include "stack.h"
 #include "steal.h"
@@ -70,6 +72,12 @@ KDDS_TASK(step, UPDATE(long, x), READ(long, y), READ(long, z))
 KDDS_TASK(add_get, REDUCE(long, x, KDDS_SUM(long)), READ(long, y))
 {
 	**x += **y;
+}
+
+KDDS_TASK(swap, UPDATE(long, x), UPDATE(long, y))
+{
+	(void)x;
+	(void)y;
 }
 
 KDDS_TASK(none)
@@ -171,9 +179,56 @@ static void claim(unsigned i)
 	frame->head = (char *)closure(i);
 }
 
+static void open_frame(struct kd_view *v)
+{
+	if (!kd_index_open(v, stack, frame))
+		ck_abort_msg("the frame of a stolen range is empty");
+}
+
+/* The range's results stay at the rank. Returns the news. */
+static unsigned away(const struct kd_range *r, uint32_t rank)
+{
+	struct kd_view v;
+
+	open_frame(&v);
+	stack->news = 0;
+	kd_index_away(&v, r, rank);
+	return stack->news;
+}
+
+static void fetch(const struct kd_range *r)
+{
+	struct kd_view v;
+
+	open_frame(&v);
+	kd_index_fetch(&v, r);
+}
+
+static unsigned look_away(const struct kd_range *r)
+{
+	struct kd_view v;
+
+	open_frame(&v);
+	return kd_index_look_away(&v, r, KD_AWAY_WANTED | KD_AWAY_FOLLOWED | KD_AWAY_LATER);
+}
+
+/* What the rank may have because of the range that is away there: the number of the first closure, or -1. */
+static int follow_range(struct kd_range *r, const struct kd_range *range, uint32_t rank, unsigned length)
+{
+	struct kd_view v;
+
+	open_frame(&v);
+	return kd_index_follow(&v, range, rank, length, all, NULL, r) ? (int)number(r->begin) : -1;
+}
+
+static int follow(struct kd_range *r, const struct kd_range *range, uint32_t rank)
+{
+	return follow_range(r, range, rank, 1);
+}
+
 static unsigned looked(void)
 {
-	return kd_index_at(stack, frame)->looked;
+	return stack->looked;
 }
 
 static void spawn(struct kdds_frame *kd_self, int mode, long **x)
@@ -925,6 +980,215 @@ START_TEST(cost)
 }
 END_TEST
 
+/* Results that are away at rank 3. The later use is noted before or after. */
+START_TEST(away_pairs)
+{
+	int earlier = R + _i / 2 / 3 % 3, later = R + _i / 2 % 3, noted_first = _i % 2;
+	struct kdds_frame *kd_self = frame;
+	struct kd_range first, r, none;
+	long x = 0;
+	unsigned told;
+	KDDS_OVER(long, d, &x);
+
+	spawn(frame, earlier, d);
+	spawn(frame, later, d);
+	kdds_spawn(put, d);
+	ck_assert_int_eq(take_range(&first, 1, noted_first ? 1000 : 1), 0);
+	if (earlier == R && later == R) {
+		away(&first, 3);
+		ck_assert_int_eq(take(&r), 1);
+		return;
+	}
+	told = away(&first, 3);
+	ck_assert_int_eq(take(&r), -1);
+	ck_assert_uint_eq(noted_first ? told : stack->news, later == R ? KD_NEWS_WANTED : KD_NEWS_FOLLOWER);
+	ck_assert_uint_eq(look_away(&first) & KD_AWAY_WANTED, later == R ? KD_AWAY_WANTED : 0);
+	ck_assert_uint_eq(look_away(&first) & KD_AWAY_FOLLOWED, KD_AWAY_FOLLOWED);
+	ck_assert_int_eq(follow(&r, &first, 4), -1);
+	ck_assert_int_eq(follow(&r, &first, 3), 1);
+	ck_assert_int_eq(follow(&none, &first, 3), -1);
+	ck_assert_int_eq(look_away(&first) & KD_AWAY_FOLLOWED, 0);
+	/* What has followed goes away, too, and what it followed comes home; or the other way round. */
+	if (_i & 4) {
+		away(&r, 3);
+		complete(&first);
+	} else {
+		complete(&first);
+		away(&r, 3);
+	}
+	ck_assert_int_eq(take(&none), -1);
+	ck_assert_int_eq(follow(&none, &r, 4), -1);
+	complete(&r);
+	ck_assert_int_eq(take(&none), 2);
+}
+END_TEST
+
+/* A closure that uses what is away at two ranks is for neither, but there is use for both results here. Being fetched they are complete
+ * for nobody: what another rank would leave could be read before they have arrived. */
+START_TEST(away_apart)
+{
+	int together = _i;
+	struct kdds_frame *kd_self = frame;
+	struct kd_range x, y, r;
+	long v[2];
+	KDDS_OVER(long, a, &v[0]);
+	KDDS_OVER(long, b, &v[1]);
+
+	kdds_spawn(put, a);
+	kdds_spawn(put, b);
+	kdds_spawn(swap, a, b);
+	ck_assert_int_eq(take(&x), 0);
+	ck_assert_int_eq(take(&y), 1);
+	away(&x, 3);
+	away(&y, together ? 3 : 4);
+	ck_assert_uint_eq(look_away(&x), KD_AWAY_FOLLOWED | (kd_net.on ? KD_AWAY_LATER : 0));
+	if (!together) {
+		ck_assert_int_eq(follow(&r, &x, 3), -1);
+		ck_assert_int_eq(follow(&r, &y, 4), -1);
+	}
+	fetch(&y);
+	ck_assert_int_eq(follow(&r, &x, 3), -1);
+	ck_assert_int_eq(look_away(&x) & KD_AWAY_FOLLOWED, 0);
+	complete(&y);
+	ck_assert_int_eq(take(&r), -1);
+	fetch(&x);
+	ck_assert_int_eq(follow(&r, &x, 3), -1);
+	complete(&x);
+	ck_assert_int_eq(take(&r), 2);
+}
+END_TEST
+
+/* What is behind it joins a closure that follows, as far as it waits for nothing else; what cannot has not been walked. */
+START_TEST(away_range)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range x, y, r, none;
+	long v[2];
+	KDDS_OVER(long, a, &v[0]);
+	KDDS_OVER(long, b, &v[1]);
+
+	kdds_spawn(put, a);
+	kdds_spawn(put, b);
+	kdds_spawn(update, a);
+	kdds_spawn(get, a);
+	kdds_spawn(copy, a, b);
+	ck_assert_int_eq(take(&x), 0);
+	ck_assert_int_eq(take(&y), 1);
+	away(&x, 3);
+	away(&y, 4);
+	ck_assert_int_eq(follow_range(&r, &x, 3, 8), 2);
+	ck_assert_uint_eq(r.count, 2);
+	ck_assert_int_eq(r.independent, 0);
+	ck_assert_ptr_eq(r.from, stack);
+	complete(&y);
+	complete(&x);
+	ck_assert_int_eq(take(&none), -1);
+	complete(&r);
+	ck_assert_int_eq(take(&r), 4);
+}
+END_TEST
+
+KDDS_TASK(see_first_fill, READ(long, x), WRITE_ARRAY(long, y))
+{
+	(void)x;
+	(void)y;
+}
+
+/* Away there is one copy, in one shape. */
+START_TEST(away_shape)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range first, r;
+	long x[4] = {0};
+	KDDS_OVER_ARRAY(long, d, x, 4);
+
+	if (_i)
+		kdds_spawn(see_first_fill, d, d);
+	else
+		kdds_spawn(fill, d);
+	kdds_spawn(see_first, d);
+	kdds_spawn(see_all, d);
+	ck_assert_int_eq(take(&first), 0);
+	away(&first, 3);
+	ck_assert_int_eq(follow(&r, &first, 3), _i ? -1 : 2);
+	ck_assert_int_eq(follow(&r, &first, 3), -1);
+	ck_assert_uint_eq(look_away(&first) & KD_AWAY_FOLLOWED, KD_AWAY_FOLLOWED); /* here it could be read */
+}
+END_TEST
+
+/* Who will use them: nobody; one that has been noted; perhaps one that has not been. */
+START_TEST(away_later)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range x, y, r;
+	long v[2];
+	KDDS_OVER(long, a, &v[0]);
+	KDDS_OVER(long, b, &v[1]);
+
+	kd_net.on = 1;
+	kdds_spawn(put, a);
+	kdds_spawn(put, b);
+	ck_assert_int_eq(take(&x), 0);
+	ck_assert_int_eq(take(&y), 1);
+	away(&x, 3);
+	away(&y, 3);
+	ck_assert_uint_eq(look_away(&x) | look_away(&y), 0);
+	kdds_spawn(update, b);
+	ck_assert_uint_eq(look_away(&x), KD_AWAY_LATER);
+	ck_assert_int_eq(take(&r), -1);
+	ck_assert_uint_eq(look_away(&x), 0);
+	ck_assert_uint_eq(look_away(&y), KD_AWAY_LATER | KD_AWAY_FOLLOWED);
+	kd_net.on = 0;
+}
+END_TEST
+
+/* What waits for a reduction waits for the owner to get past it, so it wants what is away before, whenever that went; in this life of
+ * the frame and in no other. */
+START_TEST(away_pressed)
+{
+	int away_first = _i;
+	struct kdds_frame *kd_self = frame;
+	struct kd_range x, y, r;
+	long v[3];
+	KDDS_OVER(long, a, &v[0]);
+	KDDS_OVER(long, b, &v[1]);
+	KDDS_OVER(long, s, &v[2]);
+
+	kdds_spawn(put, a);
+	kdds_spawn(add, s);
+	kdds_spawn(put, b);
+	kdds_spawn(get, s);
+	claim(0);
+	frame->head = NULL;
+	ck_assert_int_eq(take_range(&x, 1, 1), 0);
+	if (away_first)
+		ck_assert_uint_eq(away(&x, 3), 0);
+	stack->news = 0;
+	ck_assert_int_eq(take(&r), 1);
+	ck_assert_uint_eq(stack->news, KD_NEWS_WANTED);
+	ck_assert_int_eq(take(&y), 2);
+	if (!away_first)
+		ck_assert_uint_eq(away(&x, 3), KD_NEWS_WANTED);
+	ck_assert_uint_eq(away(&y, 3), 0);
+	ck_assert_uint_eq(look_away(&x) & KD_AWAY_WANTED, KD_AWAY_WANTED);
+	ck_assert_uint_eq(look_away(&y) & KD_AWAY_WANTED, 0);
+	complete(&x);
+	complete(&r);
+	claim(2);
+	ck_assert_int_eq(take(&r), 3);
+	complete(&y);
+	complete(&r);
+	/* Emptied and filled again: with a reduction further down. */
+	frame->bias += (uint32_t)((frame->tail - kd_frame_first(frame)) >> 3);
+	kd_frame_reset(frame);
+	kdds_spawn(put, a);
+	kdds_spawn(update, b);
+	ck_assert_int_eq(take(&x), 0);
+	ck_assert_uint_eq(away(&x, 3), 0);
+	ck_assert_uint_eq(look_away(&x) & KD_AWAY_WANTED, 0);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("index");
@@ -959,6 +1223,12 @@ int main(void)
 	tcase_add_test(tcase, one_shape);
 	tcase_add_test(tcase, on_worker);
 	tcase_add_test(tcase, on_last_worker);
+	tcase_add_loop_test(tcase, away_pairs, 0, 2 * 3 * 3);
+	tcase_add_loop_test(tcase, away_apart, 0, 2);
+	tcase_add_test(tcase, away_range);
+	tcase_add_loop_test(tcase, away_shape, 0, 2);
+	tcase_add_test(tcase, away_later);
+	tcase_add_loop_test(tcase, away_pressed, 0, 2);
 	tcase_add_loop_test(tcase, cost, 0, 8 * 6);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);

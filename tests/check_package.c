@@ -3,7 +3,8 @@
  * Proves: a range of closures made into a parcel and opened again gives closures that compute the same, whatever their data: single ones, arrays,
  * tiles with gaps, without an element, packed by the user, in the message or in memory; closures that share a data share its
  * copy, reductions do not; copies are aligned as the originals; the results end up where they belong, and nothing else changes;
- * all that was unpacked is released. What cannot travel is known. A damaged package or result is refused.
+ * all that was unpacked is released. What rests with a rank is updated there, in place, and nowhere else. What cannot travel is known.
+ * A damaged package or result is refused.
  */
 #include <check.h>
 #include <errno.h>
@@ -64,6 +65,8 @@ static void return_results(struct kd_parcel *p, struct kd_contents *x, const str
 	struct kd_results results;
 
 	kd_results_make(&results, x);
+	kd_contents_release(x);
+	kd_parcel_hide(p);
 	ck_assert_uint_eq(results.count, p->ntargets);
 	ck_assert_uint_le(results.size, kd_results_most(p));
 	for (char *c = r->begin; c < r->end; c += kd_closure_at(c)->bytes)
@@ -289,6 +292,66 @@ START_TEST(versions)
 }
 END_TEST
 
+KDDS_TASK(twice, UPDATE_ARRAY(long, x), READ_ARRAY(long, y))
+{
+	for (size_t i = 0; i < kdds_count(x); i++)
+		(*x)[i] = 2 * (*x)[i] + (*y)[i];
+}
+
+static const void *resting;
+
+static int rests(const void *data)
+{
+	return data == resting;
+}
+
+/* A result that has not been returned is updated where it is. A rank that does not have it, and one that has lost it, says so. */
+START_TEST(updated_in_place)
+{
+	static long big[1000], other[1000];
+	struct kdds_frame *const kd_self = empty_frame();
+	KDDS_OVER_ARRAY(long, r, big, 1000);
+	KDDS_OVER_ARRAY(long, o, other, 1000);
+	struct kd_range first, second;
+	struct kd_parcel p, q;
+	struct kd_contents x, y;
+	struct kd_results results;
+
+	memset(big, 0, sizeof(big));
+	for (int i = 0; i < 1000; i++)
+		other[i] = 5 * i;
+	resting = big;
+	kdds_spawn(overwrite, 7, r);
+	first = (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self), .end = kd_self->tail, .count = 1};
+	kdds_spawn(twice, r, o);
+	second = (struct kd_range){.frame = kd_self, .begin = first.end, .end = kd_self->tail, .count = 1};
+	kd_parcel_make(&p, &first, rests); /* has no input */
+	ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
+	run_closures(x.closures, x.closures + x.closure_bytes);
+	kd_results_make(&results, &x);
+	kd_parcel_make(&q, &second, rests);
+	ck_assert_int_eq(kd_contents_open(&y, 2, q.bytes, q.size), -EBADMSG);
+	ck_assert_int_eq(kd_contents_open(&y, 1, q.bytes, q.size), 0);
+	fetched = 0;
+	fetch_inputs(&y);
+	ck_assert_uint_eq(fetched, 1);
+	ck_assert_ptr_eq(data_of(&y, 0, 0), data_of(&x, 0, 0));
+	run_closures(y.closures, y.closures + y.closure_bytes);
+	/* The first ends without a look at what it has left: that would be something else by now. */
+	kd_results_free(&results);
+	kd_contents_free(&x);
+	kd_parcel_free(&p);
+	ck_assert_int_eq(big[999], 0);
+	return_results(&q, &y, &second);
+	for (int i = 0; i < 1000; i++)
+		ck_assert_int_eq(big[i], 2 * (7 + i) + 5 * i);
+	kd_parcel_free(&q);
+	kd_parcel_make(&q, &second, rests); /* the same once more: that version is nowhere by now */
+	ck_assert_int_eq(kd_contents_open(&y, 1, q.bytes, q.size), -EBADMSG);
+	kd_parcel_free(&q);
+}
+END_TEST
+
 /* Each length of a package but its own; fields out of bounds. */
 START_TEST(refused)
 {
@@ -358,6 +421,7 @@ int main(void)
 	tcase_add_test(t, two_shapes);
 	tcase_add_test(t, stays);
 	tcase_add_test(t, versions);
+	tcase_add_test(t, updated_in_place);
 	tcase_add_test(t, refused);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);

@@ -394,7 +394,7 @@ static void chain(size_t count)
 	free(array);
 }
 
-/* Tasks that read and update arrays at random, against the same in sequence. */
+/* Tasks that read and update arrays, some of them two, at random, against the same in sequence. */
 #define WEB 24
 #define WEB_LENGTH 700
 #define WEB_TASKS 500
@@ -416,6 +416,18 @@ KDDS_TASK(weave, VALUE(uint32_t, op), READ_ARRAY(uint64_t, from), UPDATE_ARRAY(u
 {
 	dawdle();
 	weave_one(op, *from, *to);
+}
+
+static void braid_two(uint32_t op, uint64_t *x, uint64_t *y)
+{
+	weave_one(op, x, y);
+	weave_one(op + 1, y, x);
+}
+
+KDDS_TASK(braid, VALUE(uint32_t, op), UPDATE_ARRAY(uint64_t, x), UPDATE_ARRAY(uint64_t, y))
+{
+	dawdle();
+	braid_two(op, *x, *y);
 }
 
 KDDS_TASK(bend, VALUE(uint32_t, op), UPDATE_ARRAY(uint64_t, to))
@@ -455,6 +467,9 @@ static void web(uint32_t seed)
 		if (op >> 21 & 1) { /* half of them on a few, so that chains become long */
 			kdds_spawn(bend, op, &x[k].at);
 			weave_one(op, copy[k], copy[k]);
+		} else if (i != k && op >> 23 & 1) {
+			kdds_spawn(braid, op, &x[i].at, &x[k].at);
+			braid_two(op, copy[i], copy[k]);
 		} else if (i != k) {
 			kdds_spawn(weave, op, &x[i].at, &x[k].at);
 			weave_one(op, copy[i], copy[k]);

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kd_rsteal_message: a series of messages (kind, sender, length in front of each body) to a rank that has two exports. */
+/*
+ * kd_rsteal_message: a series of messages (kind, sender, length in front of each body) to a rank that has two exports. The results of
+ * the second may rest with rank 2; what follows them is a chain of updates of two arrays.
+ */
 #define kd_steal_complete completed
+#define kd_steal_away gone
+#define kd_steal_fetch fetched
+#define kd_steal_look_away looked
+#define kd_steal_follow followed
 #include "export.c"
 
 #include "fuzz.h"
@@ -78,7 +85,51 @@ static void start(void)
 	kd_net.size = 4;
 }
 
-/* In place of the one in src/steal.c: there is no stack. */
+/* Closures whose results may rest: two that write an array each, then those that follow, the next of which is at chain.next. */
+#define CHAIN_LENGTH 8
+#define ARRAY_BYTES (500 * sizeof(long))
+
+static struct {
+	struct kdds_frame parent, frame;
+	char closures[4096] kd_aligned(16);
+	char *next;
+	struct kd_stack stack; /* of which nothing is used but the address */
+	struct kd_comm_region region; /* what rank 2 lets others read */
+} chain kd_aligned(64);
+
+static unsigned found; /* of KD_AWAY_, of whatever rests */
+
+/* In place of those in src/steal.c: there is no stack. */
+void gone(const struct kd_range *range, uint32_t thief)
+{
+	(void)range;
+	(void)thief;
+}
+
+void fetched(const struct kd_range *range)
+{
+	(void)range;
+}
+
+unsigned looked(const struct kd_range *range, unsigned asked)
+{
+	(void)range;
+	return found & asked;
+}
+
+int followed(const struct kd_range *away, uint32_t thief, uint32_t most, struct kd_range *range_p)
+{
+	char *c = chain.next;
+
+	(void)thief;
+	(void)most;
+	if (c == chain.frame.tail)
+		return 0;
+	chain.next = c + kd_closure_at(c)->bytes;
+	*range_p = (struct kd_range){.from = away->from, .frame = away->frame, .begin = c, .end = chain.next, .count = 1};
+	return 1;
+}
+
 struct kd_stack *completed(const struct kd_range *range, int merge)
 {
 	(void)range;
@@ -88,14 +139,51 @@ struct kd_stack *completed(const struct kd_range *range, int merge)
 
 static struct world w;
 
-static void begin(unsigned seed)
+static void begin_chain(void)
+{
+	static long elsewhere[500];
+	struct kdds_frame *const kd_self = &chain.frame;
+	KDDS_OVER_ARRAY(long, a, w.array[1], 500);
+	KDDS_OVER_ARRAY(long, b, w.array[3], 500);
+	struct kd_range r;
+
+	chain.parent.head = chain.closures;
+	chain.frame = (struct kdds_frame){.tail = kd_frame_first(kd_self), .limit = (char *)&chain.next, .parent = &chain.parent};
+	kdds_spawn(overwrite, 1, a);
+	kdds_spawn(overwrite, 2, b);
+	chain.next = chain.frame.tail;
+	r = (struct kd_range){.from = &chain.stack, .frame = kd_self, .begin = kd_frame_first(kd_self), .end = chain.next, .count = 2};
+	for (int i = 0; i < CHAIN_LENGTH; i += 2) {
+		kdds_spawn(scale, i, a, b);
+		kdds_spawn(scale, i, b, a);
+	}
+	if (kd_comm_expose(elsewhere, ARRAY_BYTES, &chain.region))
+		abort();
+	send_work(2, 2, &r);
+}
+
+static void begin(unsigned seed, unsigned what)
 {
 	struct kd_range r;
 
 	world_init(&w, seed);
 	r = parcel_range(&w, seed, 1 + seed % 5);
 	kd_rsteal_start();
+	kd_pool.sleepers = seed % 8 == 7;
 	send_work(2, 1, &r);
+	found = what;
+	begin_chain();
+}
+
+/* Nobody can guess a key: results of an array whose key is 2 lie at rank 2. */
+static void tame_results(uint8_t *data, size_t size)
+{
+	for (size_t at = 0; at + sizeof(struct kd_wire_result) <= size; at += sizeof(struct kd_wire_result)) {
+		struct kd_wire_result *r = (struct kd_wire_result *)(void *)(data + at);
+
+		if (r->memory.key == 2 && r->memory.bytes == ARRAY_BYTES)
+			r->memory = (struct kd_wire_memory){chain.region.addr, chain.region.key, ARRAY_BYTES};
+	}
 }
 
 /* Stays quiet about what a rank with a bad message would leave behind: it would have ended. */
@@ -117,6 +205,7 @@ static void end(void)
 		kd_reduce_merge(kd_closure_at(c));
 	kd_rsteal_stop();
 	kd_gdata_stop();
+	kd_comm_hide(&chain.region);
 	kd_comm_close();
 	world_free(&w);
 }
@@ -130,11 +219,15 @@ static void take_one(const uint8_t *data, size_t size)
 	memcpy(body, data + 4, size - 4);
 	if (data[0] % KD_WIRE_KINDS == KD_WIRE_WORK && size - 4 > sizeof(struct kd_wire_work))
 		tame_package((uint8_t *)body + sizeof(struct kd_wire_work), size - 4 - sizeof(struct kd_wire_work));
+	if (data[0] % KD_WIRE_KINDS == KD_WIRE_DONE && size - 4 > sizeof(struct kd_wire_done))
+		tame_results((uint8_t *)body + sizeof(struct kd_wire_done), size - 4 - sizeof(struct kd_wire_done));
 	if (data[0] % KD_WIRE_KINDS != KD_WIRE_END) /* that is the end of the threads that are not here */
 		kd_rsteal_message(data[1] % 4 == 1 ? 0 : data[1] % 4, data[0] % KD_WIRE_KINDS, body, size - 4);
 	free(body);
 	for (int i = 0; i < 20 && kd_comm_progress(); i++)
 		;
+	if (found & KD_AWAY_WANTED && size % 2)
+		kd_export_want();
 	kd_rsteal_tick(kd_os_now_ns());
 	while (kd_import_take(0, &range))
 		kd_import_complete(&range);
@@ -153,7 +246,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	start();
-	begin(data[0] % 16);
+	begin(data[0] % 16, data[0] >> 4);
 	data++;
 	size--;
 	while (size >= 4) {
@@ -188,6 +281,7 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 	struct kd_wire_work work = {.request = 1, .slot = 3, .generation = 4};
 	struct kd_wire_done done = {.slot = 0, .generation = 1, .import = 5};
 	struct kd_wire_free f = {.import = 0, .generation = 4};
+	const struct kd_wire_result left[2] = {{.memory = {1, 2, ARRAY_BYTES}}, {.memory = {1, 2, ARRAY_BYTES}}};
 	struct kd_parcel p;
 	struct kd_contents x;
 	struct kd_results results;
@@ -196,7 +290,7 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 
 	(void)room;
 	start();
-	data[0] = (uint8_t)(i % 16);
+	data[0] = (uint8_t)(i % 16 | (i & 7) << 4);
 	world_init(&w, i % 16);
 	r = parcel_range(&w, i % 16, 1 + i % 16 % 5);
 	kd_parcel_make(&p, &r, NULL);
@@ -216,6 +310,13 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 		at += put_message(data + at, KD_WIRE_DONE, 2, &done, sizeof(done), results.bytes, results.size);
 	done.results = (struct kd_wire_memory){1, 2, 100};
 	at += put_message(data + at, KD_WIRE_DONE, 2, &done, sizeof(done), NULL, 0);
+	/* The two arrays rest at rank 2, then updates that follow each other, some of them given away before the last is done. */
+	for (uint32_t n = 0; n < 1 + i % CHAIN_LENGTH; n++) {
+		done = (struct kd_wire_done){.slot = 1 + n, .generation = 2 + n, .import = 6 + n, .outputs = n ? 1 : 2};
+		at += put_message(data + at, KD_WIRE_DONE, 2, &done, sizeof(done), left, done.outputs * sizeof(*left));
+		for (unsigned k = 0; k < (n ? 1 : 1 + i % 2); k++)
+			at += put_message(data + at, KD_WIRE_REQ, n % 4 == 3 ? 3 : 2, &req, sizeof(req), NULL, 0);
+	}
 	kd_results_free(&results);
 	kd_contents_free(&x);
 	kd_parcel_free(&p);

@@ -35,6 +35,13 @@ void kd_die(const char *format, ...)
 	longjmp(died, 1);
 }
 
+void *kd_must(void *p)
+{
+	if (!p)
+		kd_die("no memory");
+	return p;
+}
+
 const char *kd_errno_text(int error)
 {
 	(void)error;

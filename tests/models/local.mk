@@ -8,6 +8,7 @@ EXTRA_DIST += \
 	tests/models/index.pml \
 	tests/models/net.pml \
 	tests/models/peer.pml \
+	tests/models/rest.pml \
 	tests/models/rsteal.pml \
 	tests/models/run \
 	tests/models/tso.pml \

@@ -431,6 +431,7 @@ static void prompt(uint64_t now)
 		if (!find(thief, me.waits[thief], 1, &range)) {
 			me.prompts = kd_min(me.prompts + 1, PROMPT_DOUBLINGS);
 			me.prompt_ns = now + ((uint64_t)PROMPT_NS << me.prompts);
+			kd_export_recall(now);
 			return;
 		}
 		forget_waiting(i);
@@ -514,9 +515,11 @@ static void output_arrived(struct kd_reading *g)
 {
 	struct kd_export *x = g->whose;
 
-	if (!--x->reading) {
-		me.recalled -= (uint32_t)x->recalled;
+	if (!--x->reading && x->recalled) {
+		me.recalled--;
 		x->recalled = 0;
+		if (me.nwaiting)
+			kd_store(&me.poked, 1); /* one of them may have use for it, too */
 	}
 	output_settled(x);
 }

@@ -12,6 +12,7 @@ trap 'rm -rf "$dir"' EXIT
 echo "seed $seed"
 all=
 slowest=0
+ls /dev/shm /tmp > "$dir/before" # others may have names in which a number is a process's by chance
 
 fail()
 {
@@ -58,7 +59,7 @@ while [ $i -lt "$times" ]; do
 	done
 done
 for pid in $all; do
-	left=$(ls /dev/shm /tmp | grep "\(^\|[^0-9]\)$pid\([^0-9]\|$\)" || :)
+	left=$(ls /dev/shm /tmp | grep -vxF -f "$dir/before" | grep "\(^\|[^0-9]\)$pid\([^0-9]\|$\)" || :)
 	[ -z "$left" ] || {
 		echo "check_kill: left behind: $left" >&2
 		exit 1

@@ -496,6 +496,7 @@ static void finish_export(struct kd_export *x)
 	s = kd_steal_complete(&x->range, merge);
 	if (s)
 		kd_sched_resume(s);
+	kd_idle_wake_one(); /* for what has become ready */
 	free(x->lengths);
 	free(x->results);
 	free(x->outputs);

@@ -33,7 +33,7 @@ static const struct option options[] = {
 	{"KDDS_SPIN_US", FIELD(spin_us), 0, 10000000, "1000", NULL,
 	 "microseconds a worker without work looks for some before it sleeps"},
 	{"KDDS_CACHE", FIELD(cache), 0, 1ull << 40, "256M", NULL,
-	 "bytes of other ranks' data, not in use, that a rank keeps in case it needs them again"},
+	 "bytes of other ranks' data, not in use, that a rank keeps in case it needs them again; likewise of results left with thieves"},
 	{"KDDS_PROVIDER", FIELD(provider), 0, 0, "tcp;ofi_rxm", "", "libfabric provider for messages between ranks"},
 	{"KDDS_ADDRESS", FIELD(address), 0, 0, "", "",
 	 "address or host name to listen on when ranks are on several hosts; empty: that of the host's name"},

@@ -58,9 +58,9 @@ struct kd_export {
 	uint64_t bytes;                   /* of the outputs */
 	int remote;                       /* FREE is to be sent */
 	int rests, recalled;
-	struct kd_export *newer, *older;   /* of those at rest */
-	struct kd_export *after, *before;  /* likewise, of those in one list by thief */
-	uint32_t nlengths;               /* see kd_wire_done */
+	struct kd_export *newer, *older;  /* of those at rest */
+	struct kd_export *after, *before; /* likewise, of those in one list by thief */
+	uint32_t nlengths;                /* see kd_wire_done */
 	uint64_t *lengths;
 };
 
@@ -272,12 +272,15 @@ void kd_export_recall(uint64_t now)
 		recall_any();
 }
 
+/* Dekker: the worker is counted among the sleepers, then we look at resting; rest() stores that, and kd_export_tick, which follows
+ * on every message, looks at the sleepers. */
 void kd_export_sleep(void)
 {
 	if (kd_load(&me.resting))
 		kd_net_poke();
 }
 
+/* Who has found a closure KD_AWAY, under its stack's lock, sees that something rests: rest() stores it before it takes that lock. */
 void kd_export_want(void)
 {
 	if (!kd_load_relaxed(&me.resting) || kd_exchange(&me.wanted, 1))

@@ -434,7 +434,7 @@ uint64_t kd_import_tick(uint64_t now)
 		signal_victim(im);
 		im = next;
 	}
-	return me.live && me.live < (uint32_t)kd_pool.count + me.ahead ? kd_import_ask(now) : UINT64_MAX;
+	return me.ahead && me.live && me.live < (uint32_t)kd_pool.count + me.ahead ? kd_import_ask(now) : UINT64_MAX;
 }
 
 void kd_import_stop(void)

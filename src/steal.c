@@ -347,7 +347,7 @@ int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t most, 
 	kd_stack_lock(s);
 	kd_index_open(&v, s, away->frame);
 	got = kd_index_follow(&v, away, thief, most, wanted, &wish, range_p);
-	if (got) {
+	if (got) { /* without a visit: the owner cannot pass `away`, so it cannot be about to claim what lies behind */
 		mark(range_p);
 		range_p->far = 1;
 	}

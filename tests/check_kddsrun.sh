@@ -88,6 +88,8 @@ for n in 1 2 4 64; do
 done
 job 'initialised twice' 0 -n 3 "$probe" '4:*:again'
 said out ', ok$' 3
+KDDS_TRACE=$dir/no/such/place/trace job 'ranks that cannot start' 1 -n 2 "$PWD/examples/fib" 10
+grep -q 'kdds: KDDS_TRACE: cannot write .*No such file' "$dir/err" || fail 'nobody says why'
 job 'a rank starts a program with libkdds' 0 -n 2 "$probe" "1:1:run:$probe"
 said out 'rank 0 of 1, 0 of 1 here' 1
 said out ', ok$' 3

@@ -146,6 +146,9 @@ struct kdds_frame {
 	/* closures follow */
 };
 
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "libkdds needs a little-endian machine: links of data are taken two at a time, and so are messages"
+#endif
 typedef uint64_t kd_word __attribute__((may_alias));
 
 /** State of a closure that reduces into private copies. */

@@ -54,7 +54,7 @@ int kd_idle(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg), vo
 
 	kd_watch_phase(w, KD_PHASE_IDLE);
 	/* More workers than processors: whoever has work needs this one. */
-	if (kd_pool.count > kd_pool.cpus || ++w->idle_tries % TRIES_PER_YIELD == 0)
+	if (++w->idle_tries % TRIES_PER_YIELD == 0 || kd_pool.count > kd_pool.cpus)
 		kd_os_yield();
 	else
 		for (unsigned i = 0; i < kd_min(8u << kd_min(w->idle_tries, 5u), 256u); i++)

@@ -23,7 +23,7 @@
 #define LOST_DOUBLINGS 5
 #define BACKOFF_NS 50000u       /* after a refusal; doubled with each */
 #define BACKOFF_DOUBLINGS 14    /* up to 0.8 s: by then the rank is on the lists of those that would send it work */
-#define CROWD_NS 50000000u      /* where ranks share CPUs those that could not have one to themselves begin so much later, and again so
+#define CROWD_NS 200000000u     /* where ranks share CPUs those that could not have one to themselves begin so much later, and again so
 				   many: they make nothing faster, and what they do in the beginning delays a short job */
 #define RANDOM_TRIES 3          /* victims drawn at random before it asks to be put on lists */
 #define TARGET_NS 2000000u      /* what an import should take: much longer than the journey, and not so long that others starve */

@@ -336,7 +336,7 @@ static int met(const struct rank *a, uint32_t b)
 	return a->met[b / 8] >> b % 8 & 1;
 }
 
-/* The address, and the table entry. Blocks the rank's thread. */
+/* The table entry, and the address, if the launcher is asked for it: that blocks the rank's thread. */
 static void meet(struct rank *a, uint32_t b)
 {
 	const struct sim_costs *c = &sim.job->cost;
@@ -344,6 +344,8 @@ static void meet(struct rank *a, uint32_t b)
 
 	a->met[b / 8] |= (uint8_t)(1 << b % 8);
 	a->connections++;
+	if (!c->get)
+		return;
 	sim.hub = (sim.hub > asked ? sim.hub : asked) + c->get;
 	a->free_at = sim.hub + c->wire;
 }

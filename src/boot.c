@@ -120,7 +120,7 @@ static int complete(void)
 			error = launcher->put("kd.secret", kd_boot.secret, sizeof(kd_boot.secret));
 	}
 	if (!error && (local || secret))
-		error = launcher->fence();
+		error = launcher->fence(1);
 	if (!error && local)
 		error = find_local(id);
 	if (!error && secret)
@@ -166,9 +166,9 @@ int kd_boot_put(const char *key, const void *value, size_t size)
 	return launcher ? launcher->put(key, value, size) : 0;
 }
 
-int kd_boot_fence(void)
+int kd_boot_fence(int share)
 {
-	return launcher ? launcher->fence() : 0;
+	return launcher ? launcher->fence(share) : 0;
 }
 
 int kd_boot_get(uint32_t rank, const char *key, void *value, size_t *size_p)

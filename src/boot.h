@@ -29,7 +29,8 @@ int kd_boot_start(void);
 
 /* Publishes a value under a short name; the others can get it once everybody has passed a fence. 0 or -errno, after a line. */
 int kd_boot_put(const char *key, const void *value, size_t size);
-int kd_boot_fence(void);
+/* share, the same on every rank: most of what has been put will be wanted by most, so a launcher that can hands it out now. */
+int kd_boot_fence(int share);
 /* Copies what a rank has published, at most *size_p bytes, and sets *size_p. -ENOENT: no such value; -EMSGSIZE; or another
  * -errno after a line on stderr. May ask the launcher. */
 int kd_boot_get(uint32_t rank, const char *key, void *value, size_t *size_p);

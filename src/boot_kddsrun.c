@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Under kddsrun: a stream socket inherited from the launcher (or its agent on this host), control.h's frames on it. Questions
- * are answered in order, one at a time; only ABORT comes unasked. The socket outlives kd_boot_stop, so that the library can be
+ * are answered in order, one at a time; only ABORT comes unasked, and before FENCED the values that are shared with all. The socket outlives kd_boot_stop, so that the library can be
  * initialised again.
  */
 #define _GNU_SOURCE
@@ -21,6 +21,7 @@
 #include "kdds.h"
 #include "log.h"
 #include "os.h"
+#include "published.h"
 
 /* Waits end long before, with the launcher: it sees ranks and hosts die. These are for what it cannot see. */
 #define ANSWER_SECONDS 60
@@ -30,6 +31,7 @@ static int control = -1;
 static uint8_t input[KD_CONTROL_RANK_BYTES];
 static size_t filled;
 static int aborted; /* ABORT has come */
+static struct kd_published shared; /* by the last fence */
 
 static int present(void)
 {
@@ -134,7 +136,30 @@ static void drop_frame(const struct kd_control_header *header)
 	memmove(input, input + length, filled);
 }
 
-/* Waits for the one kind of frame that can come now, and copies its payload. */
+/* A VALUE frame's. Status 0: it is there. */
+static int unpack_value(const uint8_t *payload, size_t payload_bytes, const char **key_p, const void **value_p, size_t *size_p)
+{
+	struct kd_unpack u = {payload, payload + payload_bytes, 0};
+	int status = (int)kd_unpack_uint(&u, 4);
+
+	*key_p = kd_unpack_string(&u);
+	*value_p = kd_unpack_block(&u, size_p);
+	return kd_unpack_complete(&u) ? status : -EPROTO;
+}
+
+static int keep_shared(const struct kd_control_header *header)
+{
+	const char *key;
+	const void *value;
+	size_t size;
+	int status = unpack_value(input + KD_CONTROL_HEADER_BYTES, header->size, &key, &value, &size);
+
+	if (status || header->rank >= shared.ranks)
+		return -EPROTO;
+	return kd_published_put(&shared, header->rank, key, value, size);
+}
+
+/* Waits for the one kind of frame that can come now but for shared values, and copies its payload. */
 static int await(uint16_t type, uint64_t seconds, uint8_t *payload, size_t *size_p)
 {
 	uint64_t end_ns = kd_os_now_ns() + seconds * 1000000000u;
@@ -149,6 +174,13 @@ static int await(uint16_t type, uint64_t seconds, uint8_t *payload, size_t *size
 			return lost(whole);
 		if (whole) {
 			aborted |= h.type == KD_CONTROL_ABORT;
+			if (h.type == KD_CONTROL_VALUE && type == KD_CONTROL_FENCED) {
+				error = keep_shared(&h);
+				if (error)
+					return lost(error);
+				drop_frame(&h);
+				continue;
+			}
 			if (h.type != type)
 				return lost(-EPROTO);
 			memcpy(payload, input + KD_CONTROL_HEADER_BYTES, h.size);
@@ -230,44 +262,51 @@ static int put(const char *key, const void *value, size_t size)
 	return send_frame(KD_CONTROL_PUT, kd_boot.rank, payload, (size_t)(p.at - payload));
 }
 
-static int fence(void)
+static int fence(int share)
 {
-	uint8_t payload[KD_CONTROL_RANK_BYTES];
+	uint8_t payload[KD_CONTROL_RANK_BYTES] = {(uint8_t)share};
 	size_t size;
-	int error = send_frame(KD_CONTROL_FENCE, kd_boot.rank, NULL, 0);
+	int error = send_frame(KD_CONTROL_FENCE, kd_boot.rank, payload, 1);
 
+	kd_published_fini(&shared);
+	kd_published_init(&shared, kd_boot.size);
 	return error ? error : await(KD_CONTROL_FENCED, FENCE_SECONDS, payload, &size);
+}
+
+/* Asks for what has not been shared. */
+static int ask(uint32_t rank, const char *key, uint8_t answer[KD_CONTROL_RANK_BYTES], const void **value_p, size_t *size_p)
+{
+	struct kd_pack p = {answer, answer + KD_CONTROL_RANK_BYTES, 0};
+	int error;
+
+	kd_pack_string(&p, key);
+	error = send_frame(KD_CONTROL_GET, rank, answer, (size_t)(p.at - answer));
+	if (!error)
+		error = await(KD_CONTROL_VALUE, ANSWER_SECONDS, answer, size_p);
+	if (error)
+		return error;
+	error = unpack_value(answer, *size_p, &key, value_p, size_p);
+	if (error < 0)
+		return lost(error);
+	return error ? -ENOENT : 0;
 }
 
 static int get(uint32_t rank, const char *key, void *value, size_t *size_p)
 {
-	uint8_t payload[KD_CONTROL_RANK_BYTES];
-	struct kd_pack p = {payload, payload + sizeof(payload), 0};
-	struct kd_unpack u = {payload, payload, 0};
-	const void *block;
+	uint8_t answer[KD_CONTROL_RANK_BYTES];
+	const void *found;
 	size_t size;
-	uint32_t status;
 	int error;
 
 	if (!kd_control_key_valid(key))
 		return -ENOENT;
-	kd_pack_string(&p, key);
-	error = send_frame(KD_CONTROL_GET, rank, payload, (size_t)(p.at - payload));
-	if (!error)
-		error = await(KD_CONTROL_VALUE, ANSWER_SECONDS, payload, &size);
+	found = kd_published_get(&shared, rank, key, &size);
+	error = found ? 0 : ask(rank, key, answer, &found, &size);
 	if (error)
 		return error;
-	u.end = payload + size;
-	status = (uint32_t)kd_unpack_uint(&u, 4);
-	kd_unpack_string(&u);
-	block = kd_unpack_block(&u, &size);
-	if (!kd_unpack_complete(&u))
-		return lost(-EPROTO);
-	if (status)
-		return -ENOENT;
 	if (size > *size_p)
 		return -EMSGSIZE;
-	memcpy(value, block, size);
+	memcpy(value, found, size);
 	*size_p = size;
 	return 0;
 }
@@ -291,6 +330,7 @@ static int event(void)
 
 static void stop(void)
 {
+	kd_published_fini(&shared);
 	send_frame(KD_CONTROL_BYE, kd_boot.rank, NULL, 0);
 }
 

@@ -13,7 +13,7 @@ struct kd_boot_launcher {
 	 * and the secret to zeroes before, and finds out by itself what is not set). */
 	int (*start)(void);
 	int (*put)(const char *key, const void *value, size_t size);
-	int (*fence)(void);
+	int (*fence)(int share);
 	int (*get)(uint32_t rank, const char *key, void *value, size_t *size_p);
 	int (*event)(void); /* NULL: it has no fd */
 	void (*stop)(void);

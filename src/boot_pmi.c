@@ -310,8 +310,9 @@ static int put(const char *name, const void *value, size_t size)
 	return ask("put_result", kd_pmi_answer_ms, NULL, "cmd=put kvsname=%s key=%s value=%s", pmi.space, key, text);
 }
 
-static int fence(void)
+static int fence(int share)
 {
+	(void)share;
 	return ask("barrier_out", kd_pmi_fence_ms, NULL, "cmd=barrier_in");
 }
 
@@ -396,7 +397,7 @@ static int find_peer(void)
 	host_len = (size_t)(strrchr(mine, '/') - mine) + 1;
 	error = put("pid", mine, strlen(mine));
 	if (!error)
-		error = fence();
+		error = fence(1);
 	for (uint32_t i = 1; !error && i < kd_boot.size; i++) {
 		uint32_t rank = (kd_boot.rank + i) % kd_boot.size;
 		size_t size = sizeof(theirs) - 1;
@@ -499,7 +500,7 @@ static int present(void)
 static void stop(void)
 {
 	pmi.stopping = 1;
-	if (!pmi.error && !fence())
+	if (!pmi.error && !fence(0))
 		ask("finalize_ack", kd_pmi_answer_ms, NULL, "cmd=finalize");
 	close_all();
 }

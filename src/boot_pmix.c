@@ -440,16 +440,17 @@ static int put(const char *name, const void *value, size_t size)
 	return status == PMIX_SUCCESS ? 0 : failed("PMIx_Put", status);
 }
 
-static int fence(void)
+static int fence(int share)
 {
 	pmix_info_t info;
 	pmix_status_t status = lib.Commit();
 	void *number;
 	int error;
 
+	(void)share;
 	if (status != PMIX_SUCCESS)
 		return failed("PMIx_Commit", status);
-	/* Else each get is a question to another host, and one for what is not there waits. */
+	/* Always: else each get is a question to another host, and one for what is not there waits. */
 	set_flag(&info, PMIX_COLLECT_DATA);
 	number = begin_request();
 	status = lib.Fence_nb(NULL, 0, &info, 1, on_done, number);
@@ -522,8 +523,9 @@ static int put(const char *name, const void *value, size_t size)
 	return -ENOSYS;
 }
 
-static int fence(void)
+static int fence(int share)
 {
+	(void)share;
 	return -ENOSYS;
 }
 

@@ -6,7 +6,7 @@
  *   rank to launcher                                launcher to rank
  *   HELLO  magic, protocol, version, build, pid     WELCOME  protocol, rank, size, local rank, local size, secret
  *   PUT    key, value
- *   FENCE                                           FENCED   everybody has sent FENCE
+ *   FENCE  share (0, 1)                             FENCED   everybody has sent FENCE; with share after the VALUEs of all
  *   GET    key; the header's rank: whose            VALUE    status (0, ENOENT), key, value; the header's rank: whose
  *   BYE                                             ABORT    end now
  *
@@ -22,7 +22,7 @@
 
 #define KD_CONTROL_ENV "KDDS_CONTROL_FD" /* "descriptor:inode of the socket" */
 #define KD_CONTROL_MAGIC 0x7364646bu     /* "kdds" */
-#define KD_CONTROL_PROTOCOL 1            /* to be raised with every change of this file */
+#define KD_CONTROL_PROTOCOL 2            /* to be raised with every change of this file */
 #define KD_CONTROL_HEADER_BYTES 12
 #define KD_CONTROL_KEY_BYTES 64    /* the longest key, its 0 included */
 #define KD_CONTROL_RANK_BYTES 1024 /* the longest frame from or to a rank */

@@ -21,8 +21,10 @@
 
 #define LOST_NS 20000000u       /* a request without an answer; doubled with each in a row. Two answers do no harm */
 #define LOST_DOUBLINGS 5
-#define BACKOFF_NS 50000u       /* after a refusal; doubled with each */
-#define BACKOFF_DOUBLINGS 14    /* up to 0.8 s: by then the rank is on the lists of those that would send it work */
+#define BACKOFF_NS 50000u       /* after a refusal; doubled with each, but held while a search may well be short of luck only: */
+#define BACKOFF_HELD 3          /* at 0.4 ms */
+#define BACKOFF_HOLD 13         /* up to this refusal: doc/scaling.md. By then the rank is on the lists of those that would send it work */
+#define BACKOFF_DOUBLINGS 14    /* up to 0.8 s */
 #define CROWD_NS 200000000u     /* where ranks share CPUs those that could not have one to themselves begin so much later, and again so
 				   many: they make nothing faster, and what they do in the beginning delays a short job */
 #define RANDOM_TRIES 3          /* victims drawn at random before it asks to be put on lists */
@@ -274,6 +276,15 @@ void kd_import_work(uint32_t from, const void *body, size_t bytes)
 	kd_reading_start(im->gets);
 }
 
+static uint64_t backoff_ns(void)
+{
+	uint32_t doublings = me.refusals;
+
+	if (me.refusals > BACKOFF_HELD)
+		doublings = me.refusals <= BACKOFF_HOLD ? BACKOFF_HELD : me.refusals - (BACKOFF_HOLD - BACKOFF_HELD);
+	return (uint64_t)BACKOFF_NS << kd_min(doublings, BACKOFF_DOUBLINGS);
+}
+
 void kd_import_refused(const void *body, size_t bytes)
 {
 	struct kd_wire_req r;
@@ -287,7 +298,7 @@ void kd_import_refused(const void *body, size_t bytes)
 	kd_rsteal_counts.refused++;
 	me.lost = 0;
 	me.refusals++;
-	me.next_ns = kd_os_now_ns() + ((uint64_t)BACKOFF_NS << kd_min(me.refusals, BACKOFF_DOUBLINGS));
+	me.next_ns = kd_os_now_ns() + backoff_ns();
 }
 
 void kd_import_free(uint32_t from, const void *body, size_t bytes)

@@ -61,6 +61,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/peer.h \
 	src/progress.c \
 	src/progress.h \
+	src/published.c \
+	src/published.h \
 	src/reading.c \
 	src/reading.h \
 	src/reduce.c \
@@ -130,9 +132,7 @@ kddsrun_SOURCES = \
 	src/run_say.c \
 	src/run_say.h \
 	src/run_tree.c \
-	src/run_tree.h \
-	src/run_values.c \
-	src/run_values.h
+	src/run_tree.h
 kddsrun_LDADD = src/libkdds_internal.la
 
 bin_PROGRAMS += kdds-trace

@@ -70,26 +70,35 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-static int open_endpoint(void)
+static int publish_card(void)
 {
 	static const struct kd_comm_events events = {kd_peer_receive};
-	char address[KD_COMM_ADDRESS_BYTES];
-	size_t size = sizeof(address);
-	int error = kd_comm_open(kd_env.provider, kd_env.address, kd_boot.local_size == kd_boot.size, &events, address, &size);
+	struct kd_card card = {.build = kd_boot.build, .cpus = kd_topo_mask()};
+	size_t size = sizeof(card.address);
+	int error = kd_comm_open(kd_env.provider, kd_env.address, kd_boot.local_size == kd_boot.size, &events, card.address, &size);
 
-	if (!error)
-		error = kd_boot_put("address", address, size);
+	return error ? error : kd_boot_put(KD_CARD, &card, KD_CARD_BYTES + size);
+}
+
+static int get_card(uint32_t rank, struct kd_card *card)
+{
+	size_t size = sizeof(*card);
+	int error = kd_boot_get(rank, KD_CARD, card, &size);
+
+	if (!error && size < KD_CARD_BYTES)
+		error = -ENOENT;
+	if (error == -ENOENT || error == -EMSGSIZE)
+		kd_error("the launcher has lost what rank %u has published", rank);
 	return error;
 }
 
 /* All ranks must run the same build: they name their functions to each other. */
 static int compare_builds(void)
 {
-	uint64_t theirs;
-	size_t size = sizeof(theirs);
-	int error = kd_boot_get(0, "build", &theirs, &size);
+	struct kd_card root;
+	int error = get_card(0, &root);
 
-	if (error || (size == sizeof(theirs) && kd_boot.build == theirs))
+	if (error || root.build == kd_boot.build)
 		return error;
 	kd_error("rank %u runs another build of the program or of libkdds than rank 0: install the same files on every host",
 		 kd_net.rank);
@@ -100,31 +109,25 @@ static int compare_builds(void)
 static int divide_cpus(void)
 {
 	uint32_t neighbour = kd_boot.local_rank ? kd_boot.rank - 1 : kd_boot.rank + 1;
-	uint64_t theirs;
-	size_t size = sizeof(theirs);
+	struct kd_card theirs;
 	int error;
 
 	if (kd_boot.local_size < 2 || neighbour >= kd_boot.size)
 		return 0;
-	error = kd_boot_get(neighbour, "cpus", &theirs, &size);
-	if (!error && size == sizeof(theirs) && theirs == kd_topo_mask())
+	error = get_card(neighbour, &theirs);
+	if (!error && theirs.cpus == kd_topo_mask())
 		kd_topo_divide((int)kd_boot.local_rank, (int)kd_boot.local_size);
 	return error;
 }
 
 static int join_job(void)
 {
-	uint64_t mask = kd_topo_mask();
-	int error = kd_boot_put("build", &kd_boot.build, sizeof(kd_boot.build));
+	int error = kd_peer_start(kd_net.rank, kd_net.size, kd_boot.secret);
 
 	if (!error)
-		error = kd_peer_start(kd_net.rank, kd_net.size, kd_boot.secret);
+		error = publish_card();
 	if (!error)
-		error = open_endpoint();
-	if (!error)
-		error = kd_boot_put("cpus", &mask, sizeof(mask));
-	if (!error)
-		error = kd_boot_fence();
+		error = kd_boot_fence(1);
 	if (!error)
 		error = compare_builds();
 	if (!error)
@@ -185,7 +188,7 @@ void kd_net_stop(void)
 		kd_store(&pollers, 0);
 		kd_comm_wake();
 		kd_observe_publish();
-		if (kd_boot_fence())
+		if (kd_boot_fence(0))
 			_Exit(1);
 		kd_observe_gather();
 		pthread_mutex_lock(&kd_net.lock);

@@ -119,16 +119,16 @@ void kd_peer_stop(void)
 
 static struct peer *meet(uint32_t rank)
 {
-	char address[KD_COMM_ADDRESS_BYTES];
-	size_t size = sizeof(address);
+	struct kd_card card;
+	size_t size = sizeof(card);
 	struct peer *p = job.peers[rank];
 	int error;
 
 	if (p)
 		return p;
-	error = kd_boot_get(rank, "address", address, &size);
+	error = kd_boot_get(rank, KD_CARD, &card, &size);
 	if (!error)
-		error = kd_comm_connect(rank, address, size);
+		error = kd_comm_connect(rank, card.address, size - KD_CARD_BYTES);
 	if (error)
 		kd_die("rank %u cannot find rank %u: %s", job.rank, rank, kd_errno_text(-error));
 	p = calloc(1, sizeof(*p));

@@ -17,6 +17,9 @@
 #ifndef KD_PEER_H
 #define KD_PEER_H
 
+#include <stddef.h>
+
+#include "comm.h"
 #include "wire.h"
 
 struct kd_peer_counts {
@@ -24,6 +27,14 @@ struct kd_peer_counts {
 	uint64_t repeated;        /* of these, again */
 	uint64_t refused;         /* received and dropped: not of this job, or altered */
 	uint64_t doubled;         /* received and dropped: seen before */
+};
+
+/* What a rank publishes of itself, under KD_CARD, before the first fence. */
+#define KD_CARD "card"
+#define KD_CARD_BYTES offsetof(struct kd_card, address) /* and the address's */
+struct kd_card {
+	uint64_t build, cpus; /* kd_boot.build, kd_topo_mask */
+	char address[KD_COMM_ADDRESS_BYTES];
 };
 
 extern struct kd_peer_counts kd_peer_counts;

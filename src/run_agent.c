@@ -15,12 +15,12 @@
 #include "kdds.h"
 #include "log.h"
 #include "os.h"
+#include "published.h"
 #include "run_link.h"
 #include "run_loop.h"
 #include "run_rank.h"
 #include "run_say.h"
 #include "run_tree.h"
-#include "run_values.h"
 
 #define START_NS 60000000000u /* from our start to JOB */
 #define TICK_NS 20000000u     /* between looks at processes that are to go */
@@ -28,11 +28,11 @@
 
 static struct run_link up; /* to kddsrun */
 static struct run_order job;
-static struct run_values values;
+static struct kd_published values;
 static struct run_rank *ranks;
 static uint32_t running, fenced;
 static uint32_t members; /* ranks that a fence waits for: all but those that left and ended */
-static int fence_told;
+static int fence_told, fence_shares;
 static struct run_watch inlet; /* the pipe to the stdin of rank 0, if that is ours */
 static struct run_bytes input;
 static int input_ended;
@@ -147,13 +147,18 @@ static void complain(struct run_rank *r, const char *what)
 	run_link_close(&r->control);
 }
 
-/* When every rank here has come to the fence, kddsrun need hear it once. */
+/* When every rank here has come to the fence, kddsrun need hear it once. Other hosts' values may change from one to the next. */
 static void check_fence(void)
 {
+	uint8_t share = (uint8_t)fence_shares;
+
 	if (!fenced || fenced < members || fence_told)
 		return;
 	fence_told = 1;
-	run_link_send(&up, KD_CONTROL_FENCE, 0, NULL, 0);
+	for (uint32_t i = 0; i < job.size; i++)
+		if (!local_rank(i))
+			kd_published_forget(&values, i);
+	run_link_send(&up, KD_CONTROL_FENCE, 0, &share, sizeof(share));
 }
 
 static void send_welcome(struct run_rank *r)
@@ -205,18 +210,19 @@ static int handle_put(struct run_rank *r, struct kd_unpack *u)
 	const void *value = kd_unpack_block(u, &size);
 
 	if (!kd_unpack_complete(u) || !kd_control_key_valid(key) || size > KD_BOOT_VALUE_BYTES ||
-	    run_values_put(&values, r->rank, key, value, size))
+	    kd_published_put(&values, r->rank, key, value, size))
 		return -1;
 	run_link_send(&up, KD_CONTROL_PUT, r->rank, all.at, (size_t)(all.end - all.at));
 	return 0;
 }
 
-static void send_value(struct run_rank *r, uint32_t rank, const char *key, uint32_t status, const void *value, size_t size)
+static void send_value(void *arg, uint32_t rank, const char *key, const void *value, size_t size)
 {
+	struct run_rank *r = arg;
 	uint8_t payload[KD_CONTROL_RANK_BYTES];
 	struct kd_pack p = {payload, payload + sizeof(payload), 0};
 
-	kd_pack_uint(&p, status, 4);
+	kd_pack_uint(&p, value ? 0 : ENOENT, 4);
 	kd_pack_string(&p, key);
 	kd_pack_block(&p, value, size);
 	run_link_send(&r->control, KD_CONTROL_VALUE, rank, payload, (size_t)(p.at - payload));
@@ -239,9 +245,9 @@ static int handle_get(struct run_rank *r, uint32_t rank, struct kd_unpack *u)
 
 	if (!kd_unpack_complete(u) || !kd_control_key_valid(key) || r->wants_key[0] || rank >= job.size)
 		return -1;
-	value = run_values_get(&values, rank, key, &size);
+	value = kd_published_get(&values, rank, key, &size);
 	if (value) {
-		send_value(r, rank, key, 0, value, size);
+		send_value(r, rank, key, value, size);
 		return 0;
 	}
 	if (!is_wanted(rank, key))
@@ -251,11 +257,14 @@ static int handle_get(struct run_rank *r, uint32_t rank, struct kd_unpack *u)
 	return 0;
 }
 
-static int handle_fence(struct run_rank *r)
+static int handle_fence(struct run_rank *r, struct kd_unpack *u)
 {
-	if (r->fenced)
+	int share = (int)kd_unpack_uint(u, 1);
+
+	if (r->fenced || !kd_unpack_complete(u))
 		return -1;
 	r->fenced = 1;
+	fence_shares = share;
 	fenced++;
 	check_fence();
 	return 0;
@@ -273,7 +282,7 @@ static int rank_message(struct run_link *link, const struct kd_control_header *h
 	case KD_CONTROL_PUT:
 		return handle_put(r, u);
 	case KD_CONTROL_FENCE:
-		return handle_fence(r);
+		return handle_fence(r, u);
 	case KD_CONTROL_GET:
 		return handle_get(r, h->rank, u);
 	case KD_CONTROL_BYE:
@@ -355,7 +364,7 @@ static int handle_job(struct kd_unpack *u)
 	if (ranks || run_order_unpack(&job, u))
 		return -1;
 	run_timer_stop(&start_timer);
-	run_values_init(&values, job.size);
+	kd_published_init(&values, job.size);
 	if (job.heartbeat_ms)
 		run_timer_set(&beat_timer, 1);
 	start_ranks();
@@ -469,29 +478,34 @@ static int handle_value(uint32_t rank, struct kd_unpack *u)
 
 	if (!kd_unpack_complete(u) || rank >= job.size || !kd_control_key_valid(key) || size > KD_BOOT_VALUE_BYTES)
 		return -1;
-	if (!status)
-		run_values_put(&values, rank, key, value, size);
+	if (status) {
+		value = NULL;
+		size = 0;
+	} else {
+		kd_published_put(&values, rank, key, value, size);
+	}
 	for (uint32_t i = 0; i < job.ranks; i++)
 		if (ranks[i].wants_key[0] && ranks[i].wants_rank == rank && !strcmp(ranks[i].wants_key, key)) {
 			ranks[i].wants_key[0] = 0;
-			send_value(&ranks[i], rank, key, status, value, size);
+			send_value(&ranks[i], rank, key, value, size);
 		}
 	return 0;
 }
 
-/* Other hosts' values may change from one fence to the next. */
-static void handle_fenced(void)
+static int handle_fenced(struct kd_unpack *u)
 {
+	int shared = (int)kd_unpack_uint(u, 1);
+
 	fenced = 0;
 	fence_told = 0;
-	for (uint32_t i = 0; i < job.size; i++)
-		if (!local_rank(i))
-			run_values_forget(&values, i);
 	for (uint32_t i = 0; i < job.ranks; i++)
 		if (ranks[i].fenced) {
 			ranks[i].fenced = 0;
+			for (uint32_t j = 0; shared && j < job.size; j++)
+				kd_published_each(&values, j, send_value, &ranks[i]);
 			run_link_send(&ranks[i].control, KD_CONTROL_FENCED, ranks[i].rank, NULL, 0);
 		}
+	return u->bad;
 }
 
 static int handle_input(struct kd_unpack *u)
@@ -523,8 +537,7 @@ static int up_message(struct run_link *link, const struct kd_control_header *h, 
 	case KD_CONTROL_JOB:
 		return handle_job(u);
 	case KD_CONTROL_FENCED:
-		handle_fenced();
-		return 0;
+		return handle_fenced(u);
 	case KD_CONTROL_VALUE:
 		return handle_value(h->rank, u);
 	case KD_CONTROL_INPUT:

@@ -21,7 +21,7 @@ struct run_host {
 	int done; /* it says that nothing of the job is left there */
 	int lost; /* nothing more will come from it, and that has been told if need be */
 	/* The job's: */
-	int fenced;
+	int fenced, shares; /* FENCE has come, and asked for everybody's values */
 	uint32_t members; /* its ranks that a fence waits for */
 	uint32_t taken;   /* bytes of output whose window is to be given back */
 };

@@ -17,6 +17,7 @@
 #include "kdds.h"
 #include "log.h"
 #include "os.h"
+#include "published.h"
 #include "run_agent.h"
 #include "run_host.h"
 #include "run_link.h"
@@ -25,13 +26,13 @@
 #include "run_out.h"
 #include "run_say.h"
 #include "run_tree.h"
-#include "run_values.h"
 
 #define SECOND_NS 1000000000ull
 #define PARTNER_NS (2 * SECOND_NS) /* for other ranks to exit as well, when one did with status 0 */
 #define END_NS (2 * SECOND_NS)     /* for agents to end their ranks, RUN_AGENT_GRACE_NS and some more */
 #define ORPHAN_NS (5 * SECOND_NS)  /* for what was killed to go */
 #define FLUSH_NS SECOND_NS         /* for the reader of our output, when the job was ended */
+#define SHARE_RANKS 2048            /* of larger jobs the values are not handed out: 60 bytes for each rank and host */
 #define STATUS_TIMEOUT 124         /* timeout(1)'s */
 
 struct rank {
@@ -46,7 +47,7 @@ struct rank {
 
 static const struct run_options *options;
 static struct rank *ranks;
-static struct run_values values;
+static struct kd_published values;
 static uint8_t secret[KD_BOOT_SECRET_BYTES];
 static uint32_t greeted, input_window = RUN_AGENT_WINDOW_BYTES;
 static struct run_watch input;
@@ -172,9 +173,29 @@ static int job_status(void)
 
 /* Fences, values, greetings. */
 
+static void send_value(void *arg, uint32_t rank, const char *key, const void *value, size_t size)
+{
+	struct run_host *h = arg;
+	uint8_t payload[KD_CONTROL_RANK_BYTES];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	kd_pack_uint(&p, value ? 0 : ENOENT, 4);
+	kd_pack_string(&p, key);
+	kd_pack_block(&p, value, size);
+	run_link_send(&h->link, KD_CONTROL_VALUE, rank, payload, (size_t)(p.at - payload));
+}
+
+/* To a host all values of the others: it has its own. */
+static void share_values(struct run_host *h)
+{
+	for (uint32_t i = 0; i < options->size; i++)
+		if (ranks[i].host != h)
+			kd_published_each(&values, i, send_value, h);
+}
+
 static void check_fence(void)
 {
-	int fenced = 0;
+	int fenced = 0, share = options->size <= SHARE_RANKS;
 
 	for (size_t i = 0; i < options->places.count; i++) {
 		if (run_hosts[i].members && !run_hosts[i].fenced)
@@ -183,8 +204,12 @@ static void check_fence(void)
 	}
 	for (size_t i = 0; i < options->places.count && fenced; i++)
 		if (run_hosts[i].fenced) {
+			uint8_t shared = (uint8_t)(share && run_hosts[i].shares);
+
 			run_hosts[i].fenced = 0;
-			run_link_send(&run_hosts[i].link, KD_CONTROL_FENCED, 0, NULL, 0);
+			if (shared)
+				share_values(&run_hosts[i]);
+			run_link_send(&run_hosts[i].link, KD_CONTROL_FENCED, 0, &shared, sizeof(shared));
 		}
 }
 
@@ -243,28 +268,21 @@ static int handle_put(uint32_t rank, struct kd_unpack *u)
 	size_t size;
 	const void *value = kd_unpack_block(u, &size);
 
-	if (!kd_unpack_complete(u) || !kd_control_key_valid(key))
+	if (!kd_unpack_complete(u) || !kd_control_key_valid(key) || size > KD_BOOT_VALUE_BYTES)
 		return -1;
-	return run_values_put(&values, rank, key, value, size);
+	return kd_published_put(&values, rank, key, value, size);
 }
 
 static int handle_get(struct run_host *h, uint32_t rank, struct kd_unpack *u)
 {
 	const char *key = kd_unpack_string(u);
-	uint8_t payload[KD_CONTROL_RANK_BYTES];
-	struct kd_pack p = {payload, payload + sizeof(payload), 0};
 	const void *value;
 	size_t size;
 
-	if (!kd_unpack_complete(u) || rank >= options->size)
+	if (!kd_unpack_complete(u) || rank >= options->size || !kd_control_key_valid(key))
 		return -1;
-	value = run_values_get(&values, rank, key, &size);
-	kd_pack_uint(&p, value ? 0 : ENOENT, 4);
-	kd_pack_string(&p, key);
-	kd_pack_block(&p, value, size);
-	if (p.bad)
-		return -1;
-	run_link_send(&h->link, KD_CONTROL_VALUE, rank, payload, (size_t)(p.at - payload));
+	value = kd_published_get(&values, rank, key, &size);
+	send_value(h, rank, key, value, size);
 	return 0;
 }
 
@@ -453,6 +471,9 @@ static int host_message(struct run_host *h, const struct kd_control_header *head
 	switch (head->type) {
 	case KD_CONTROL_FENCE:
 		h->fenced = 1;
+		h->shares = (int)kd_unpack_uint(u, 1);
+		if (u->bad)
+			return -1;
 		check_fence();
 		return 0;
 	case KD_CONTROL_GET:
@@ -543,7 +564,7 @@ static int init(void)
 {
 	ranks = run_alloc(NULL, options->size * sizeof(*ranks));
 	memset(ranks, 0, options->size * sizeof(*ranks));
-	run_values_init(&values, options->size);
+	kd_published_init(&values, options->size);
 	time_out.due = timed_out;
 	end_timer.due = end_due;
 	partner_timer.due = partner_due;

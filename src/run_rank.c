@@ -145,7 +145,7 @@ static void close_pipes(struct pipes *p, int ours)
 	close_fd(&p->report[0]);
 }
 
-static void watch_pipes(struct run_rank *r, const struct pipes *p)
+static void watch_pipes(struct run_rank *r, const struct run_order *job, const struct pipes *p)
 {
 	const int fds[] = {p->out[0], p->err[0]};
 
@@ -158,7 +158,7 @@ static void watch_pipes(struct run_rank *r, const struct pipes *p)
 		run_watch_add(&r->outlets[i].watch);
 	}
 	r->control.frame_bytes = KD_CONTROL_RANK_BYTES;
-	r->control.unsent_bytes = 64 * KD_CONTROL_RANK_BYTES;
+	r->control.unsent_bytes = (64 + (size_t)job->size) * KD_CONTROL_RANK_BYTES; /* everybody's values, and more */
 	run_link_open(&r->control, p->control[0], p->control[0]);
 	r->input = p->in[1];
 	if (r->input >= 0)
@@ -200,7 +200,7 @@ int run_rank_start(struct run_rank *r, const struct run_order *job, const char *
 	}
 	setpgid(r->pid, r->pid); /* whoever is first, it or we */
 	close_pipes(&p, 0);
-	watch_pipes(r, &p);
+	watch_pipes(r, job, &p);
 	failure = read_report(p.report[0]);
 	*what_p = failure.in_directory ? job->directory : job->argument[0];
 	return -failure.error;

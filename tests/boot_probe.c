@@ -7,7 +7,7 @@
  * does something else at a step (0 before kd_boot_start, 1 after it, 2 after put, 3 after the fence, 4 after the gets, 5 after
  * kd_boot_stop) on a rank (* all): exit STATUS, kill SIGNAL, sleep SECONDS, wait (until the launcher says to end), noise SEED
  * (on the control socket; no seed: no frames even), close (that socket), build NUMBER, again (everything once more), say TEXT,
- * fence, run COMMAND.
+ * fence, alone (check everybody's values while the launcher on this host is stopped), run COMMAND.
  *
  *   boot_probe --marked VARIABLE=VALUE
  *
@@ -76,6 +76,40 @@ static void make_noise(unsigned seed)
 	}
 }
 
+static uint64_t value_of(uint32_t rank, uint64_t i)
+{
+	return (rank + 1) * 1000003u + i + (uint64_t)round_number * 17;
+}
+
+static int check_values(void)
+{
+	uint64_t sum = 0;
+
+	for (uint32_t n = 0; n < kd_boot.size; n++) {
+		uint32_t rank = (kd_boot.rank + n) % kd_boot.size;
+		uint64_t value[4];
+		size_t size = sizeof(value);
+		int error = kd_boot_get(rank, "probe", value, &size);
+
+		if (kd_boot.size == 1 && error == -ENOENT)
+			return 0; /* nobody to publish for, without a launcher */
+		if (error || size != sizeof(value) || value[0] != value_of(rank, 0) || value[3] != value_of(rank, 3)) {
+			printf("rank %u: the value of rank %u is wrong: %d\n", kd_boot.rank, rank, error);
+			return 1;
+		}
+		sum += value[1];
+	}
+	return sum == 0;
+}
+
+static int be_alone(void)
+{
+	int wrong = kill(getppid(), SIGSTOP) || check_values();
+
+	kill(getppid(), SIGCONT);
+	return wrong ? -1 : 0;
+}
+
 static int act(const char *action, const char *argument)
 {
 	int number = argument ? atoi(argument) : 0;
@@ -99,7 +133,9 @@ static int act(const char *action, const char *argument)
 	else if (!strcmp(action, "say"))
 		printf("%s\n", argument), fflush(stdout);
 	else if (!strcmp(action, "fence"))
-		return kd_boot_fence() ? -1 : 0;
+		return kd_boot_fence(1) ? -1 : 0;
+	else if (!strcmp(action, "alone"))
+		return be_alone();
 	else if (!strcmp(action, "again"))
 		return round_number ? 0 : 1;
 	else
@@ -136,32 +172,6 @@ static int at(int step)
 		}
 	}
 	return again;
-}
-
-static uint64_t value_of(uint32_t rank, uint64_t i)
-{
-	return (rank + 1) * 1000003u + i + (uint64_t)round_number * 17;
-}
-
-static int check_values(void)
-{
-	uint64_t sum = 0;
-
-	for (uint32_t n = 0; n < kd_boot.size; n++) {
-		uint32_t rank = (kd_boot.rank + n) % kd_boot.size;
-		uint64_t value[4];
-		size_t size = sizeof(value);
-		int error = kd_boot_get(rank, "probe", value, &size);
-
-		if (kd_boot.size == 1 && error == -ENOENT)
-			return 0; /* nobody to publish for, without a launcher */
-		if (error || size != sizeof(value) || value[0] != value_of(rank, 0) || value[3] != value_of(rank, 3)) {
-			printf("rank %u: the value of rank %u is wrong: %d\n", kd_boot.rank, rank, error);
-			return 1;
-		}
-		sum += value[1];
-	}
-	return sum == 0;
 }
 
 static int check_refusals(void)
@@ -233,12 +243,12 @@ int main(int argc, char **argv)
 		if (kd_boot_put("probe", value, sizeof(value)))
 			return 96;
 		at(2);
-		if (kd_boot_fence())
+		if (kd_boot_fence(1))
 			return 95;
 		at(3);
 		wrong |= check_values() | check_refusals();
 		if (at(4)) {
-			kd_boot_fence();
+			kd_boot_fence(1);
 			kd_boot_stop();
 			continue;
 		}

@@ -86,7 +86,7 @@ static size_t play(int *error_p)
 	*error_p = kd_boot_pmi.put("key", the_value, sizeof(the_value));
 	if (*error_p)
 		return 3;
-	*error_p = kd_boot_pmi.fence();
+	*error_p = kd_boot_pmi.fence(1);
 	if (*error_p)
 		return 4;
 	*error_p = kd_boot_pmi.get(1, "key", value, &size);

@@ -371,6 +371,8 @@ said out ', ok$' 6
 said out 'of 2 here' 2
 said out 'of 1 here' 1
 said out 'of 3 here' 3
+job 'values known without asking' 0 --hosts a:2,b,c:3 "$probe" 3:0:alone 3:2:alone 3:4:alone
+said out ', ok$' 6
 job 'fewer ranks than slots' 0 -n 3 --hosts a:2,b:2,c:2 sh -c 'echo $KDDS_RANK $RSH_HOST'
 [ "$(sort "$dir/out" | tr '\n' ' ')" = '0 a 1 a 2 b ' ] || fail 'the ranks are elsewhere'
 job 'ranks dealt evenly' 0 -n 5 --hosts a,b sh -c 'echo $KDDS_RANK $RSH_HOST'

@@ -70,9 +70,11 @@ void kd_trace_net(enum kd_event_kind kind, uint64_t begin, uint64_t a, uint64_t 
 
 int kd_boot_get(uint32_t rank, const char *key, void *value, size_t *size_p)
 {
-	(void)key;
-	memset(value, (int)rank, 8);
-	*size_p = 8;
+	struct kd_card *card = value;
+
+	ck_assert_str_eq(key, KD_CARD);
+	memset(card, (int)rank, sizeof(*card));
+	*size_p = KD_CARD_BYTES + 8;
 	return 0;
 }
 

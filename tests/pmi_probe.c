@@ -82,7 +82,7 @@ static void play(int round)
 		snprintf(name, sizeof(name), "r%dk%d", round, key);
 		must(launcher->put(name, value, make_value(kd_boot.rank, round, key, value)));
 	}
-	must(launcher->fence());
+	must(launcher->fence(1));
 	for (uint32_t i = 0; i < kd_boot.size; i++)
 		for (int key = 0; key < KEYS; key++)
 			check((kd_boot.rank + i) % kd_boot.size, round, key);
@@ -110,7 +110,7 @@ static void fail_as_told(const char *how, uint32_t rank)
 		_exit(strncmp(how, "exit", 4) ? 0 : 3);
 	}
 	if (strstr(how, "-fence"))
-		must(launcher->fence());
+		must(launcher->fence(1));
 	else
 		wait_to_be_told();
 }

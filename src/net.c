@@ -211,9 +211,7 @@ void kd_net_stop(void)
 /* What others than the thread do of its work. It sleeps; if there is something to do before it wakes up, it must know. */
 static void tick(uint64_t now)
 {
-	uint64_t due = kd_rsteal_tick(now);
-
-	if (kd_min(due, kd_peer_tick(now)) < sleeps_until)
+	if (work(now) < sleeps_until)
 		kd_comm_wake();
 }
 
@@ -257,5 +255,5 @@ void kd_net_hunger(int change)
 {
 	kd_fetch_add(&kd_net.hungry, (uint32_t)change);
 	if (change > 0)
-		kd_comm_wake();
+		kd_net_poke();
 }

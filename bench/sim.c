@@ -38,11 +38,11 @@ static const struct {
 	struct sim_rules rules;
 } rules[] = {
 	/* src/import.c as it is. */
-	{"now", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 13, 20 * MS, 5, 64, 2 * MS, 2 * MS, 20 * US, 0, 0, 0}},
+	{"now", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 13, 20 * MS, 5, 64, 2 * MS, 2 * MS, 20 * US, 0, 0, 0, 200 * MS}},
 	/* When the first request to a rank was lost, since the connection was not up, and missed after half a second. */
-	{"lossy", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 0, 500 * MS, 0, 64, 2 * MS, 0, 0, 1, 0, 0}},
+	{"lossy", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 0, 500 * MS, 0, 64, 2 * MS, 0, 0, 1, 0, 0, 0}},
 	/* The paper's: a victim at random each time. */
-	{"random", {FIRST_RANDOM, 0, 0, 0, 50 * US, 0, 0, 500 * MS, 0, 1, 0, INT64_MAX, 0, 0, 0, 0}},
+	{"random", {FIRST_RANDOM, 0, 0, 0, 50 * US, 0, 0, 500 * MS, 0, 1, 0, INT64_MAX, 0, 0, 0, 0, 0}},
 };
 
 struct key {
@@ -91,6 +91,7 @@ static const struct key keys[] = {
 	KEY("drops", 'i', rules.drops, "the first request to a rank is lost"),
 	KEY("half", 'i', rules.half, "take half of a frame's ready closures"),
 	KEY("leave", 'i', rules.leave, "tell neighbours that one has work again"),
+	KEY("crowd", 't', rules.crowd, "ns, where ranks share cores, from one's first question to the next's"),
 	KEY("unit", 't', tree.unit, "ps of a sequential call of fib or knary"),
 	KEY("body", 't', tree.body, "ns of a task that spawns others"),
 	KEY("nt", 'i', nt, "Cholesky: tiles in a column"),

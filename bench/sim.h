@@ -56,6 +56,7 @@ struct sim_rules {
 	int drops;    /* a request to a rank never met is lost while the connection is made */
 	int half;     /* a remote thief takes half of what is ready in the frame, not so many */
 	int leave;    /* who has work again says so to those that would send it some */
+	int64_t crowd; /* where ranks share cores they begin to ask so much later, one after another for each core */
 };
 
 struct sim_node {

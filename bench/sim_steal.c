@@ -1092,6 +1092,7 @@ static void begin(const struct sim_job *job, struct sim_result *r)
 		k->met = sim_alloc(NULL, job->ranks / 8 + 1);
 		memset(k->met, 0, job->ranks / 8 + 1);
 		k->bin = -1;
+		k->next = job->cores ? i / (uint32_t)job->cores * job->rules.crowd : 0;
 		for (uint32_t w = 0; w < job->workers; w++)
 			if (i || w)
 				k->idle[k->nidle++] = (int)w;

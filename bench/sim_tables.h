@@ -46,14 +46,14 @@ static const row grid_rows[] = {
 
 /* bench/ranks, one worker a rank, on 2 cores that were not ours alone: counts, not times. */
 static const row here_rows[] = {
-	{"fib(46) th 20, 2 ranks", "ranks=2 tree=fib:46:20 unit=700", 0, 1},
-	{"fib(46) th 20, 4 ranks", "ranks=4 tree=fib:46:20 unit=700", 0, 1},
-	{"fib(46) th 20, 8 ranks", "ranks=8 tree=fib:46:20 unit=700", 0, 1},
-	{"fib(46) th 20, 16 ranks", "ranks=16 tree=fib:46:20 unit=700", 0, 1},
-	{"knary(29,10) th 14, 2 ranks", "ranks=2 tree=knary:29:10:14 unit=700", 0, 1},
-	{"knary(29,10) th 14, 4 ranks", "ranks=4 tree=knary:29:10:14 unit=700", 0, 1},
-	{"knary(29,10) th 14, 8 ranks", "ranks=8 tree=knary:29:10:14 unit=700", 0, 1},
-	{"knary(29,10) th 14, 16 ranks", "ranks=16 tree=knary:29:10:14 unit=700", 0, 1},
+	{"fib(46) th 20, 2 ranks", "ranks=2 tree=fib:46:20 unit=1220", 0, 1},
+	{"fib(46) th 20, 4 ranks", "ranks=4 tree=fib:46:20 unit=1220", 0, 1},
+	{"fib(46) th 20, 8 ranks", "ranks=8 tree=fib:46:20 unit=1220", 0, 1},
+	{"fib(46) th 20, 16 ranks", "ranks=16 tree=fib:46:20 unit=1220", 0, 1},
+	{"knary(29,10) th 14, 2 ranks", "ranks=2 tree=knary:29:10:14 unit=1220", 0, 1},
+	{"knary(29,10) th 14, 4 ranks", "ranks=4 tree=knary:29:10:14 unit=1220", 0, 1},
+	{"knary(29,10) th 14, 8 ranks", "ranks=8 tree=knary:29:10:14 unit=1220", 0, 1},
+	{"knary(29,10) th 14, 16 ranks", "ranks=16 tree=knary:29:10:14 unit=1220", 0, 1},
 };
 
 /* Irregular trees of 1 s for each worker, unless said otherwise, leaves of 1 ms at most. */

@@ -6,7 +6,9 @@
 #include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <sched.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <time.h>
@@ -76,6 +78,28 @@ void kd_os_be_prompt(void)
 		attr.runtime = SLICE_NS;
 		syscall(SYS_sched_setattr, 0, &attr, 0);
 	}
+}
+
+void kd_os_allow_files(uint64_t n)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= n)
+		return;
+	files.rlim_cur = kd_min((rlim_t)n, files.rlim_max);
+	setrlimit(RLIMIT_NOFILE, &files);
+}
+
+int kd_os_can_open(int n)
+{
+	int fds[8], opened = 0;
+
+	kd_assert(n <= 8);
+	while (opened < n && (fds[opened] = eventfd(0, EFD_CLOEXEC)) >= 0)
+		opened++;
+	for (int i = 0; i < opened; i++)
+		close(fds[i]);
+	return opened == n;
 }
 
 uint64_t kd_os_now_ns(void)

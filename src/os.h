@@ -18,6 +18,10 @@ void kd_os_wake(uint32_t *word, int n);
 void kd_os_yield(void);
 /* The calling thread runs seldom and shortly, and when it wakes up it should soon: in front of threads that compute. */
 void kd_os_be_prompt(void);
+/* Raises this process's limit of open files to n, or as far as its hard limit goes. */
+void kd_os_allow_files(uint64_t n);
+/* Whether n more, at most 8, could be opened now. */
+int kd_os_can_open(int n);
 /* Bytes of memory and swap space of this machine. */
 uint64_t kd_os_memory(void);
 uint64_t kd_os_now_ns(void);

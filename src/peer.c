@@ -21,6 +21,7 @@
 #define RETRY_NS 100000u           /* the engine was full */
 #define SILENCE_NS 5000000000u     /* from a peer, before it gets a word of no meaning */
 #define LOOSE_MAX 4                /* more of what may be lost is lost while the engine is full */
+#define SPARE_FILES 6              /* to be free when a peer is met, for what others connect in the meantime */
 
 struct out {
 	struct out *next;
@@ -126,6 +127,9 @@ static struct peer *meet(uint32_t rank)
 
 	if (p)
 		return p;
+	if (!kd_os_can_open(SPARE_FILES))
+		kd_die("rank %u has run out of open files with rank %u: each rank it meets needs one; raise the limit (ulimit -n)",
+		       job.rank, rank);
 	error = kd_boot_get(rank, KD_CARD, &card, &size);
 	if (!error)
 		error = kd_comm_connect(rank, card.address, size - KD_CARD_BYTES);

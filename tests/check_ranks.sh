@@ -32,4 +32,16 @@ if [ "$(nproc)" -ge 2 ]; then
 		exit 1
 	}
 fi
+# A rank has some 16 files open before it meets another. A limit that may be raised is; else it ends, and does not wait for ever.
+timeout -k 5 60 ./kddsrun -n 2 --provider 'tcp;ofi_rxm' sh -c 'ulimit -Sn 18 && exec tests/ranks' > ranks.out 2> ranks.err || {
+	cat ranks.err
+	echo 'a low soft limit of open files is not raised'
+	exit 1
+}
+if timeout -k 5 60 ./kddsrun -n 2 --provider 'tcp;ofi_rxm' sh -c 'ulimit -n 18 && exec tests/ranks' > ranks.out 2> ranks.err ||
+	! grep -q 'open files' ranks.err; then
+	cat ranks.err
+	echo 'no complaint about too low a limit of open files'
+	exit 1
+fi
 rm -f ranks.err ranks.out

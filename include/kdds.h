@@ -88,7 +88,7 @@ int kdds_finalize(void);
 /** @} */
 
 /** @name Where am I
- * Context: anywhere after kdds_init.
+ * Context: anywhere. Without the library, before kdds_init and after kdds_finalize, there are no workers and no places.
  * @{ */
 int kdds_rank(void);    /**< this process's number, 0 to kdds_size() - 1 */
 int kdds_size(void);    /**< processes in the job */

@@ -125,6 +125,15 @@ START_TEST(before_init)
 	expect_death(data_before_init, "not initialised", "kdds_init");
 	expect_death(stats_before_init, "not initialised", "kdds_stats_get");
 	expect_death(spawn_after_finalize, "not initialised", "kdds_init");
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(kdds_rank(), 0);
+		ck_assert_int_eq(kdds_size(), 1);
+		ck_assert_int_eq(kdds_worker(), -1);
+		ck_assert_int_eq(kdds_workers(), 0);
+		ck_assert_int_eq(kdds_places(), 0);
+		start(3);
+		stop();
+	}
 }
 END_TEST
 

@@ -231,6 +231,7 @@ done <<-END
 --timeout x true
 --timeout 0 true
 --heartbeat -1 true
+--heartbeat 0.001 true
 --hosts a:0 true
 --hosts a,,b true
 --hosts -oProxyCommand=x true
@@ -238,6 +239,8 @@ done <<-END
 --hostfile /nonexistent true
 --verbose=3 true
 END
+job 'a wrong letter among others' 2 -vxq true
+said err '^kddsrun: -x is no option'
 job '--version' 0 --version
 said out '^kddsrun .*[0-9]+\.[0-9]+\.[0-9]+$'
 job '--help' 0 --help

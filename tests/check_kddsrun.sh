@@ -385,6 +385,13 @@ echo 'a b c' >> "$dir/hosts"
 job 'a wrong host file' 2 --hostfile "$dir/hosts" true
 one_line
 said err 'hosts, line 6: '
+echo 'a:2 slots=3' > "$dir/hosts"
+job 'slots given twice' 2 --hostfile "$dir/hosts" true
+one_line
+said err 'hosts, line 1: '
+job 'a host file that is a directory' 2 --hostfile "$dir" true
+one_line
+said err ': Is a directory'
 job 'this host and another' 0 --hosts "$host:1,b:1" sh -c 'echo $KDDS_RANK $RSH_HOST'
 [ "$(sort "$dir/out" | tr '\n' ' ')" = '0 1 b ' ] || fail 'the ranks are elsewhere'
 job 'input to another host' 0 --hosts a:1,b:1 --label wc -l < "$dir/numbers"

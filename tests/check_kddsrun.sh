@@ -348,6 +348,28 @@ state S
 kill -s TERM $job
 ended 143
 
+# Each process of it has a file in /dev/shm, which it removes when it ends well.
+if "$run" -n 2 --provider shm examples/fib 10 > "$dir/out" 2> "$dir/err"; then
+	for how in INT KILL; do
+		what="SIG$how and the files of the provider shm"
+		background --provider shm sh -c 'echo up$$; exec examples/fib 60 45'
+		pids=$(sed -n 's/^up//p' "$dir/out")
+		for pid in $pids; do
+			for i in $(seq 200); do
+				[ ! -e "/dev/shm/$pid:$(id -u):0" ] || break
+				sleep 0.1
+			done
+			[ $i -lt 200 ] || fail "process $pid has no file"
+		done
+		kill -s $how $job
+		wait $job 2> /dev/null || :
+		nothing_left
+		for pid in $pids; do
+			[ -z "$(ls -d "/dev/shm/$pid:"* 2> /dev/null)" ] || fail "a file of process $pid is left in /dev/shm"
+		done
+	done
+fi
+
 # --- Hosts, by a remote shell that stays here.
 
 cat > "$dir/rsh" <<'END'

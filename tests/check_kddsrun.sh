@@ -194,6 +194,9 @@ job 'labels' 3 -n 3 --label sh -c 'for i in 1 2 3 4 5; do printf "line "; sleep 
 said out '^[012]: line [1-5] end$' 15
 said out '^[012]: unfinished$' 3
 said err '^[012]: error$' 3
+job 'long lines, labelled' 0 -n 2 --label sh -c 'for n in 65535 65536 65537; do printf "%0${n}d" 0; sleep 0.1; echo; done'
+said out '^[01]: 0+$' 8
+[ "$(wc -l < "$dir/out")" = 8 ] || fail "$(wc -l < "$dir/out") lines"
 what='a reader that has had enough'
 mkfifo "$dir/fifo"
 head -n 1 < "$dir/fifo" > "$dir/out" &

@@ -849,6 +849,11 @@ static void bad_listen(void *arg)
 	open_badly(NULL, "192.0.2.254", -EADDRNOTAVAIL);
 }
 
+static void local_provider(void *arg)
+{
+	open_badly(arg, NULL, -EINVAL);
+}
+
 /* Ranks on other hosts would wait for this one without end. */
 static void bad_loopback(void *arg)
 {
@@ -870,6 +875,10 @@ static void mistakes(void)
 	check(!c.status && one_line(c.err, "nonsense") && strstr(c.err, "tcp;ofi_rxm"));
 	child_run(&c, bad_listen, NULL, CASE_SECONDS);
 	check(!c.status && one_line(c.err, "KDDS_ADDRESS=192.0.2.254"));
+	child_run(&c, local_provider, "loop:1", CASE_SECONDS);
+	check(!c.status && one_line(c.err, "the loop provider reaches ranks on one host only"));
+	child_run(&c, local_provider, "shm", CASE_SECONDS);
+	check(!c.status && one_line(c.err, "the shm provider reaches ranks on one host only"));
 	child_run(&c, bad_loopback, NULL, CASE_SECONDS);
 	check(!c.status && one_line(c.err, "KDDS_ADDRESS=127.0.0.1"));
 	child_run(&c, bad_name, NULL, CASE_SECONDS);

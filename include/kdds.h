@@ -88,7 +88,7 @@ int kdds_finalize(void);
 /** @} */
 
 /** @name Where am I
- * Context: anywhere after kdds_init.
+ * Context: anywhere. Without the library, before kdds_init and after kdds_finalize, there are no workers and no places.
  * @{ */
 int kdds_rank(void);    /**< this process's number, 0 to kdds_size() - 1 */
 int kdds_size(void);    /**< processes in the job */
@@ -142,9 +142,12 @@ static inline void kd_anchor_init(void *anchor, void *data, unsigned array)
 	a->array = (uint16_t)array;
 }
 
-static inline void kd_anchor_init_array(void *anchor, struct kdds_shape *shape, void *data, size_t rows, size_t cols,
-					size_t ld, const struct kdds_pack *pack)
+/* The anchor is the object around the shape, so that macros need mention the object, which may be t[i++], only once. */
+static inline void kd_anchor_init_array(struct kdds_shape *shape, void *data, size_t rows, size_t cols, size_t ld,
+					const struct kdds_pack *pack)
 {
+	void *anchor = (char *)shape - offsetof(struct kdds_anchor_array, shape);
+
 	if (ld < cols)
 		kdds_shape_check(rows, cols, ld);
 	kd_anchor_init(anchor, data, 1);
@@ -153,17 +156,27 @@ static inline void kd_anchor_init_array(void *anchor, struct kdds_shape *shape, 
 	shape->ld = ld;
 	shape->pack = pack;
 }
+
+static inline void kd_anchor_init_row(struct kdds_shape *shape, void *data, size_t n)
+{
+	kd_anchor_init_array(shape, data, 1, n, n, NULL);
+}
+
+/* Too many to have is as many as can be asked for: the library says so. */
+static inline size_t kd_array_bytes(size_t n, size_t size)
+{
+	return n > SIZE_MAX / size ? SIZE_MAX : n * size;
+}
 /** @endcond */
 
 /** Makes @p d, an object of type kdds_data(T), refer to the T at @p ptr. */
 #define kdds_bind(d, ptr) kd_anchor_init(&(d).at, ptr, 0)
 /** Makes @p d, an object of type kdds_array(T), refer to the @p n consecutive T at @p ptr. */
-#define kdds_bind_array(d, ptr, n) kdds_bind_tile(d, ptr, 1, n, n)
+#define kdds_bind_array(d, ptr, n) kd_anchor_init_row(&(d).kd_shape, ptr, n)
 /** Makes @p d refer to a 2-D view: @p rows rows of @p cols elements, consecutive rows @p ld elements apart. */
 #define kdds_bind_tile(d, ptr, rows, cols, ld) kdds_bind_packed(d, ptr, rows, cols, ld, NULL)
 /** The same with the functions that turn it into bytes for another process. */
-#define kdds_bind_packed(d, ptr, rows, cols, ld, pack) \
-	kd_anchor_init_array(&(d).at, &(d).kd_shape, ptr, rows, cols, ld, pack)
+#define kdds_bind_packed(d, ptr, rows, cols, ld, pack) kd_anchor_init_array(&(d).kd_shape, ptr, rows, cols, ld, pack)
 
 /** Declares @p x, a reference to the program's own T at @p ptr. */
 #define KDDS_OVER(T, x, ptr) kdds_data(T) kd_data_##x; T **const x = (kdds_bind(kd_data_##x, ptr), &kd_data_##x.at)
@@ -172,7 +185,8 @@ static inline void kd_anchor_init_array(void *anchor, struct kdds_shape *shape, 
 	kdds_array(T) kd_data_##x; T **const x = (kdds_bind_array(kd_data_##x, ptr, n), &kd_data_##x.at)
 /** Declares @p x, a reference to @p n fresh T that live as long as the running task's frame. */
 #define KDDS_DATA_ARRAY(T, x, n) \
-	KDDS_OVER_ARRAY(T, x, (T *)kdds_frame_alloc(kd_frame_of(kd_self), (n) * sizeof(T), __alignof__(T)), n)
+	const size_t kd_n_##x = n; \
+	KDDS_OVER_ARRAY(T, x, (T *)kdds_frame_alloc(kd_frame_of(kd_self), kd_array_bytes(kd_n_##x, sizeof(T)), __alignof__(T)), kd_n_##x)
 
 /** The shape of what @p x, a reference to an array, refers to (NULL for a single T): a const struct kdds_shape *. */
 #define kdds_shape_of(x) kd_shape_of((const struct kdds_anchor *)(const void *)(x))

@@ -107,7 +107,7 @@ int kdds_size(void)
 
 int kdds_workers(void)
 {
-	return kd_pool.count;
+	return kd_pool.workers ? kd_pool.count : 0;
 }
 
 int kdds_worker(void)
@@ -117,7 +117,7 @@ int kdds_worker(void)
 
 int kdds_places(void)
 {
-	return kd_topo_places();
+	return kd_pool.workers ? kd_topo_places() : 0;
 }
 
 void kdds_stats_get(struct kdds_stats *stats_p)

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "comm_engine.h"
+#include "log.h"
 
 static const struct kd_comm_engine *engine;
 
@@ -12,6 +14,11 @@ int kd_comm_open(const char *provider, const char *listen, int local, const stru
 {
 	int loop = provider && (!strcmp(provider, "loop") || !strncmp(provider, "loop:", 5));
 
+	if (!local && (loop || (provider && !strcmp(provider, "shm")))) {
+		kd_error("the %s provider reaches ranks on one host only: choose another (KDDS_PROVIDER, kddsrun --provider)",
+			 loop ? "loop" : provider);
+		return -EINVAL;
+	}
 	engine = loop ? &kd_comm_loop : &kd_comm_ofi;
 	return engine->open(provider, listen, local, events, address, size_p);
 }

@@ -84,8 +84,9 @@ static uint32_t milliseconds(const char *what, const char *text, double min)
 	char *end;
 	double value = strtod(text, &end);
 
-	if (end == text || *end || !(value >= min) || value > 2000000)
-		usage("%s %s: a number of seconds from %g to 2000000 is expected", what, text, min);
+	/* Not 0 is to stay so. */
+	if (end == text || *end || !(value >= min) || value > 2000000 || (value > 0 && value < 0.01))
+		usage("%s %s: %s number of seconds from 0.01 to 2000000 is expected", what, text, min > 0 ? "a" : "0 or a");
 	return (uint32_t)(value * 1000 + 0.5);
 }
 
@@ -220,6 +221,8 @@ static void take_option(int option, char **argv)
 	case ':':
 		usage("%s needs a value", argv[optind - 1]);
 	default:
+		if (optopt > 0 && optopt < HOSTS) /* perhaps one of several letters in an argument */
+			usage("-%c is no option", optopt);
 		usage("%s is no option, or wrong here", argv[optind - 1]);
 	}
 }

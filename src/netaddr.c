@@ -36,8 +36,8 @@ static int is_ours(const struct sockaddr *a)
 	return ours;
 }
 
-/* The first address of that name which is ours, as text. 0, or an error of getaddrinfo; EAI_NONAME: none is ours. */
-static int resolve(const char *name, int loopback, char text[KD_NETADDR_BYTES])
+/* The first address of that name which is ours, loopback apart, as text. 0, or an error of getaddrinfo; EAI_NONAME: none is. */
+static int resolve(const char *name, char text[KD_NETADDR_BYTES])
 {
 	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list;
 	int error = getaddrinfo(name, NULL, &hints, &list);
@@ -46,8 +46,7 @@ static int resolve(const char *name, int loopback, char text[KD_NETADDR_BYTES])
 		return error;
 	error = EAI_NONAME;
 	for (struct addrinfo *a = list; a && error; a = a->ai_next)
-		if ((a->ai_family == AF_INET || a->ai_family == AF_INET6) && (loopback || !is_loopback(a->ai_addr)) &&
-		    is_ours(a->ai_addr))
+		if ((a->ai_family == AF_INET || a->ai_family == AF_INET6) && !is_loopback(a->ai_addr) && is_ours(a->ai_addr))
 			error = getnameinfo(a->ai_addr, a->ai_addrlen, text, KD_NETADDR_BYTES, NULL, 0, NI_NUMERICHOST);
 	freeaddrinfo(list);
 	return error;
@@ -78,19 +77,20 @@ int kd_netaddr_choose(const char *listen, int local, char text[KD_NETADDR_BYTES]
 	char host[256] = "";
 	int error;
 
-	if (listen && *listen) {
-		error = resolve(listen, 1, text);
-		if (!error)
-			return 0;
-		kd_error("KDDS_ADDRESS=%s: %s", listen,
-			 error == EAI_NONAME ? "no address of this host; `ip address' lists them" : gai_strerror(error));
-		return -EADDRNOTAVAIL;
-	}
 	if (local) {
 		strcpy(text, "127.0.0.1");
 		return 0;
 	}
-	if (!gethostname(host, sizeof(host) - 1) && !resolve(host, 0, text))
+	if (listen && *listen) {
+		error = resolve(listen, text);
+		if (!error)
+			return 0;
+		kd_error("KDDS_ADDRESS=%s: %s", listen,
+			 error == EAI_NONAME ? "no address of this host by which others reach it; `ip address' lists them" :
+					       gai_strerror(error));
+		return -EADDRNOTAVAIL;
+	}
+	if (!gethostname(host, sizeof(host) - 1) && !resolve(host, text))
 		return 0;
 	if (!first_interface(text))
 		return 0;

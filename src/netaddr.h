@@ -8,8 +8,8 @@
 #define KD_NETADDR_BYTES 256
 
 /*
- * Writes an address in digits: the one that listen says, an address or a name of this host; without it loopback when all are
- * local, else the first that the host's name has, or any interface that is up. 0, or -errno after a line on stderr.
+ * Writes an address in digits: loopback when all are local; else the one that listen says, an address or a name of this host;
+ * without it the first that the host's name has, or any interface that is up. 0, or -errno after a line on stderr.
  */
 int kd_netaddr_choose(const char *listen, int local, char text[KD_NETADDR_BYTES]);
 

@@ -179,6 +179,7 @@ static int handle_hello(struct run_rank *r, struct kd_unpack *u)
 {
 	struct kd_unpack all = *u;
 	uint32_t magic = (uint32_t)kd_unpack_uint(u, 4), protocol = (uint32_t)kd_unpack_uint(u, 4);
+	uint32_t pid;
 	char text[256];
 
 	if (u->bad || magic != KD_CONTROL_MAGIC || r->joined)
@@ -192,11 +193,12 @@ static int handle_hello(struct run_rank *r, struct kd_unpack *u)
 	}
 	kd_unpack_uint(u, 4);
 	kd_unpack_uint(u, 8);
-	kd_unpack_uint(u, 4);
+	pid = (uint32_t)kd_unpack_uint(u, 4);
 	if (!kd_unpack_complete(u))
 		return -1;
 	r->joined = 1;
 	r->left = 0;
+	r->program = pid;
 	run_link_send(&up, KD_CONTROL_HELLO, r->rank, all.at, (size_t)(all.end - all.at));
 	send_welcome(r);
 	return 0;
@@ -398,13 +400,15 @@ static void finish(void)
 {
 	stage = FINISHED;
 	run_timer_stop(&end_timer);
-	for (uint32_t i = 0; ranks && i < job.ranks; i++)
+	for (uint32_t i = 0; ranks && i < job.ranks; i++) {
 		for (int j = 0; j < 2; j++) {
 			window = RUN_AGENT_WINDOW_BYTES;
 			for (int n = 0; n < LAST_CHUNKS && outlet_take(&ranks[i].outlets[j]); n++)
 				;
 			outlet_close(&ranks[i].outlets[j]);
 		}
+		run_rank_tidy(&ranks[i]);
+	}
 	run_link_send(&up, KD_CONTROL_DONE, 0, NULL, 0);
 }
 

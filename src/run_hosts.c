@@ -61,13 +61,17 @@ static int parse_slots(const char *text, size_t length, uint32_t *slots_p)
 	return length && slots && slots <= RUN_MOST_RANKS ? 0 : -EINVAL;
 }
 
-/* A name must not look like an option to ssh, nor hold anything that no host's name holds. */
+/* A name must not look like an option to ssh, nor hold what no host's name holds. Only addresses have colons, 2 or more. */
 static int name_valid(const char *name, size_t length)
 {
-	for (size_t i = 0; i < length; i++)
+	int colons = 0;
+
+	for (size_t i = 0; i < length; i++) {
 		if (!isalnum((unsigned char)name[i]) && !strchr("-_.:@%", name[i]))
 			return 0;
-	return length && length < NAME_BYTES && name[0] != '-';
+		colons += name[i] == ':';
+	}
+	return length && length < NAME_BYTES && name[0] != '-' && colons != 1;
 }
 
 /* host, host:slots, [address], [address]:slots. */
@@ -142,7 +146,10 @@ int run_places_read(struct run_places *p, const char *path)
 		if (error)
 			run_say("%s, line %zu: HOST, HOST:SLOTS or HOST slots=SLOTS is expected", path, number);
 	}
-	if (!file)
+	/* A directory can be opened, but not read. */
+	if (file && ferror(file))
+		error = -errno;
+	if (!file || ferror(file))
 		run_say("cannot read the hosts in %s: %s", path, kd_errno_text(-error));
 	else if (!error && p->count == before && !before) {
 		run_say("%s lists no hosts", path);

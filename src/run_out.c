@@ -133,7 +133,8 @@ void run_out_add(uint32_t rank, int stream, const void *bytes, size_t size)
 
 		run_bytes_add(line, at, n);
 		at += n;
-		if (at == newline || line->size == LINE_BYTES)
+		/* A line that is full may be complete: what comes next tells. */
+		if (at == newline || (at < end && line->size == LINE_BYTES))
 			emit_line(s, rank, line);
 		at += at == newline;
 	}

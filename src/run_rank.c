@@ -2,10 +2,12 @@
 #define _GNU_SOURCE
 #include "run_rank.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,4 +206,23 @@ int run_rank_start(struct run_rank *r, const struct run_order *job, const char *
 	failure = read_report(p.report[0]);
 	*what_p = failure.in_directory ? job->directory : job->argument[0];
 	return -failure.error;
+}
+
+/* libfabric's shm provider has a file PID:UID:NUMBER in /dev/shm, which stays when the process does not close its endpoint. */
+void run_rank_tidy(const struct run_rank *r)
+{
+	char prefix[32];
+	size_t n = (size_t)snprintf(prefix, sizeof(prefix), "%u:%u:", (unsigned)r->program, (unsigned)getuid());
+	struct dirent *e;
+	DIR *dir;
+
+	/* Its number may be another's by now, or have been one of another namespace. */
+	if (!r->program || !kill((pid_t)r->program, 0) || errno != ESRCH)
+		return;
+	dir = opendir("/dev/shm");
+	while (dir && (e = readdir(dir)))
+		if (!strncmp(e->d_name, prefix, n))
+			unlinkat(dirfd(dir), e->d_name, 0);
+	if (dir)
+		closedir(dir);
 }

@@ -19,6 +19,7 @@ struct run_rank {
 	struct run_outlet outlets[2];
 	int input; /* rank 0: the pipe to its stdin, handed to the caller; else -1 */
 	int joined, left, fenced; /* HELLO has come; BYE after it; FENCE */
+	uint32_t program; /* the process that said HELLO; 0: none has */
 	uint32_t wants_rank; /* GET under way; no key: none */
 	char wants_key[KD_CONTROL_KEY_BYTES];
 };
@@ -28,5 +29,7 @@ void run_ranks_prepare(const struct run_order *job);
 /* The rank's number and the callbacks of its control link and outlets are set; adds those to the loop. 0, or -errno and what
  * could not be had or run. In the second case the process is there and will end by itself. */
 int run_rank_start(struct run_rank *rank, const struct run_order *job, const char **what_p);
+/* Removes the files that its program, which is gone, may have left. */
+void run_rank_tidy(const struct run_rank *rank);
 
 #endif

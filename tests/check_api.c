@@ -125,6 +125,15 @@ START_TEST(before_init)
 	expect_death(data_before_init, "not initialised", "kdds_init");
 	expect_death(stats_before_init, "not initialised", "kdds_stats_get");
 	expect_death(spawn_after_finalize, "not initialised", "kdds_init");
+	for (int i = 0; i < 2; i++) {
+		ck_assert_int_eq(kdds_rank(), 0);
+		ck_assert_int_eq(kdds_size(), 1);
+		ck_assert_int_eq(kdds_worker(), -1);
+		ck_assert_int_eq(kdds_workers(), 0);
+		ck_assert_int_eq(kdds_places(), 0);
+		start(3);
+		stop();
+	}
 }
 END_TEST
 
@@ -676,6 +685,30 @@ START_TEST(shapes)
 END_TEST
 #pragma GCC diagnostic pop
 
+START_TEST(arguments_once)
+{
+	double m[100];
+	kdds_array(double) tiles[4];
+	size_t i = 0, n = 7;
+
+	kdds_bind_array(tiles[i++], m, n++);
+	kdds_bind_tile(tiles[i++], m, n++, 2, 3);
+	kdds_bind_packed(tiles[i++], m, 2, n++, 20, NULL);
+	ck_assert_uint_eq(i, 3);
+	ck_assert_uint_eq(n, 10);
+	ck_assert_uint_eq(kdds_count(&tiles[0].at), 7);
+	ck_assert_uint_eq(kdds_count(&tiles[1].at), 16);
+	ck_assert_uint_eq(kdds_count(&tiles[2].at), 18);
+	KDDS_OVER_ARRAY(double, over, m, n++);
+	ck_assert_uint_eq(kdds_count(over), 10);
+	start(1);
+	KDDS_DATA_ARRAY(double, fresh, n++);
+	ck_assert_uint_eq(kdds_count(fresh), 11);
+	ck_assert_uint_eq(n, 12);
+	stop();
+}
+END_TEST
+
 static void bad_tile(void *arg)
 {
 	double m[100];
@@ -701,10 +734,22 @@ static void impossible_data(void *arg)
 	(void)x;
 }
 
+/* Their bytes are more than a size_t holds. */
+static void uncountable_data(void *arg)
+{
+	volatile size_t n = SIZE_MAX / 2 + 1;
+
+	(void)arg;
+	start(1);
+	KDDS_DATA_ARRAY(long, x, n);
+	(void)x;
+}
+
 START_TEST(no_memory_for_data)
 {
 	if (!SANITIZED) /* their allocators die in their own way */
 		expect_death(impossible_data, "out of memory", "frame data");
+	expect_death(uncountable_data, "out of memory", "frame data");
 }
 END_TEST
 
@@ -1192,6 +1237,7 @@ int main(void)
 	tcase_add_loop_test(tcase, sync_often, 0, COUNTS);
 	tcase_add_loop_test(tcase, fresh_data, 0, COUNTS);
 	tcase_add_loop_test(tcase, shapes, 0, COUNTS);
+	tcase_add_test(tcase, arguments_once);
 	tcase_add_test(tcase, bad_shape);
 	tcase_add_test(tcase, no_memory_for_data);
 	tcase_add_test(tcase, modes);

@@ -840,13 +840,25 @@ static void open_badly(const char *provider, const char *listen, int error)
 static void bad_provider(void *arg)
 {
 	(void)arg;
-	open_badly("nonsense", "127.0.0.1", -ENOENT);
+	open_badly("nonsense", NULL, -ENOENT);
 }
 
 static void bad_listen(void *arg)
 {
 	(void)arg;
 	open_badly(NULL, "192.0.2.254", -EADDRNOTAVAIL);
+}
+
+static void local_provider(void *arg)
+{
+	open_badly(arg, NULL, -EINVAL);
+}
+
+/* Ranks on other hosts would wait for this one without end. */
+static void bad_loopback(void *arg)
+{
+	(void)arg;
+	open_badly(NULL, "127.0.0.1", -EADDRNOTAVAIL);
 }
 
 static void bad_name(void *arg)
@@ -863,18 +875,24 @@ static void mistakes(void)
 	check(!c.status && one_line(c.err, "nonsense") && strstr(c.err, "tcp;ofi_rxm"));
 	child_run(&c, bad_listen, NULL, CASE_SECONDS);
 	check(!c.status && one_line(c.err, "KDDS_ADDRESS=192.0.2.254"));
+	child_run(&c, local_provider, "loop:1", CASE_SECONDS);
+	check(!c.status && one_line(c.err, "the loop provider reaches ranks on one host only"));
+	child_run(&c, local_provider, "shm", CASE_SECONDS);
+	check(!c.status && one_line(c.err, "the shm provider reaches ranks on one host only"));
+	child_run(&c, bad_loopback, NULL, CASE_SECONDS);
+	check(!c.status && one_line(c.err, "KDDS_ADDRESS=127.0.0.1"));
 	child_run(&c, bad_name, NULL, CASE_SECONDS);
 	check(!c.status && one_line(c.err, "KDDS_ADDRESS=no such host"));
 }
 
-/* Opened on the network, closed, opened again. */
+/* Opened on the network, closed, opened again on loopback, where no other address counts. */
 static void again(void)
 {
 	static const struct kd_comm_events events = {no_message};
 	char address[KD_COMM_ADDRESS_BYTES];
 
 	for (int i = 0; i < 3; i++) {
-		check(!kd_comm_open("tcp;ofi_rxm", i ? "localhost" : NULL, 0, &events, address, &address_size));
+		check(!kd_comm_open("tcp;ofi_rxm", i ? "192.0.2.254" : NULL, i, &events, address, &address_size));
 		check(!strcmp(kd_comm_name(), "tcp;ofi_rxm"));
 		kd_comm_close();
 	}

@@ -194,6 +194,9 @@ job 'labels' 3 -n 3 --label sh -c 'for i in 1 2 3 4 5; do printf "line "; sleep 
 said out '^[012]: line [1-5] end$' 15
 said out '^[012]: unfinished$' 3
 said err '^[012]: error$' 3
+job 'long lines, labelled' 0 -n 2 --label sh -c 'for n in 65535 65536 65537; do printf "%0${n}d" 0; sleep 0.1; echo; done'
+said out '^[01]: 0+$' 8
+[ "$(wc -l < "$dir/out")" = 8 ] || fail "$(wc -l < "$dir/out") lines"
 what='a reader that has had enough'
 mkfifo "$dir/fifo"
 head -n 1 < "$dir/fifo" > "$dir/out" &
@@ -231,6 +234,7 @@ done <<-END
 --timeout x true
 --timeout 0 true
 --heartbeat -1 true
+--heartbeat 0.001 true
 --hosts a:0 true
 --hosts a,,b true
 --hosts -oProxyCommand=x true
@@ -238,6 +242,8 @@ done <<-END
 --hostfile /nonexistent true
 --verbose=3 true
 END
+job 'a wrong letter among others' 2 -vxq true
+said err '^kddsrun: -x is no option'
 job '--version' 0 --version
 said out '^kddsrun .*[0-9]+\.[0-9]+\.[0-9]+$'
 job '--help' 0 --help
@@ -345,6 +351,28 @@ state S
 kill -s TERM $job
 ended 143
 
+# Each process of it has a file in /dev/shm, which it removes when it ends well.
+if "$run" -n 2 --provider shm examples/fib 10 > "$dir/out" 2> "$dir/err"; then
+	for how in INT KILL; do
+		what="SIG$how and the files of the provider shm"
+		background --provider shm sh -c 'echo up$$; exec examples/fib 60 45'
+		pids=$(sed -n 's/^up//p' "$dir/out")
+		for pid in $pids; do
+			for i in $(seq 200); do
+				[ ! -e "/dev/shm/$pid:$(id -u):0" ] || break
+				sleep 0.1
+			done
+			[ $i -lt 200 ] || fail "process $pid has no file"
+		done
+		kill -s $how $job
+		wait $job 2> /dev/null || :
+		nothing_left
+		for pid in $pids; do
+			[ -z "$(ls -d "/dev/shm/$pid:"* 2> /dev/null)" ] || fail "a file of process $pid is left in /dev/shm"
+		done
+	done
+fi
+
 # --- Hosts, by a remote shell that stays here.
 
 cat > "$dir/rsh" <<'END'
@@ -384,6 +412,13 @@ echo 'a b c' >> "$dir/hosts"
 job 'a wrong host file' 2 --hostfile "$dir/hosts" true
 one_line
 said err 'hosts, line 6: '
+echo 'a:2 slots=3' > "$dir/hosts"
+job 'slots given twice' 2 --hostfile "$dir/hosts" true
+one_line
+said err 'hosts, line 1: '
+job 'a host file that is a directory' 2 --hostfile "$dir" true
+one_line
+said err ': Is a directory'
 job 'this host and another' 0 --hosts "$host:1,b:1" sh -c 'echo $KDDS_RANK $RSH_HOST'
 [ "$(sort "$dir/out" | tr '\n' ' ')" = '0 1 b ' ] || fail 'the ranks are elsewhere'
 job 'input to another host' 0 --hosts a:1,b:1 --label wc -l < "$dir/numbers"

@@ -144,6 +144,22 @@ KDDS_TASK(t, WRITE(long, r))
 }
 END
 
+misuse 'an argument for a task that has no parameters' <<'END'
+KDDS_TASK(none)
+{
+}
+
+KDDS_TASK(t, VALUE(int, n))
+{
+#if BAD
+	kdds_spawn(none, n);
+#else
+	kdds_spawn(none);
+#endif
+	(void)n;
+}
+END
+
 misuse 'a reference to int where long is written' <<'END'
 KDDS_TASK(t, VALUE(int, n))
 {

@@ -195,6 +195,25 @@ static void local(void)
 		check(sums[i] == 1, "a task ran elsewhere that was to stay");
 }
 
+/* A task that ends the library does not, on another rank either. */
+KDDS_TASK(finalizes, WRITE(int, error), WRITE(int, ran))
+{
+	**error = kdds_finalize();
+	**ran = kdds_rank();
+}
+
+static void misuse(void)
+{
+	int error = 0;
+	KDDS_OVER(int, e, &error);
+	AWAY;
+
+	begin("misuse");
+	kdds_spawn(finalizes, e, ran);
+	end();
+	check(error == -EPERM, "a task has called kdds_finalize");
+}
+
 /* Contributions in reference order, of scalars and arrays. */
 struct word {
 	char letters[64];
@@ -500,6 +519,7 @@ int main(void)
 	packed(10);
 	packed(100000);
 	local();
+	misuse();
 	reductions(3);
 	reductions(5000);
 	versions(16);

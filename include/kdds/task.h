@@ -17,12 +17,13 @@
 /** @cond internal */
 #define KD_CAT(a, b) KD_CAT_(a, b)
 #define KD_CAT_(a, b) a##b
-#define KD_COUNT(...) KD_COUNT_(_, ##__VA_ARGS__, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, \
-				16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-#define KD_COUNT_(_, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, \
+/* t and _ are there for ISO C: to a macro with no other parameter, no argument is an empty one; and ... is not to be nothing. */
+#define KD_COUNT(t, ...) KD_COUNT_(t, ##__VA_ARGS__, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, \
+				16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, _)
+#define KD_COUNT_(t, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, \
 		  a23, a24, n, ...) n
 
-#define KD_MAP(m, t, ...) KD_CAT(KD_MAP_, KD_COUNT(__VA_ARGS__))(m, t, ##__VA_ARGS__)
+#define KD_MAP(m, t, ...) KD_CAT(KD_MAP_, KD_COUNT(t, ##__VA_ARGS__))(m, t, ##__VA_ARGS__)
 #define KD_MAP_0(m, t)
 #define KD_MAP_1(m, t, x) m(t, x)
 #define KD_MAP_2(m, t, x, ...) m(t, x) KD_MAP_1(m, t, __VA_ARGS__)

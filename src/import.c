@@ -198,7 +198,8 @@ static void open_package(struct kd_import *im, const void *bytes, size_t size)
 	uint32_t fetches = 0;
 
 	if (error)
-		kd_die("rank %u cannot unpack %zu bytes from rank %u: %s", kd_net.rank, size, im->victim, kd_errno_text(-error));
+		kd_die("rank %u cannot make sense of %zu bytes of work from rank %u: are all libraries with tasks the same on every host?",
+		       kd_net.rank, size, im->victim);
 	im->left = im->contents.count;
 	if (kd_observe.tasks)
 		im->lengths = kd_must(calloc(im->contents.closure_bytes / 32 + 1, sizeof(*im->lengths)));

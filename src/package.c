@@ -70,6 +70,15 @@ int kd_package_allows(const struct kdds_closure *c)
 	for (uint32_t i = 0; i < type->naccess; i++) {
 		struct kd_value v = kd_value_of((struct kdds_closure *)(uintptr_t)c, i);
 
+		if (type->access[i].pointers && !v.pack) {
+			say_why(type, "a data is a pointer, or an array of them, which mean nothing in another process; kdds_bind_packed "
+				      "takes functions that make bytes of what they point to");
+			return 0;
+		}
+		if (v.pack && (!v.pack->bytes || !v.pack->pack || !v.pack->unpack)) {
+			say_why(type, "the struct kdds_pack of one of its data lacks a function");
+			return 0;
+		}
 		if (v.pack && !kd_image_name(v.pack)) {
 			say_why(type, "the struct kdds_pack of one of its data is not a static object");
 			return 0;

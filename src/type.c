@@ -153,8 +153,8 @@ int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_
 		d->params[i].offset = (uint32_t)size;
 		d->params[i].access = (uint32_t)naccess;
 		if (params[i].mode) {
-			d->table[naccess++] = (struct kdds_param){(uint32_t)size, params[i].mode, 1,
-								    (uint32_t)params[i].size, 0, params[i].op};
+			d->table[naccess++] = (struct kdds_param){.offset = (uint32_t)size, .mode = params[i].mode, .array = 1,
+								    .size = (uint32_t)params[i].size, .op = params[i].op};
 			size += (sizeof(struct kdds_access_array) + 15) / 16 * 16;
 			d->type.reduces |= params[i].mode == KDDS_CW;
 			d->state |= params[i].mode == KDDS_CW && !params[i].op->exact ? KD_SPECIAL : 0;

@@ -11,7 +11,9 @@ for provider in loop loop:1 loop:2 'tcp;ofi_rxm'; do
 			cat ranks.err
 			exit 1
 		}
-		grep -q 'by_pointer stays in its process' ranks.err
+		for task in by_pointer by_pointers by_names by_nothing; do
+			grep -q "$task stays in its process" ranks.err
+		done
 	done
 done
 # Two ranks, one of them held: what the other updates again and again has stayed there.

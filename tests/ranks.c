@@ -167,6 +167,24 @@ KDDS_TASK(by_pointer, VALUE(int *, p), VALUE(int, n))
 	*p += kdds_rank() ? 1000 : n;
 }
 
+KDDS_TASK(by_pointers, READ(int *, p), UPDATE(int, x))
+{
+	(**p)[0] += kdds_rank() ? 1000 : 1;
+	++**x;
+}
+
+KDDS_TASK(by_names, READ_ARRAY(char *, names), UPDATE(int, x))
+{
+	**x += kdds_rank() ? 1000 : (*names)[1][0] == 'b';
+}
+
+static const struct kdds_pack unable = {NULL, NULL, NULL, NULL};
+
+KDDS_TASK(by_nothing, READ_ARRAY(int, a), UPDATE(int, x))
+{
+	**x += kdds_rank() ? 1000 : (*a)[0];
+}
+
 KDDS_TASK(stays, UPDATE(int, x))
 {
 	**x += kdds_rank() ? 1000 : 1;
@@ -179,10 +197,23 @@ KDDS_TASK(leaves, WRITE(int, ran))
 
 static void local(void)
 {
-	int sums[64] = {0};
+	int sums[64] = {0}, one = 1, pointed = 0, *pointer = &pointed, counts[3] = {0};
+	char *name[2] = {"a", "b"};
 	AWAY;
+	KDDS_OVER(int *, p, &pointer);
+	KDDS_OVER_ARRAY(char *, names, name, 2);
+	KDDS_OVER(int, pointers_x, &counts[0]);
+	KDDS_OVER(int, names_x, &counts[1]);
+	KDDS_OVER(int, nothing_x, &counts[2]);
+	kdds_array(int) a;
 
+	kdds_bind_packed(a, &one, 1, 1, 1, &unable);
 	begin("local");
+	for (int i = 0; i < 32; i++) {
+		kdds_spawn(by_pointers, p, pointers_x);
+		kdds_spawn(by_names, names, names_x);
+		kdds_spawn(by_nothing, &a.at, nothing_x);
+	}
 	for (int i = 0; i < 32; i++) {
 		KDDS_OVER(int, x, &sums[32 + i]);
 
@@ -193,6 +224,9 @@ static void local(void)
 	end();
 	for (int i = 0; i < 64; i++)
 		check(sums[i] == 1, "a task ran elsewhere that was to stay");
+	check(pointed == 32 && counts[0] == 32, "a task with a pointer for data ran elsewhere");
+	check(counts[1] == 32, "a task with an array of pointers ran elsewhere");
+	check(counts[2] == 32, "a task ran elsewhere that has data which cannot be packed");
 }
 
 /* A task that ends the library does not, on another rank either. */

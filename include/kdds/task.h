@@ -70,7 +70,8 @@
 /* the rows of the access table, and their number */
 #define KD_ROW(t, x) KD_USE(KD_ROW_, t, KD_TUPLE_##x)
 #define KD_ROW_VALUE(t, T, n, op)
-#define KD_ROW_(t, T, n, mode, array, room, op) {offsetof(struct kd_closure_##t, n), mode, array, sizeof(T), room, op},
+#define KD_ROW_(t, T, n, mode, array, room, op) \
+	{offsetof(struct kd_closure_##t, n), mode, array, KD_IS_POINTER(*(T *)0), sizeof(T), room, op},
 #define KD_ROW_READ(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 0, 0, op)
 #define KD_ROW_WRITE(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 0, 0, op)
 #define KD_ROW_UPDATE(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 0, 0, op)
@@ -101,9 +102,11 @@
 #define KD_CWS_UPDATE_ARRAY KD_CWS_VALUE
 #define KD_CWS_REDUCE_ARRAY KD_CWS_REDUCE
 
-/* is an immediate value a pointer? (In structs and unions it cannot be told.) */
+/* In structs and unions it cannot be told. */
+#define KD_IS_POINTER(x) (__builtin_classify_type(x) == 5)
+/* is an immediate value a pointer? */
 #define KD_POINTS(t, x) KD_USE(KD_POINTS_, t, KD_TUPLE_##x)
-#define KD_POINTS_VALUE(t, T, n, op) | (__builtin_classify_type(((struct kd_closure_##t *)0)->n) == 5)
+#define KD_POINTS_VALUE(t, T, n, op) | KD_IS_POINTER(((struct kd_closure_##t *)0)->n)
 #define KD_POINTS_READ(t, T, n, op)
 #define KD_POINTS_WRITE KD_POINTS_READ
 #define KD_POINTS_UPDATE KD_POINTS_READ
@@ -221,7 +224,7 @@
 	struct kd_closure_##t { struct kdds_closure kd_head; KD_MAP(KD_FIELD, t, ##__VA_ARGS__) } __attribute__((aligned(16))); \
 	KD_MAP(KD_TYPE, t, ##__VA_ARGS__) \
 	static void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
-	static const struct kdds_param kd_access_##t[] = {KD_MAP(KD_ROW, t, ##__VA_ARGS__) {0, 0, 0, 0, 0, NULL}}; \
+	static const struct kdds_param kd_access_##t[] = {KD_MAP(KD_ROW, t, ##__VA_ARGS__) {0, 0, 0, 0, 0, 0, NULL}}; \
 	static const struct kdds_type kd_type_##t = { \
 		kd_run_##t, sizeof(struct kd_closure_##t) < 32 ? 32 : sizeof(struct kd_closure_##t), \
 		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), \

@@ -25,13 +25,6 @@ static uint64_t memory(void)
 	return kd_package_memory ? kd_package_memory : kd_os_memory();
 }
 
-static void *must(void *p, size_t size)
-{
-	if (!p)
-		kd_die("out of memory for %zu bytes of a package of closures", size);
-	return p;
-}
-
 static size_t round16(size_t n)
 {
 	return KD_ROUND16(n);
@@ -158,7 +151,7 @@ static void place_input(struct making *m, struct kd_wire_data *d, const struct k
 	} else if (kd_value_plain(v)) {
 		expose(p, v->data, d->bytes, &d->at, &d->key);
 	} else {
-		char *staged = must(malloc(d->bytes), d->bytes);
+		char *staged = kd_must(malloc(d->bytes));
 
 		p->staged[p->nstaged++] = staged;
 		kd_value_gather(v, staged);
@@ -236,7 +229,7 @@ static void write_package(struct making *m)
 	char *at;
 
 	m->p->size = sizeof(head) + records + m->inline_bytes + m->closure_bytes;
-	at = m->p->bytes = must(calloc(1, m->p->size), m->p->size);
+	at = m->p->bytes = kd_must(calloc(1, m->p->size));
 	memcpy(at, &head, sizeof(head));
 	memcpy(at += sizeof(head), m->records, m->data * sizeof(*m->records));
 	at += records;
@@ -269,12 +262,12 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*res
 	}
 	for (m.mask = 16; m.mask < 2 * accesses; m.mask *= 2)
 		;
-	m.hash = must(calloc(m.mask--, sizeof(*m.hash)), 0);
-	m.values = must(calloc(accesses + 1, sizeof(*m.values)), 0);
-	m.records = must(calloc(accesses + 1, sizeof(*m.records)), 0);
-	m.targets = must(calloc(accesses + 1, sizeof(*m.targets)), 0);
-	p->regions = must(calloc(accesses + 1, sizeof(*p->regions)), 0); /* one more: the package's */
-	p->staged = must(calloc(accesses + 1, sizeof(*p->staged)), 0);
+	m.hash = kd_must(calloc(m.mask--, sizeof(*m.hash)));
+	m.values = kd_must(calloc(accesses + 1, sizeof(*m.values)));
+	m.records = kd_must(calloc(accesses + 1, sizeof(*m.records)));
+	m.targets = kd_must(calloc(accesses + 1, sizeof(*m.targets)));
+	p->regions = kd_must(calloc(accesses + 1, sizeof(*p->regions))); /* one more: the package's */
+	p->staged = kd_must(calloc(accesses + 1, sizeof(*p->staged)));
 	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c))
 		for (uint32_t i = 0; i < c->type->naccess; i++)
 			describe(&m, c, i);
@@ -576,7 +569,7 @@ char *kd_contents_room(struct kd_contents *x, uint32_t i)
 
 	if (!k->value.pack)
 		return k->value.data;
-	k->arriving = must(malloc(k->bytes), k->bytes);
+	k->arriving = kd_must(malloc(k->bytes));
 	return k->arriving;
 }
 
@@ -643,8 +636,8 @@ void kd_results_make(struct kd_results *r, struct kd_contents *x)
 		}
 	r->count = n;
 	r->size = size;
-	r->regions = must(calloc(n + 1, sizeof(*r->regions)), 0);
-	at = r->bytes = must(calloc(1, size + 1), size);
+	r->regions = kd_must(calloc(n + 1, sizeof(*r->regions)));
+	at = r->bytes = kd_must(calloc(1, size + 1));
 	for (uint32_t i = 0; i < x->ndata; i++) {
 		struct kd_content *k = &x->data[i];
 		struct kd_wire_result *result = (struct kd_wire_result *)at;
@@ -716,7 +709,7 @@ int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32
 				return -EBADMSG;
 			t->size = r.memory.bytes;
 			if (!kd_value_plain(&t->value))
-				t->bytes = must(malloc(t->size), t->size);
+				t->bytes = kd_must(malloc(t->size));
 			get(arg, t->bytes ? t->bytes : t->value.data, &r.memory);
 		} else {
 			if (r.inline_bytes > size || round16(r.inline_bytes) > size ||

@@ -5,12 +5,12 @@
 #include <string.h>
 
 #include "boot.h"
+#include "contents.h"
 #include "idle.h"
 #include "log.h"
 #include "net.h"
 #include "observe.h"
 #include "os.h"
-#include "package.h"
 #include "peer.h"
 #include "reading.h"
 #include "reduce.h"

@@ -20,6 +20,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/comm_engine.h \
 	src/comm_loop.c \
 	src/comm_ofi.c \
+	src/contents.c \
+	src/contents.h \
 	src/control.c \
 	src/control.h \
 	src/dot.c \

@@ -67,6 +67,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/reading.h \
 	src/reduce.c \
 	src/reduce.h \
+	src/rest.c \
+	src/rest.h \
 	src/rsteal.c \
 	src/rsteal.h \
 	src/sched.c \

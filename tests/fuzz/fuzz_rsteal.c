@@ -8,6 +8,7 @@
 #define kd_steal_fetch fetched
 #define kd_steal_look_away looked
 #define kd_steal_follow followed
+#include "rest.c"
 #include "export.c"
 
 #include "fuzz.h"
@@ -194,8 +195,7 @@ static void end(void)
 
 		if (x) {
 			kd_parcel_free(&x->parcel);
-			free(x->outputs);
-			free(x->taken);
+			kd_rest_free(&x->rest);
 			free(x->results);
 			free(x->lengths);
 			free(x);

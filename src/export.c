@@ -51,6 +51,7 @@ static struct {
 	uint64_t prompt_ns;
 	uint32_t prompts;
 	uint32_t poked, wanted;
+	int seeks; /* what is wanted, among all that rests; what is wanted meanwhile is for the next round */
 	uint32_t thief; /* to whom a package is being made */
 } me;
 
@@ -365,13 +366,15 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes)
 
 uint64_t kd_export_tick(uint64_t now)
 {
-	if (kd_load_relaxed(&me.wanted) && kd_exchange(&me.wanted, 0))
-		kd_rest_fetch_wanted();
+	if (me.seeks || (kd_load_relaxed(&me.wanted) && kd_exchange(&me.wanted, 0)))
+		me.seeks = kd_rest_fetch_wanted();
 	if (somebody_sleeps()) /* what he waits for may be waiting for results at rest, by way of other ranks */
 		kd_rest_recall_any();
 	if (kd_rest_back() && me.nwaiting) /* one of them may have use for it, too */
 		kd_store(&me.poked, 1);
 	if (me.nwaiting && (kd_load(&me.poked) || now >= me.prompt_ns))
 		prompt(now);
+	if (me.seeks || kd_load_relaxed(&me.wanted))
+		return now;
 	return me.nwaiting ? me.prompt_ns : UINT64_MAX;
 }

@@ -12,6 +12,7 @@
 
 #define BUCKETS 1024
 #define FOLLOW_LOOKS 256 /* at exports at rest, for a request */
+#define WANT_LOOKS 256   /* for who waits to read, between two looks at messages */
 #define RECALL_LOOKS 32  /* for somebody with nothing to do; the next time others are looked at */
 #define LISTS 64         /* of exports at rest, by thief */
 #define RECALLS 4        /* under way at a time */
@@ -25,6 +26,7 @@ static struct {
 	struct kd_output *at[BUCKETS];              /* by address */
 	uint64_t bytes;
 	uint32_t count;
+	struct kd_rest *seek; /* the next one that is looked at for who waits to read; NULL: the oldest */
 	struct kd_rest *look; /* the next one that somebody with nothing to do looks at; NULL: the oldest */
 	uint32_t recalled;    /* exports that are being read because somebody had nothing to do */
 	int back;             /* one of these has been read */
@@ -89,6 +91,8 @@ static void unlist(struct kd_rest *r)
 	*(r->before ? &r->before->after : &set.first[r->thief % LISTS]) = r->after;
 	if (set.look == r)
 		set.look = r->newer;
+	if (set.seek == r)
+		set.seek = r->newer;
 }
 
 static void enter(struct kd_rest *r)
@@ -139,15 +143,17 @@ static void fetch(struct kd_rest *r)
 		}
 }
 
-void kd_rest_fetch_wanted(void)
+int kd_rest_fetch_wanted(void)
 {
-	struct kd_rest *r = set.oldest, *next;
+	struct kd_rest *r = set.seek ? set.seek : set.oldest;
 
-	for (; r; r = next) {
-		next = r->newer;
+	for (unsigned looks = 0; r && looks < WANT_LOOKS; looks++) {
+		set.seek = r->newer;
 		if (kd_steal_look_away(r->range, KD_AWAY_WANTED))
 			fetch(r);
+		r = set.seek;
 	}
+	return r != NULL;
 }
 
 /* Whether there is use for the results here: something can be run then, or the frame, as far as is known, will not use them. */

@@ -62,8 +62,9 @@ void kd_rest_add(void *r, void *to, const struct kd_wire_memory *from);
 void kd_rest_begin(struct kd_rest *r, int may);
 void kd_rest_free(struct kd_rest *r);
 
-/* Reads what somebody here waits to read: of all at rest. */
-void kd_rest_fetch_wanted(void);
+/* Looks at some of those at rest, from the oldest to the newest, and reads what somebody here waits to read. Whether there are more to
+ * be looked at. */
+int kd_rest_fetch_wanted(void);
 /* Some worker has nothing to do: it may have when results are here. Reads some that there seems to be use for. */
 void kd_rest_recall(uint64_t now_ns);
 /* The same, whatever they are good for. */

@@ -357,6 +357,8 @@ void kd_results_make(struct kd_results *r, struct kd_contents *x)
 				kd_die("cannot let other ranks read %llu bytes: %s", (unsigned long long)bytes,
 				       kd_errno_text(-error));
 			result->memory = (struct kd_wire_memory){region->addr, region->key, bytes};
+			r->large += bytes;
+			r->fresh += k->flags & KD_WIRE_RESTS ? 0 : bytes;
 		}
 		if (k->copy && !(k->flags & KD_WIRE_REDUCE))
 			kd_copy_keep(k->copy, &k->written);

@@ -51,6 +51,7 @@ struct kd_results {
 	uint32_t count;
 	struct kd_comm_region *regions;
 	uint32_t nregions;
+	uint64_t large, fresh; /* bytes of values that are exposed; of these, not written over what earlier results left here */
 };
 
 void kd_results_make(struct kd_results *r, struct kd_contents *x);

@@ -38,6 +38,7 @@ struct kd_export {
 	char *results;
 	size_t results_bytes;
 	int remote;        /* FREE is to be sent */
+	int home;          /* the thief keeps enough results of others already */
 	uint32_t nlengths; /* see kd_wire_done */
 	uint64_t *lengths;
 };
@@ -294,10 +295,10 @@ static void results_settled(struct kd_rest *r)
 }
 
 /* Whether the outputs may stay where they are: straight from there to their places, of tasks in a frame here, which nobody waits
- * for. */
+ * for; if the thief has room. */
 static int may_rest(const struct kd_export *x)
 {
-	if (!x->range.from || x->range.import || somebody_sleeps())
+	if (!x->range.from || x->range.import || x->home || somebody_sleeps())
 		return 0;
 	for (const char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		if (kd_closure_at(c)->type->reduces)
@@ -348,6 +349,7 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes)
 	x->import = d.import;
 	x->nresults = d.outputs;
 	x->nlengths = d.lengths;
+	x->home = d.home != 0;
 	if (kd_unlikely(kd_observe.trace))
 		kd_trace_net(KD_EVENT_RESULT, 0, kd_trace_flow(kd_net.rank, x->generation), 0, from);
 	if (!d.results.bytes) {

@@ -24,6 +24,17 @@ grep -q '"total":.*"kept_bytes":[1-9]' ranks.err || {
 	cat ranks.err
 	exit 1
 }
+# A thief that has no room for results sends them home, whatever the victim would leave with it.
+KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider loop \
+	sh -c '[ "$KDDS_RANK" = 0 ] || export KDDS_CACHE=0; exec tests/ranks' > ranks.out 2> ranks.err || {
+	cat ranks.err
+	exit 1
+}
+grep -q '"total":.*"kept_bytes":0[,}]' ranks.err || {
+	echo 'results have stayed at a thief without room:'
+	cat ranks.err
+	exit 1
+}
 # Nobody sleeps; what rests elsewhere is asked for all the same. (Ranks that have to share a processor ask when they sleep.)
 if [ "$(nproc)" -ge 2 ]; then
 	KDDS_SPIN_US=10000000 timeout -k 5 60 ./kddsrun -n 2 --provider loop tests/ranks > ranks.out 2> ranks.err || {

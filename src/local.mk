@@ -26,6 +26,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/control.h \
 	src/dot.c \
 	src/dot.h \
+	src/endpoint.c \
+	src/endpoint.h \
 	src/env.c \
 	src/env.h \
 	src/export.c \

@@ -81,6 +81,8 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 	struct kd_data_name name = {d->addr, d->rows, d->cols, d->ld, d->size, o->from};
 
 	if (room <= KD_PACKAGE_INLINE || k->value.pack) {
+		if (d->flags & KD_WIRE_RESTS)
+			return -EBADMSG;
 		if (room <= KD_PACKAGE_INLINE) {
 			k->value.data = arena_place(o, d, room);
 		} else {

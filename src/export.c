@@ -265,7 +265,6 @@ static void finish_export(struct kd_export *x)
 	struct kd_stack *s;
 	int merge = 0;
 
-	kd_results_finish(&x->parcel);
 	if (kd_observe.tasks)
 		leave_lengths(x);
 	kd_store_relaxed(&kd_rsteal_counts.returned, kd_rsteal_counts.returned + 1);
@@ -294,17 +293,13 @@ static void results_settled(struct kd_rest *r)
 	finish_export((struct kd_export *)((char *)r - offsetof(struct kd_export, rest)));
 }
 
-/* Whether the outputs may stay where they are: straight from there to their places, of tasks in a frame here, which nobody waits
- * for; if the thief has room. */
+/* Whether the outputs may stay where they are: of tasks in a frame here, which nobody waits for; if the thief has room. */
 static int may_rest(const struct kd_export *x)
 {
 	if (!x->range.from || x->range.import || x->home || somebody_sleeps())
 		return 0;
 	for (const char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		if (kd_closure_at(c)->type->reduces)
-			return 0;
-	for (uint32_t i = 0; i < x->parcel.ntargets; i++)
-		if (x->parcel.targets[i].bytes)
 			return 0;
 	return 1;
 }

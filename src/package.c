@@ -128,21 +128,25 @@ static void expose(struct kd_parcel *p, void *at, uint64_t bytes, uint64_t *at_p
 }
 
 /* How the input of the record travels. */
-static void place_input(struct making *m, struct kd_wire_data *d, const struct kd_value *v)
+static void place_input(struct making *m, uint32_t k, int (*rests)(const void *data))
 {
 	struct kd_parcel *p = m->p;
+	struct kd_wire_data *d = &m->records[k];
+	const struct kd_value *v = &m->values[k];
 
 	d->bytes = kd_value_bytes(v);
 	if (d->bytes <= KD_PACKAGE_INLINE) {
 		d->flags |= KD_WIRE_INLINE;
 		d->at = m->inline_bytes;
 		m->inline_bytes += KD_ROUND16(d->bytes);
+	} else if (d->flags & KD_WIRE_OUT && rests && rests(v->data)) {
+		d->flags |= KD_WIRE_RESTS;
 	} else if (kd_value_plain(v)) {
 		expose(p, v->data, d->bytes, &d->at, &d->key);
 	} else {
 		char *staged = kd_must(malloc(d->bytes));
 
-		p->staged[p->nstaged++] = staged;
+		p->staged[p->nstaged++] = (struct kd_staged){*v, staged};
 		kd_value_gather(v, staged);
 		expose(p, staged, d->bytes, &d->at, &d->key);
 	}
@@ -170,10 +174,8 @@ static void describe(struct making *m, struct kdds_closure *c, uint32_t i)
 					   .rows = rows_of(c, i)};
 		if (p->mode == KDDS_CW)
 			d->flags |= KD_WIRE_REDUCE;
-		else if (p->mode != KDDS_W) {
+		else if (p->mode != KDDS_W)
 			d->flags |= KD_WIRE_IN;
-			place_input(m, d, v);
-		}
 	}
 	if (p->mode != KDDS_R) {
 		d->flags |= KD_WIRE_OUT;
@@ -260,9 +262,9 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*res
 	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c))
 		for (uint32_t i = 0; i < c->type->naccess; i++)
 			describe(&m, c, i);
-	for (uint32_t k = 0; rests && k < m.data; k++)
-		if (m.records[k].flags & KD_WIRE_IN && m.records[k].flags & KD_WIRE_OUT && rests(m.values[k].data))
-			m.records[k].flags |= KD_WIRE_RESTS;
+	for (uint32_t k = 0; k < m.data; k++)
+		if (m.records[k].flags & KD_WIRE_IN)
+			place_input(&m, k, rests);
 	write_package(&m);
 	for (uint32_t k = 0; k < m.data; k++)
 		if (m.records[k].flags & KD_WIRE_OUT)
@@ -271,6 +273,13 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*res
 	free(m.hash);
 	free(m.values);
 	free(m.records);
+}
+
+void kd_parcel_gather(struct kd_parcel *p, const void *data)
+{
+	for (uint32_t i = 0; i < p->nstaged; i++)
+		if (p->staged[i].value.data == data)
+			kd_value_gather(&p->staged[i].value, p->staged[i].bytes);
 }
 
 void kd_parcel_expose(struct kd_parcel *p, struct kd_wire_memory *memory_p)
@@ -284,7 +293,7 @@ void kd_parcel_hide(struct kd_parcel *p)
 	for (uint32_t i = 0; i < p->nregions; i++)
 		kd_comm_hide(&p->regions[i]);
 	for (uint32_t i = 0; i < p->nstaged; i++)
-		free(p->staged[i]);
+		free(p->staged[i].bytes);
 	p->nregions = p->nstaged = 0;
 	free(p->bytes);
 	p->bytes = NULL;
@@ -316,7 +325,7 @@ uint64_t kd_results_most(const struct kd_parcel *p)
 }
 
 int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32_t count,
-		     void (*get)(void *arg, void *to, const struct kd_wire_memory *from), void *arg)
+		     void (*get)(void *arg, struct kd_target *t, const struct kd_wire_memory *from), void *arg)
 {
 	const char *at = bytes;
 
@@ -336,10 +345,7 @@ int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32
 		if (r.memory.bytes) {
 			if (t->value.pack || r.memory.bytes != kd_value_bytes(&t->value))
 				return -EBADMSG;
-			t->size = r.memory.bytes;
-			if (!kd_value_plain(&t->value))
-				t->bytes = kd_must(malloc(t->size));
-			get(arg, t->bytes ? t->bytes : t->value.data, &r.memory);
+			get(arg, t, &r.memory);
 		} else {
 			if (r.inline_bytes > size || KD_ROUND16(r.inline_bytes) > size ||
 			    (!t->value.pack && r.inline_bytes != kd_value_bytes(&t->value)))
@@ -352,14 +358,19 @@ int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32
 	return size ? -EBADMSG : 0;
 }
 
-void kd_results_finish(struct kd_parcel *p)
+void *kd_target_room(struct kd_target *t)
 {
-	for (uint32_t i = 0; i < p->ntargets; i++) {
-		struct kd_target *t = &p->targets[i];
+	if (kd_value_plain(&t->value))
+		return t->value.data;
+	t->bytes = kd_must(malloc(kd_value_bytes(&t->value)));
+	return t->bytes;
+}
 
-		if (t->bytes)
-			kd_value_scatter(&t->value, t->bytes, t->size);
-		free(t->bytes);
-		t->bytes = NULL;
-	}
+void kd_target_arrived(struct kd_target *t)
+{
+	if (!t->bytes)
+		return;
+	kd_value_scatter(&t->value, t->bytes, kd_value_bytes(&t->value));
+	free(t->bytes);
+	t->bytes = NULL;
 }

@@ -30,8 +30,13 @@ struct kd_target {
 	struct kd_value value;
 	struct kdds_closure *closure; /* NULL: not a reduction */
 	uint32_t access;
-	char *bytes; /* the result while it travels, if that is not the value's place */
-	uint64_t size; /* of bytes */
+	char *bytes; /* the result while it travels, if the value's place has gaps */
+};
+
+/* A value gathered for reading. */
+struct kd_staged {
+	struct kd_value value;
+	char *bytes;
 };
 
 /* What the victim holds of a package until the thief is done. */
@@ -40,7 +45,7 @@ struct kd_parcel {
 	size_t size;
 	struct kd_comm_region *regions;
 	uint32_t nregions;
-	char **staged; /* values gathered for reading */
+	struct kd_staged *staged;
 	uint32_t nstaged;
 	struct kd_target *targets; /* in the order of the results */
 	uint32_t ntargets;
@@ -52,19 +57,21 @@ int kd_package_allows(const struct kdds_closure *c);
 /* Makes a package of the range. rests (NULL: none does) tells whether a data is what the thief's own results left with
  * it. Dies without memory. */
 void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*rests)(const void *data));
+/* The data has changed since: gathers it again, if it has been. */
+void kd_parcel_gather(struct kd_parcel *p, const void *data);
 /* Lets the package itself be read. */
 void kd_parcel_expose(struct kd_parcel *p, struct kd_wire_memory *memory_p);
 /* The thief has run the closures: it reads no input any more. What is left are the targets. */
 void kd_parcel_hide(struct kd_parcel *p);
 void kd_parcel_free(struct kd_parcel *p);
 
-/* Gives each target its result: `inline` ones are applied, *get is called for the others, with the place to read to. 0, or
- * -EBADMSG. */
+/* Gives each target its result: `inline` ones are applied, *get is called for the others. 0, or -EBADMSG. */
 int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32_t count,
-		     void (*get)(void *arg, void *to, const struct kd_wire_memory *from), void *arg);
+		     void (*get)(void *arg, struct kd_target *t, const struct kd_wire_memory *from), void *arg);
+/* Such a result, read to where kd_target_room said, is there. */
+void *kd_target_room(struct kd_target *t);
+void kd_target_arrived(struct kd_target *t);
 /* The longest that the results can be; of those that users pack it is not known. */
 uint64_t kd_results_most(const struct kd_parcel *p);
-/* All that was to be read is there. */
-void kd_results_finish(struct kd_parcel *p);
 
 #endif

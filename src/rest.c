@@ -24,6 +24,7 @@ static struct {
 	struct kd_rest *oldest, *newest;
 	struct kd_rest *first[LISTS], *last[LISTS]; /* by thief */
 	struct kd_output *at[BUCKETS];              /* by address */
+	struct kd_rest *gathered;                   /* of what rests, for others that are to read it: out of date */
 	uint64_t bytes;
 	uint32_t count;
 	struct kd_rest *seek; /* the next one that is looked at for who waits to read; NULL: the oldest */
@@ -53,7 +54,7 @@ static struct kd_output **place_of(const void *data)
 {
 	struct kd_output **o = bucket_of(data);
 
-	while (*o && (*o)->get.to != data)
+	while (*o && (*o)->target->value.data != data)
 		o = &(*o)->chain;
 	return o;
 }
@@ -102,7 +103,7 @@ static void enter(struct kd_rest *r)
 	set.bytes += r->bytes;
 	kd_store(&set.count, set.count + 1);
 	for (uint32_t i = 0; i < r->noutputs; i++) {
-		struct kd_output **o = bucket_of(r->outputs[i].get.to);
+		struct kd_output **o = bucket_of(r->outputs[i].target->value.data);
 
 		r->outputs[i].chain = *o;
 		*o = &r->outputs[i];
@@ -119,7 +120,7 @@ static void leave(struct kd_rest *r)
 	kd_store(&set.count, set.count - 1);
 	unlist(r);
 	for (uint32_t i = 0; i < r->noutputs; i++) {
-		struct kd_output **o = bucket_of(r->outputs[i].get.to);
+		struct kd_output **o = bucket_of(r->outputs[i].target->value.data);
 
 		while (*o && *o != &r->outputs[i])
 			o = &(*o)->chain;
@@ -139,6 +140,7 @@ static void fetch(struct kd_rest *r)
 	for (uint32_t i = 0; i < r->noutputs; i++)
 		if (!r->outputs[i].taker) {
 			r->reading++;
+			r->outputs[i].get.to = kd_target_room(r->outputs[i].target);
 			kd_reading_start(&r->outputs[i].get);
 		}
 }
@@ -216,8 +218,38 @@ int kd_rest_back(void)
 	return back;
 }
 
-void kd_rest_take_over(struct kd_rest *r, const struct kd_parcel *p)
+static void list_gathered(struct kd_rest *r, struct kd_parcel *p)
 {
+	for (uint32_t i = 0; i < p->nstaged && !r->parcel; i++)
+		if (kd_rest_has(r->thief, p->staged[i].value.data)) {
+			r->parcel = p;
+			r->next = set.gathered;
+			set.gathered = r;
+		}
+}
+
+static void unlist_gathered(struct kd_rest *r)
+{
+	struct kd_rest **link = &set.gathered;
+
+	if (!r->parcel)
+		return;
+	while (*link != r)
+		link = &(*link)->next;
+	*link = r->next;
+}
+
+/* The thief has it as long as it has had no FREE: who reads it here will find it as it is now. */
+static void gather_again(uint32_t thief, const void *data)
+{
+	for (struct kd_rest *r = set.gathered; r; r = r->next)
+		if (r->thief == thief)
+			kd_parcel_gather(r->parcel, data);
+}
+
+void kd_rest_take_over(struct kd_rest *r, struct kd_parcel *p)
+{
+	list_gathered(r, p);
 	r->taken = kd_must(calloc(p->ntargets + 1, sizeof(*r->taken)));
 	for (uint32_t i = 0; i < p->ntargets; i++) {
 		struct kd_output **place = place_of(p->targets[i].value.data), *o = *place;
@@ -257,7 +289,10 @@ static void output_settled(struct kd_rest *r)
 static void output_arrived(struct kd_reading *g)
 {
 	struct kd_rest *r = g->whose;
+	struct kd_target *t = ((struct kd_output *)g)->target;
 
+	kd_target_arrived(t);
+	gather_again(r->thief, t->value.data);
 	if (!--r->reading && r->recalled) {
 		set.recalled--;
 		set.back = 1;
@@ -269,6 +304,7 @@ static void output_arrived(struct kd_reading *g)
 /* What this one has written over was all that kept some others. */
 void kd_rest_settle_taken(struct kd_rest *r)
 {
+	unlist_gathered(r);
 	for (uint32_t i = 0; i < r->ntaken; i++) {
 		struct kd_rest *before = rest_of(r->taken[i]);
 
@@ -284,13 +320,13 @@ void kd_rest_expect(struct kd_rest *r, uint32_t most, void (*settled)(struct kd_
 	r->outputs = kd_must(calloc(most + 1, sizeof(*r->outputs)));
 }
 
-void kd_rest_add(void *rest, void *to, const struct kd_wire_memory *from)
+void kd_rest_add(void *rest, struct kd_target *t, const struct kd_wire_memory *from)
 {
 	struct kd_rest *r = rest;
 
 	r->bytes += from->bytes;
-	r->outputs[r->noutputs++].get =
-		(struct kd_reading){.whose = r, .rank = r->thief, .to = to, .from = *from, .arrived = output_arrived};
+	r->outputs[r->noutputs++] = (struct kd_output){
+		.get = {.whose = r, .rank = r->thief, .from = *from, .arrived = output_arrived}, .target = t};
 	r->pending = r->noutputs;
 }
 

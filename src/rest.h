@@ -20,7 +20,8 @@ struct kd_rest;
 
 /* One that is to be read, or written over. */
 struct kd_output {
-	struct kd_reading get;
+	struct kd_reading get; /* first */
+	struct kd_target *target;
 	struct kd_rest *taker;   /* its closures write over it at the thief */
 	struct kd_output *chain; /* in the table of those at rest */
 };
@@ -39,6 +40,8 @@ struct kd_rest {
 	struct kd_rest *after, *before;   /* likewise, of those in one list by thief */
 	struct kd_output **taken;         /* of others, which this one writes over */
 	uint32_t ntaken;
+	struct kd_parcel *parcel;         /* has gathered a value that rests at the thief */
+	struct kd_rest *next;             /* among those that have */
 };
 
 void kd_rest_start(void);
@@ -47,17 +50,17 @@ uint32_t kd_rest_count(void);
 
 /* Whether the thief has left the value of this data with it. */
 int kd_rest_has(uint32_t thief, const void *data);
-/* The targets of the export's package: those among them that rest at its thief are not to be read any more. */
-void kd_rest_take_over(struct kd_rest *r, const struct kd_parcel *p);
+/* What of the export's package rests at its thief: targets are not to be read any more, what has been gathered is to be gathered again
+ * when it has come, before the thief may forget it. */
+void kd_rest_take_over(struct kd_rest *r, struct kd_parcel *p);
 /* Closures that can only run where they are: at the thief. Returns 1 and a range, or 0. */
 int kd_rest_follow(uint32_t thief, uint32_t want, struct kd_range *range_p);
 
-/* The closures are complete there. What they have written over is settled. */
+/* The closures are complete there, and the package is not read any more. What they have written over is settled. */
 void kd_rest_settle_taken(struct kd_rest *r);
-/* Their large results, `most` at most, each with the place that it is for: fits kd_results_apply. Once all are here or written
- * over, *settled is called. */
+/* Their large results, `most` at most: fits kd_results_apply. Once all are here or written over, *settled is called. */
 void kd_rest_expect(struct kd_rest *r, uint32_t most, void (*settled)(struct kd_rest *r));
-void kd_rest_add(void *r, void *to, const struct kd_wire_memory *from);
+void kd_rest_add(void *r, struct kd_target *t, const struct kd_wire_memory *from);
 /* That was all, and not nothing: lets them rest, if they may and there is not too much of that, or reads them. */
 void kd_rest_begin(struct kd_rest *r, int may);
 void kd_rest_free(struct kd_rest *r);

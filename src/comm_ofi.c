@@ -23,19 +23,16 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <rdma/fi_cm.h>
-#include <rdma/fi_domain.h>
-#include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "atomic.h"
+#include "endpoint.h"
 #include "log.h"
 #include "netaddr.h"
 #include "ofi.h"
@@ -103,18 +100,10 @@ struct peer {
 
 static struct {
 	const struct kd_comm_events *events;
-	struct fi_info *info;
-	struct fid_fabric *fabric;
-	struct fid_domain *domain;
-	struct fid_cq *cq;
-	struct fid_av *av;
-	struct fid_ep *ep;
-	int cq_fd; /* -1: the provider has none */
+	struct kd_endpoint ofi;
 	int wake_fd;
-	int closing;                     /* messages that come are dropped */
-	int virtual, prov_key, local_mr; /* what the provider wants */
+	int closing; /* messages that come are dropped */
 	size_t chunk_bytes, address_size;
-	uint64_t next_key, key_mask;
 
 	struct peer **peers; /* by rank; NULL: kd_comm_connect has not named it */
 	uint32_t npeers;
@@ -134,48 +123,18 @@ static struct {
 	uint32_t woken, sleeping;
 	int watching; /* the sleeper: see kd_comm_wait */
 	uint32_t busy_waits; /* that found work */
-} engine = {.cq_fd = -1, .wake_fd = -1};
-
-static int negative_errno(ssize_t error)
-{
-	return error > -FI_ERRNO_OFFSET ? (int)error : -EIO; /* libfabric's own have no meaning outside */
-}
+} engine = {.ofi = {.cq_fd = -1}, .wake_fd = -1};
 
 /* Memory */
-
-static uint64_t new_key(void)
-{
-	uint64_t x = engine.next_key += 0x9e3779b97f4a7c15u; /* splitmix64: to read what was not offered one must guess */
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return (x ^ x >> 31) & engine.key_mask;
-}
-
-static int mr_create(void *p, size_t len, uint64_t access, struct fid_mr **mr_p)
-{
-	int error, tries = 0;
-
-	do
-		error = fi_mr_reg(engine.domain, p, len, access, 0, engine.prov_key ? 0 : new_key(), 0, mr_p, NULL);
-	while (error == -FI_ENOKEY && ++tries < 64); /* taken: only where keys are short */
-	return error;
-}
-
-/* For memory that we give the provider to use. */
-static int mr_create_local(void *p, size_t len, uint64_t access, struct fid_mr **mr_p)
-{
-	return engine.local_mr ? mr_create(p, len, access, mr_p) : 0;
-}
 
 static int expose(void *p, size_t len, struct kd_comm_region *region_p)
 {
 	struct fid_mr *mr;
-	int error = mr_create(p, len, FI_REMOTE_READ, &mr);
+	int error = kd_endpoint_register(&engine.ofi, p, len, FI_REMOTE_READ, &mr);
 
 	if (error)
-		return negative_errno(error);
-	region_p->addr = engine.virtual ? (uintptr_t)p : 0;
+		return kd_ofi_errno(error);
+	region_p->addr = engine.ofi.virtual ? (uintptr_t)p : 0;
 	region_p->key = fi_mr_key(mr);
 	region_p->handle = mr;
 	return 0;
@@ -183,9 +142,7 @@ static int expose(void *p, size_t len, struct kd_comm_region *region_p)
 
 static void hide(struct kd_comm_region *region)
 {
-	struct fid_mr *mr = region->handle;
-
-	fi_close(&mr->fid);
+	kd_endpoint_unregister(region->handle);
 	region->handle = NULL;
 }
 
@@ -202,7 +159,7 @@ static struct buffer *buffers_create(size_t n, size_t bytes, enum kind kind)
 	if (!slab)
 		return NULL;
 	slab->size = size;
-	if (mr_create_local(slab, size, FI_SEND | FI_RECV, &slab->mr)) {
+	if (kd_endpoint_register(&engine.ofi, slab, size, FI_SEND | FI_RECV, &slab->mr)) {
 		kd_os_release(slab, size);
 		return NULL;
 	}
@@ -241,7 +198,6 @@ static void buffer_put(struct buffer *b)
 /* Peers */
 
 static void stop(void);
-static const char *name(void);
 static void wake(void);
 
 static struct peer *peer_find(uint32_t rank)
@@ -292,7 +248,7 @@ static void get_finish(struct get *g)
 static ssize_t get_push(struct get *g, struct peer *p)
 {
 	size_t n = kd_min(g->left, engine.chunk_bytes);
-	ssize_t error = fi_read(engine.ep, g->local, n, g->mr ? fi_mr_desc(g->mr) : NULL, p->addr, g->addr, g->key, g);
+	ssize_t error = fi_read(engine.ofi.ep, g->local, n, g->mr ? fi_mr_desc(g->mr) : NULL, p->addr, g->addr, g->key, g);
 
 	if (error)
 		return error;
@@ -317,7 +273,7 @@ static void peer_push(struct peer *p)
 			return;
 		}
 		if (error) {
-			g->error = negative_errno(error);
+			g->error = kd_ofi_errno(error);
 			g->left = 0;
 		}
 		if (!g->left) {
@@ -348,7 +304,7 @@ static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, s
 	g->left = len;
 	g->weight = kd_min(kd_max(len, GET_BYTES_MIN), engine.chunk_bytes);
 	g->user = get;
-	if (len && mr_create_local(local, len, FI_READ, &g->mr)) {
+	if (len && kd_endpoint_register(&engine.ofi, local, len, FI_READ, &g->mr)) {
 		free(g);
 		return -ENOMEM;
 	}
@@ -387,8 +343,7 @@ static void get_deliver(struct get *g)
 	int error = g->error;
 
 	get_unlink(g);
-	if (g->mr)
-		fi_close(&g->mr->fid);
+	kd_endpoint_unregister(g->mr);
 	free(g);
 	user->handle = NULL;
 	user->done(user, error);
@@ -436,12 +391,12 @@ static int send_message(uint32_t rank, const void *message, size_t len)
 	}
 	memcpy(b->data, message, len);
 	b->rank = rank;
-	error = fi_send(engine.ep, b->data, len, b->desc, p->addr, b);
+	error = fi_send(engine.ofi.ep, b->data, len, b->desc, p->addr, b);
 	if (error) {
 		buffer_put(b);
 		if (error == -FI_EAGAIN)
 			peer_refuse(p);
-		return negative_errno(error);
+		return kd_ofi_errno(error);
 	}
 	p->refused_ns = 0;
 	p->sends++;
@@ -464,7 +419,7 @@ static void send_event(struct buffer *b)
 
 static void receive_post(struct buffer *b)
 {
-	if (fi_recv(engine.ep, b->data, KD_COMM_MESSAGE_BYTES, b->desc, FI_ADDR_UNSPEC, b)) {
+	if (fi_recv(engine.ofi.ep, b->data, KD_COMM_MESSAGE_BYTES, b->desc, FI_ADDR_UNSPEC, b)) {
 		b->next = engine.unposted;
 		engine.unposted = b;
 	}
@@ -544,14 +499,14 @@ static int progress(void)
 	if (engine.unposted)
 		receives_post();
 	while (n < EVENTS_MAX) {
-		ssize_t got = fi_cq_read(engine.cq, entries, 16);
+		ssize_t got = fi_cq_read(engine.ofi.cq, entries, 16);
 
 		if (got == -FI_EAVAIL) {
 			struct fi_cq_err_entry e = {0};
 
-			if (fi_cq_readerr(engine.cq, &e, 0) <= 0)
+			if (fi_cq_readerr(engine.ofi.cq, &e, 0) <= 0)
 				break;
-			event(e.op_context, 0, e.err ? negative_errno(-e.err) : -EIO);
+			event(e.op_context, 0, e.err ? kd_ofi_errno(-e.err) : -EIO);
 			got = 1;
 		} else if (got <= 0) {
 			break;
@@ -574,9 +529,9 @@ static int progress(void)
 	 * fi_trywait only), and if something is left to read here it shall do that.
 	 */
 	if (engine.watching && kd_load_relaxed(&engine.sleeping)) {
-		struct fid *fid = &engine.cq->fid;
+		struct fid *fid = &engine.ofi.cq->fid;
 
-		if (engine.cq_fd >= 0 && fi_trywait(engine.fabric, &fid, 1))
+		if (engine.ofi.cq_fd >= 0 && fi_trywait(engine.ofi.fabric, &fid, 1))
 			wake();
 	}
 	return n;
@@ -597,8 +552,8 @@ static void wake(void)
 
 static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
 {
-	struct pollfd fds[3] = {{engine.wake_fd, POLLIN, 0}, {fd, POLLIN, 0}, {watch ? engine.cq_fd : -1, POLLIN, 0}};
-	struct fid *fid = &engine.cq->fid;
+	struct pollfd fds[3] = {{engine.wake_fd, POLLIN, 0}, {fd, POLLIN, 0}, {watch ? engine.ofi.cq_fd : -1, POLLIN, 0}};
+	struct fid *fid = &engine.ofi.cq->fid;
 	struct timespec t;
 	uint64_t count;
 	int n;
@@ -613,9 +568,9 @@ static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int w
 		for (struct peer *p = engine.refused; p; p = p->refused)
 			timeout_ns = kd_min(timeout_ns, p->retry_ns > now ? p->retry_ns - now : 0);
 	}
-	if (watch && engine.cq_fd < 0) {
+	if (watch && engine.ofi.cq_fd < 0) {
 		timeout_ns = kd_min(timeout_ns, BLIND_NS);
-	} else if (watch && timeout_ns && fi_trywait(engine.fabric, &fid, 1)) {
+	} else if (watch && timeout_ns && fi_trywait(engine.ofi.fabric, &fid, 1)) {
 		/* There is work. The caller's descriptor shall be looked at all the same, but a system call costs as much as a
 		 * message does. */
 		if (++engine.busy_waits % 16)
@@ -641,64 +596,9 @@ static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int w
 
 /* Opening */
 
-static int failed(const char *what, ssize_t error)
-{
-	kd_error("libfabric's provider %s cannot %s: %s", name(), what, kd_ofi.strerror((int)-error));
-	return negative_errno(error);
-}
-
-static int open_queue(void)
-{
-	struct fi_cq_attr attr = {.format = FI_CQ_FORMAT_MSG, .size = 1024, .wait_obj = FI_WAIT_FD};
-	int error = fi_cq_open(engine.domain, &attr, &engine.cq, NULL);
-
-	if (error || fi_control(&engine.cq->fid, FI_GETWAIT, &engine.cq_fd))
-		engine.cq_fd = -1; /* nothing to sleep on */
-	if (error) {
-		attr.wait_obj = FI_WAIT_NONE;
-		error = fi_cq_open(engine.domain, &attr, &engine.cq, NULL);
-	}
-	return error;
-}
-
-static int open_endpoint(void *address, size_t *size_p)
-{
-	struct fi_av_attr av_attr = {.type = FI_AV_TABLE, .count = 64};
-	int error = kd_ofi.fabric(engine.info->fabric_attr, &engine.fabric, NULL);
-
-	if (error)
-		return failed("open a fabric", error);
-	error = fi_domain(engine.fabric, engine.info, &engine.domain, NULL);
-	if (error)
-		return failed("open a domain", error);
-	error = open_queue();
-	if (error)
-		return failed("open a completion queue", error);
-	error = fi_av_open(engine.domain, &av_attr, &engine.av, NULL);
-	if (error)
-		return failed("open an address table", error);
-	error = fi_endpoint(engine.domain, engine.info, &engine.ep, NULL);
-	if (error)
-		return failed("open an endpoint", error);
-	error = fi_ep_bind(engine.ep, &engine.cq->fid, FI_TRANSMIT | FI_RECV);
-	if (!error)
-		error = fi_ep_bind(engine.ep, &engine.av->fid, 0);
-	if (!error)
-		error = fi_enable(engine.ep);
-	if (error)
-		return failed("enable an endpoint", error);
-	engine.address_size = KD_COMM_ADDRESS_BYTES;
-	error = fi_getname(&engine.ep->fid, address, &engine.address_size);
-	if (error)
-		return failed("tell an endpoint's address", error);
-	*size_p = engine.address_size;
-	return 0;
-}
-
 static int start(const char *provider, const char *listen, int local, const struct kd_comm_events *events, void *address,
 		 size_t *size_p)
 {
-	const struct fi_domain_attr *domain;
 	char node[KD_NETADDR_BYTES];
 	int error;
 
@@ -707,26 +607,17 @@ static int start(const char *provider, const char *listen, int local, const stru
 	error = kd_netaddr_choose(listen, local, node);
 	if (error)
 		return error;
-	error = kd_ofi_find(provider, node, &engine.info);
-	if (error)
-		return error;
-	domain = engine.info->domain_attr;
-	engine.virtual = !!(domain->mr_mode & FI_MR_VIRT_ADDR);
-	engine.prov_key = !!(domain->mr_mode & FI_MR_PROV_KEY);
-	engine.local_mr = !!(domain->mr_mode & FI_MR_LOCAL);
-	engine.key_mask = domain->mr_key_size < 8 ? (1ull << 8 * domain->mr_key_size) - 1 : UINT64_MAX;
-	engine.chunk_bytes = kd_min(engine.info->ep_attr->max_msg_size, CHUNK_BYTES);
-	if (getrandom(&engine.next_key, sizeof(engine.next_key), GRND_NONBLOCK) != sizeof(engine.next_key))
-		engine.next_key = kd_os_now_ns();
 	engine.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (engine.wake_fd < 0) {
 		error = -errno;
 		kd_error("cannot make an eventfd: %s", kd_errno_text(-error));
 		goto fail;
 	}
-	error = open_endpoint(address, size_p);
+	error = kd_endpoint_open(&engine.ofi, provider, node, address, &engine.address_size);
 	if (error)
 		goto fail;
+	*size_p = engine.address_size;
+	engine.chunk_bytes = kd_min(engine.ofi.info->ep_attr->max_msg_size, CHUNK_BYTES);
 	engine.unposted = buffers_create(RECEIVES, KD_COMM_MESSAGE_BYTES, RECEIVE);
 	if (!engine.unposted) {
 		error = -ENOMEM;
@@ -742,7 +633,7 @@ fail:
 
 static const char *name(void)
 {
-	return engine.info ? engine.info->fabric_attr->prov_name : "none";
+	return kd_endpoint_name(&engine.ofi);
 }
 
 static int connect_rank(uint32_t rank, const void *address, size_t size)
@@ -769,7 +660,7 @@ static int connect_rank(uint32_t rank, const void *address, size_t size)
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	if (fi_av_insert(engine.av, copy, 1, &addr, 0, NULL) != 1) {
+	if (fi_av_insert(engine.ofi.av, copy, 1, &addr, 0, NULL) != 1) {
 		free(p);
 		return -EADDRNOTAVAIL;
 	}
@@ -777,18 +668,6 @@ static int connect_rank(uint32_t rank, const void *address, size_t size)
 	p->last = &p->first;
 	engine.peers[rank] = p;
 	return 0;
-}
-
-static void close_fid(void *object)
-{
-	struct fid *fid = object;
-	int error = fid ? fi_close(fid) : 0;
-
-	(void)error;
-#ifdef KDDS_DEBUG
-	if (error)
-		kd_error("closing: libfabric says %s", kd_ofi.strerror(-error));
-#endif
 }
 
 /* Also what kd_comm_open has begun. */
@@ -804,9 +683,9 @@ static void stop(void)
 			wait_events(&lock, -1, 1000000, 1);
 	pthread_mutex_unlock(&lock);
 
-	/* Once the endpoint is closed nobody writes to buffers and the memory of gets; once there are no peers the functions
-	 * called below can ask for nothing. */
-	close_fid(engine.ep);
+	/* From here on nobody writes to buffers and the memory of gets; once there are no peers the functions called below can ask
+	 * for nothing. */
+	kd_endpoint_stop(&engine.ofi);
 	for (uint32_t i = 0; i < engine.npeers; i++)
 		free(engine.peers[i]);
 	free(engine.peers);
@@ -822,19 +701,14 @@ static void stop(void)
 		struct slab *slab = engine.slabs;
 
 		engine.slabs = slab->next;
-		close_fid(slab->mr);
+		kd_endpoint_unregister(slab->mr);
 		kd_os_release(slab, slab->size);
 	}
-	close_fid(engine.av);
-	close_fid(engine.cq);
-	close_fid(engine.domain);
-	close_fid(engine.fabric);
-	if (engine.info)
-		kd_ofi.freeinfo(engine.info);
+	kd_endpoint_close(&engine.ofi);
 	if (engine.wake_fd >= 0)
 		close(engine.wake_fd);
 	memset(&engine, 0, sizeof(engine));
-	engine.cq_fd = engine.wake_fd = -1;
+	engine.ofi.cq_fd = engine.wake_fd = -1;
 }
 
 const struct kd_comm_engine kd_comm_ofi = {start, stop, name, connect_rank, send_message, get_memory, expose, hide, progress,

@@ -2,12 +2,7 @@
 /*
  * The victim's side of stealing between processes; rsteal.h draws it. All under the net lock, unless it says otherwise.
  *
- * Large results rest where they are, at the thief, until somebody here needs them. Meanwhile their closures count as complete
- * for the thief alone (KD_AWAY in index.h), who is given what follows them first: tasks that update one tile again and again
- * move it once. What a follower has written over is never read.
- *
- *   out ── DONE ──> at rest ── somebody here reads them, or has nothing to do ──> being read ──> complete
- *                      └────── taken over by a follower, which is done ─────────────────────────────┘
+ *   out ── DONE ──> large results at rest (rest.h), or being read ──> complete
  */
 #ifndef KD_EXPORT_H
 #define KD_EXPORT_H
@@ -23,8 +18,6 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes);
 
 /* Thieves that wait. Returns when to call it again at the latest (UINT64_MAX: no need). */
 uint64_t kd_export_tick(uint64_t now_ns);
-/* Some worker has nothing to do: it may have when results are here. */
-void kd_export_recall(uint64_t now_ns);
 /* There may be work for thieves that wait. Any thread, no lock. */
 void kd_export_poked(void);
 /* A worker is about to sleep, and has said so in kd_pool.sleepers. Likewise. */

@@ -5,12 +5,13 @@
 #include <string.h>
 
 #include "boot.h"
+#include "contents.h"
+#include "env.h"
 #include "idle.h"
 #include "log.h"
 #include "net.h"
 #include "observe.h"
 #include "os.h"
-#include "package.h"
 #include "peer.h"
 #include "reading.h"
 #include "reduce.h"
@@ -71,6 +72,7 @@ static struct {
 	uint32_t inbox_lock;
 	struct kd_import *finished;
 	uint64_t serial;
+	uint64_t kept_bytes; /* of results that others have not read yet */
 } me;
 
 void kd_import_start(void)
@@ -117,6 +119,7 @@ static void free_import(struct kd_import *im)
 {
 	if (im->results_exposed)
 		kd_comm_hide(&im->results_region);
+	me.kept_bytes -= im->results.large;
 	kd_results_free(&im->results);
 	kd_contents_free(&im->contents);
 	kd_table_remove(&imports, im->id);
@@ -331,6 +334,8 @@ static void signal_victim(struct kd_import *im)
 	im->package = NULL;
 	done.outputs = r->count;
 	done.lengths = add_lengths(r, im);
+	done.home = me.kept_bytes + r->fresh > kd_env.cache; /* several victims may each leave that much here */
+	me.kept_bytes += r->large;
 	if (kd_unlikely(kd_observe.trace))
 		kd_trace_net(KD_EVENT_DONE, 0, kd_trace_flow(im->victim, im->generation), 0, im->victim);
 	fits = sizeof(*m) + sizeof(done) + r->size <= KD_COMM_MESSAGE_BYTES;

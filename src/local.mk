@@ -20,10 +20,14 @@ src_libkdds_internal_la_SOURCES = \
 	src/comm_engine.h \
 	src/comm_loop.c \
 	src/comm_ofi.c \
+	src/contents.c \
+	src/contents.h \
 	src/control.c \
 	src/control.h \
 	src/dot.c \
 	src/dot.h \
+	src/endpoint.c \
+	src/endpoint.h \
 	src/env.c \
 	src/env.h \
 	src/export.c \
@@ -67,6 +71,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/reading.h \
 	src/reduce.c \
 	src/reduce.h \
+	src/rest.c \
+	src/rest.h \
 	src/rsteal.c \
 	src/rsteal.h \
 	src/sched.c \

@@ -9,7 +9,6 @@
 #include "boot.h"
 #include "comm.h"
 #include "env.h"
-#include "export.h"
 #include "gdata.h"
 #include "image.h"
 #include "import.h"
@@ -18,6 +17,7 @@
 #include "observe.h"
 #include "os.h"
 #include "peer.h"
+#include "rest.h"
 #include "rsteal.h"
 #include "topo.h"
 
@@ -229,7 +229,7 @@ void kd_net_help(struct kd_worker *w, int ask)
 		return;
 	kd_comm_progress();
 	now = kd_os_now_ns();
-	kd_export_recall(now);
+	kd_rest_recall(now);
 	if (ask)
 		kd_import_ask(now);
 	tick(now);

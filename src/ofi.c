@@ -19,6 +19,11 @@
 
 struct kd_ofi kd_ofi;
 
+int kd_ofi_errno(ssize_t error)
+{
+	return error > -FI_ERRNO_OFFSET ? (int)error : -EIO;
+}
+
 /* The versions are those that rdma/fabric.h of 1.9 and later describes; a library without them has one version only. */
 static const struct {
 	const char *name, *version;

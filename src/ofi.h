@@ -23,6 +23,9 @@ struct kd_ofi {
 
 extern struct kd_ofi kd_ofi;
 
+/* For others than libfabric, whose own numbers have no meaning there. */
+int kd_ofi_errno(ssize_t error);
+
 /*
  * A provider that gives reliable datagrams and reads, at an address of this host in digits. provider: NULL for the default,
  * tcp;ofi_rxm. 0, or -errno after a line on stderr. The info is freed with kd_ofi.freeinfo.

@@ -9,7 +9,7 @@
  *   idle ── REQ ───────────────────────> a range of closures, or: NONE, and the thief may be remembered
  *   fetch inputs <──────────────── WORK  export: closures KD_STOLEN, inputs stay as they are (their writers wait)
  *   run (others may steal parts)
- *   results ── DONE ───────────────────> fetch outputs, or leave them there for a while (export.h); then closures KD_DONE, whoever
+ *   results ── DONE ───────────────────> fetch outputs, or leave them there for a while (rest.h); then closures KD_DONE, whoever
  *                                        waited goes on
  *   forget <───────────────────── FREE   (only if there was something to fetch)
  *

@@ -93,7 +93,7 @@ struct kd_wire_done {
 	uint32_t outputs;
 	struct kd_wire_memory results; /* bytes 0: they follow */
 	uint32_t lengths;          /* 0, or the number of closures: behind the results, 64 bits for each, its length in ns (span.h) */
-	uint32_t pad;
+	uint32_t home;             /* read the results at once: the sender keeps enough of them already */
 };
 
 struct kd_wire_result {

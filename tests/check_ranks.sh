@@ -16,13 +16,26 @@ for provider in loop loop:1 loop:2 'tcp;ofi_rxm'; do
 		done
 	done
 done
-# Two ranks, one of them held: what the other updates again and again has stayed there.
-KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider loop tests/ranks > ranks.out 2> ranks.err || {
+# Two ranks, one of them held: what the other updates again and again has stayed there, whether its rows have gaps or not.
+for data in '' tiles; do
+	KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider loop tests/ranks $data > ranks.out 2> ranks.err || {
+		cat ranks.err
+		exit 1
+	}
+	grep -q '"total":.*"kept_bytes":[1-9]' ranks.err || {
+		echo "no result has stayed at a thief ($data):"
+		cat ranks.err
+		exit 1
+	}
+done
+# A thief that has no room for results sends them home, whatever the victim would leave with it.
+KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider loop \
+	sh -c '[ "$KDDS_RANK" = 0 ] || export KDDS_CACHE=0; exec tests/ranks' > ranks.out 2> ranks.err || {
 	cat ranks.err
 	exit 1
 }
-grep -q '"total":.*"kept_bytes":[1-9]' ranks.err || {
-	echo 'no result has stayed at a thief:'
+grep -q '"total":.*"kept_bytes":0[,}]' ranks.err || {
+	echo 'results have stayed at a thief without room:'
 	cat ranks.err
 	exit 1
 }

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "closure.h"
+#include "contents.h"
 #include "image.h"
-#include "package.h"
 #include "reduce.h"
 
 #define PARCEL_DATA 6

@@ -447,15 +447,31 @@ static void chain(size_t count)
 	free(array);
 }
 
-/* Tasks that read and update arrays, some of them two, at random, against the same in sequence. */
+/* Tasks that read and update arrays and tiles, some of them two, at random, against the same in sequence. */
 #define WEB 24
-#define WEB_LENGTH 700
+#define WEB_ROWS 20
+#define WEB_COLS 35
+#define WEB_LD 38 /* of the tiles; of the others WEB_COLS */
+#define WEB_LENGTH (WEB_ROWS * WEB_COLS)
 #define WEB_TASKS 500
 
-static void weave_one(uint32_t op, const uint64_t *from, uint64_t *to)
+/* One of them, to its task. */
+struct strip {
+	uint64_t *at;
+	size_t ld;
+};
+
+#define STRIP(x) ((struct strip){(uint64_t *)*(x), kdds_shape_of(x)->ld})
+
+static uint64_t *cell(struct strip s, size_t i)
+{
+	return &s.at[i / WEB_COLS * s.ld + i % WEB_COLS];
+}
+
+static void weave_one(uint32_t op, struct strip from, struct strip to)
 {
 	for (size_t i = 0; i < WEB_LENGTH; i++)
-		to[i] = (op % 8 ? to[i] * 5 : 0) + (from[i] ^ (op + i));
+		*cell(to, i) = (op % 8 ? *cell(to, i) * 5 : 0) + (*cell(from, i) ^ (op + i));
 }
 
 /* Rank 0 takes its time, so that the others get something. */
@@ -468,10 +484,10 @@ static void dawdle(void)
 KDDS_TASK(weave, VALUE(uint32_t, op), READ_ARRAY(uint64_t, from), UPDATE_ARRAY(uint64_t, to))
 {
 	dawdle();
-	weave_one(op, *from, *to);
+	weave_one(op, STRIP(from), STRIP(to));
 }
 
-static void braid_two(uint32_t op, uint64_t *x, uint64_t *y)
+static void braid_two(uint32_t op, struct strip x, struct strip y)
 {
 	weave_one(op, x, y);
 	weave_one(op + 1, y, x);
@@ -480,39 +496,43 @@ static void braid_two(uint32_t op, uint64_t *x, uint64_t *y)
 KDDS_TASK(braid, VALUE(uint32_t, op), UPDATE_ARRAY(uint64_t, x), UPDATE_ARRAY(uint64_t, y))
 {
 	dawdle();
-	braid_two(op, *x, *y);
+	braid_two(op, STRIP(x), STRIP(y));
 }
 
 KDDS_TASK(bend, VALUE(uint32_t, op), UPDATE_ARRAY(uint64_t, to))
 {
 	dawdle();
-	weave_one(op, *to, *to);
+	weave_one(op, STRIP(to), STRIP(to));
 }
 
 KDDS_TASK(cut, VALUE(uint32_t, op), WRITE_ARRAY(uint64_t, to))
 {
 	for (size_t i = 0; i < WEB_LENGTH; i++)
-		(*to)[i] = op;
+		*cell(STRIP(to), i) = op;
 }
 
 KDDS_TASK(total, READ_ARRAY(uint64_t, from), REDUCE(uint64_t, sum, KDDS_SUM(uint64_t)))
 {
 	for (size_t i = 0; i < WEB_LENGTH; i++)
-		**sum += (*from)[i];
+		**sum += *cell(STRIP(from), i);
 }
 
-static void web(uint32_t seed)
+/* Every third, or each of them, is a tile. What lies between the rows of the others is not used. */
+static void web(uint32_t seed, int all_tiles)
 {
-	static uint64_t at[WEB][WEB_LENGTH], copy[WEB][WEB_LENGTH];
+	static uint64_t at[WEB][WEB_ROWS * WEB_LD], memory[WEB][WEB_ROWS * WEB_LD];
+	struct strip copy[WEB];
 	uint64_t sum = 0, expected = 0;
 	kdds_array(uint64_t) x[WEB];
 	KDDS_OVER(uint64_t, s, &sum);
 
 	name = "web";
 	memset(at, 0, sizeof(at));
-	memset(copy, 0, sizeof(copy));
-	for (int i = 0; i < WEB; i++)
-		kdds_bind_array(x[i], at[i], WEB_LENGTH);
+	memset(memory, 0, sizeof(memory));
+	for (int i = 0; i < WEB; i++) {
+		copy[i] = (struct strip){memory[i], all_tiles || i % 3 == 0 ? WEB_LD : WEB_COLS};
+		kdds_bind_tile(x[i], at[i], WEB_ROWS, WEB_COLS, copy[i].ld);
+	}
 	for (int n = 0; n < WEB_TASKS; n++) {
 		uint32_t op = seed = seed * 1664525 + 1013904223, i = op >> 8 & 7 ? op >> 11 & 3 : op >> 11 & 15, k = op >> 16 & 15;
 
@@ -529,24 +549,31 @@ static void web(uint32_t seed)
 		} else if (op >> 22 & 1) {
 			kdds_spawn(cut, op, &x[k].at);
 			for (size_t j = 0; j < WEB_LENGTH; j++)
-				copy[k][j] = op;
+				*cell(copy[k], j) = op;
 		} else {
 			kdds_spawn(total, &x[k].at, s);
 			for (size_t j = 0; j < WEB_LENGTH; j++)
-				expected += copy[k][j];
+				expected += *cell(copy[k], j);
 		}
 	}
 	kdds_sync();
-	check(!memcmp(at, copy, sizeof(at)), "wrong values");
+	check(!memcmp(at, memory, sizeof(at)), "wrong values");
 	check(sum == expected, "wrong sum");
 }
 
-int main(void)
+/* With an argument: tiles only, of those that may stay elsewhere. */
+int main(int argc, char **argv)
 {
+	(void)argv;
 	if (kdds_init())
 		return 1;
 	name = "job";
 	check(kdds_size() > 1, "needs two ranks or more: kddsrun -n 2");
+	if (argc > 1) {
+		for (uint32_t seed = 1; seed <= 20; seed++)
+			web(seed, 1);
+		return kdds_finalize() ? 1 : 0;
+	}
 	empty();
 	tiles(3, 5);
 	tiles(200, 250);
@@ -561,7 +588,7 @@ int main(void)
 	waits(20, 6765);
 	chain(10000);
 	for (uint32_t seed = 1; seed <= 20; seed++)
-		web(seed);
+		web(seed, 0);
 	if (kdds_finalize())
 		return 1;
 	check(kdds_init() == -EALREADY, "started again, alone");

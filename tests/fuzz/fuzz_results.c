@@ -47,17 +47,17 @@ static void begin(unsigned i)
 
 static void end(void)
 {
-	kd_results_finish(&p);
 	for (char *c = r.begin; c < r.end; c += kd_closure_at(c)->bytes)
 		kd_reduce_merge(kd_closure_at(c));
 	kd_parcel_free(&p);
 	world_free(&w);
 }
 
-static void get(void *arg, void *to, const struct kd_wire_memory *from)
+static void get(void *arg, struct kd_target *t, const struct kd_wire_memory *from)
 {
 	(void)arg;
-	memset(to, 1, from->bytes);
+	memset(kd_target_room(t), 1, from->bytes);
+	kd_target_arrived(t);
 }
 
 static void apply(const uint8_t *data, size_t size)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * kd_rsteal_message: a series of messages (kind, sender, length in front of each body) to a rank that has two exports. The results of
- * the second may rest with rank 2; what follows them is a chain of updates of two arrays.
+ * the second may rest with rank 2; what follows them is a chain of updates of an array and a tile.
  */
 #define kd_steal_complete completed
 #define kd_steal_away gone
 #define kd_steal_fetch fetched
 #define kd_steal_look_away looked
 #define kd_steal_follow followed
+#include "rest.c"
 #include "export.c"
 
 #include "fuzz.h"
@@ -144,18 +145,19 @@ static void begin_chain(void)
 	static long elsewhere[500];
 	struct kdds_frame *const kd_self = &chain.frame;
 	KDDS_OVER_ARRAY(long, a, w.array[1], 500);
-	KDDS_OVER_ARRAY(long, b, w.array[3], 500);
+	kdds_array(long) b; /* a tile */
 	struct kd_range r;
 
+	kdds_bind_tile(b, w.array[3], 20, 25, 30);
 	chain.parent.head = chain.closures;
 	chain.frame = (struct kdds_frame){.tail = kd_frame_first(kd_self), .limit = (char *)&chain.next, .parent = &chain.parent};
 	kdds_spawn(overwrite, 1, a);
-	kdds_spawn(overwrite, 2, b);
+	kdds_spawn(overwrite, 2, &b.at);
 	chain.next = chain.frame.tail;
 	r = (struct kd_range){.from = &chain.stack, .frame = kd_self, .begin = kd_frame_first(kd_self), .end = chain.next, .count = 2};
 	for (int i = 0; i < CHAIN_LENGTH; i += 2) {
-		kdds_spawn(scale, i, a, b);
-		kdds_spawn(scale, i, b, a);
+		kdds_spawn(scale, i, a, &b.at);
+		kdds_spawn(scale, i, &b.at, a);
 	}
 	if (kd_comm_expose(elsewhere, ARRAY_BYTES, &chain.region))
 		abort();
@@ -194,8 +196,7 @@ static void end(void)
 
 		if (x) {
 			kd_parcel_free(&x->parcel);
-			free(x->outputs);
-			free(x->taken);
+			kd_rest_free(&x->rest);
 			free(x->results);
 			free(x->lengths);
 			free(x);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Results that rest with the thief. What is modelled: src/export.c kd_export_done(), apply(), rest(), fetch(), recall(), take_over(),
- * follow(), settle_taken(), finish_export(), kd_export_sleep(); of src/index.c who is complete for whom (complete(), kd_index_away(),
- * kd_index_fetch(), kd_index_follow()); of src/package.c and src/gdata.c KD_WIRE_RESTS and kd_copy_claim().
+ * Results that rest with the thief. What is modelled: src/rest.c enter(), fetch(), recall(), kd_rest_take_over(), kd_rest_follow(),
+ * kd_rest_settle_taken(); src/export.c kd_export_done(), apply(), finish_export(), kd_export_sleep(); of src/index.c who is complete
+ * for whom (complete(), kd_index_away(), kd_index_fetch(), kd_index_follow()); of src/package.c, src/contents.c and src/gdata.c
+ * KD_WIRE_RESTS and kd_copy_claim().
  *
  * Rank 0 has a frame of four closures; ranks 1 and 2 are thieves. In order:
  *
@@ -10,7 +11,8 @@
  *
  * A value is the number of the closure that left it, + 1. While 2 runs at a thief, closure 4, a child of its that has come back to rank
  * 0 and spawned a task there, writes V; 2 does not end before. A thief's copies of freed imports are thrown out at once, the worst
- * that can happen. WORK, DONE and FREE arrive in any order, reads end in any order. The one worker here runs what is ready, and sleeps
+ * that can happen. With TILES an input that the thief does not have is read from where it was gathered when the package was made, and
+ * is gathered again when it comes. WORK, DONE and FREE arrive in any order, reads end in any order. The one worker here runs what is ready, and sleeps
  * when there is nothing; then, and LUCK times besides, results are recalled, one export at a time. Thieves ask ASKS times.
  */
 #ifndef ASKS
@@ -51,6 +53,7 @@ bit free[N];       /* on the way */
 /* imports: their copies, in the buffer where */
 bit held[N];
 byte where[N * 4], value[N * 4];
+byte gathered[N * 4]; /* of an input, here: the value */
 byte claims[N * 4]; /* in WORK: + 1, whose output of the same data is overwritten in place */
 
 #define O(c, d) ((c) * 4 + (d))
@@ -185,6 +188,11 @@ give:
 		:: d < 4 && !WRITES(c, d) -> d++
 		:: else -> break
 		od;
+#ifdef TILES
+		gathered[O(c, X)] = home[X];
+		gathered[O(c, Y)] = home[Y];
+		gathered[O(c, Z)] = home[Z];
+#endif
 		d = 0; q = 0; t = 0
 	   }
 	/* it arrives; its inputs are where they should be, in the version they should have */
@@ -209,7 +217,11 @@ give:
 				:: held[q] && at[q] == at[c] && value[where[O(q, d)]] == READS(c, d) && !WRITES(c, d) ->
 					where[O(c, d)] = where[O(q, d)]
 				:: else ->
+#ifdef TILES
+					assert(gathered[O(c, d)] == READS(c, d));
+#else
 					assert(home[d] == READS(c, d));
+#endif
 					value[O(c, d)] = READS(c, d)
 				fi
 			:: else
@@ -303,6 +315,15 @@ give:
 		assert(held[c] && value[where[O(c, d)]] == c + 1);
 		assert(home[d] < c + 1);
 		home[d] = c + 1;
+#if defined(TILES) && !defined(GATHERED_ONCE)
+		do
+		:: q < N ->
+			gathered[O(q, d)] = (at[q] == at[c] && state[q] == WORK -> home[d] : gathered[O(q, d)]);
+			q++
+		:: else -> break
+		od;
+		q = 0;
+#endif
 		reading[O(c, d)] = 0;
 		d = 0;
 		reads[c]--;

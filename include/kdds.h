@@ -38,6 +38,9 @@
 #define KDDS_H
 
 #include <stdio.h>
+#ifdef __cplusplus
+#include <type_traits>
+#endif
 
 #include "kdds/inline.h"
 #include "kdds/task.h"
@@ -162,6 +165,20 @@ static inline void kd_anchor_init_row(struct kdds_shape *shape, void *data, size
 	kd_anchor_init_array(shape, data, 1, n, n, NULL);
 }
 
+/* ptr, which points to what at points to, constness apart, or to nobody knows what. at is not evaluated. */
+#ifdef __cplusplus
+#define KD_LIKE(at, ptr) \
+	(1 ? (ptr) : static_cast<std::remove_const_t<std::remove_pointer_t<decltype(at)>> *>(nullptr))
+#else
+#define KD_IS(T, U) __builtin_types_compatible_p(T, U)
+#define KD_POINTS_TO(P, T) (KD_IS(P, T *) || KD_IS(P, const T *) || KD_IS(P, void *) || KD_IS(P, const void *))
+#define KD_LIKE(at, ptr) \
+	((void)sizeof(struct { \
+		 int kd; \
+		 _Static_assert(KD_POINTS_TO(__typeof__(1 ? (ptr) : (ptr)), __typeof__((void)0, *(at))), "a pointer to another type"); \
+	 }), (ptr))
+#endif
+
 /* Too many to have is as many as can be asked for: the library says so. */
 static inline size_t kd_array_bytes(size_t n, size_t size)
 {
@@ -170,13 +187,14 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 /** @endcond */
 
 /** Makes @p d, an object of type kdds_data(T), refer to the T at @p ptr. */
-#define kdds_bind(d, ptr) kd_anchor_init(&(d).at, ptr, 0)
+#define kdds_bind(d, ptr) kd_anchor_init(&(d).at, KD_LIKE((d).at, ptr), 0)
 /** Makes @p d, an object of type kdds_array(T), refer to the @p n consecutive T at @p ptr. */
-#define kdds_bind_array(d, ptr, n) kd_anchor_init_row(&(d).kd_shape, ptr, n)
+#define kdds_bind_array(d, ptr, n) kd_anchor_init_row(&(d).kd_shape, KD_LIKE((d).at, ptr), n)
 /** Makes @p d refer to a 2-D view: @p rows rows of @p cols elements, consecutive rows @p ld elements apart. */
 #define kdds_bind_tile(d, ptr, rows, cols, ld) kdds_bind_packed(d, ptr, rows, cols, ld, NULL)
 /** The same with the functions that turn it into bytes for another process. */
-#define kdds_bind_packed(d, ptr, rows, cols, ld, pack) kd_anchor_init_array(&(d).kd_shape, ptr, rows, cols, ld, pack)
+#define kdds_bind_packed(d, ptr, rows, cols, ld, pack) \
+	kd_anchor_init_array(&(d).kd_shape, KD_LIKE((d).at, ptr), rows, cols, ld, pack)
 
 /** Declares @p x, a reference to the program's own T at @p ptr. */
 #define KDDS_OVER(T, x, ptr) kdds_data(T) kd_data_##x; T **const x = (kdds_bind(kd_data_##x, ptr), &kd_data_##x.at)

@@ -72,10 +72,12 @@ void kd_export_stop(void)
 	memset(&me, 0, sizeof(me));
 }
 
-/* Thieves that wait are one sleeper (remember()); they have no use for results here. */
-static int somebody_sleeps(void)
+/* The other sleeper is remember()'s. */
+uint32_t kd_export_sleepers(void)
 {
-	return kd_load(&kd_pool.sleepers) > (me.nwaiting != 0);
+	uint32_t all = kd_load(&kd_pool.sleepers);
+
+	return all ? all - (kd_load(&me.nwaiting) != 0) : 0;
 }
 
 /* Dekker: the worker is counted among the sleepers, then we look whether something rests; kd_rest_begin stores that, and
@@ -296,7 +298,7 @@ static void results_settled(struct kd_rest *r)
 /* Whether the outputs may stay where they are: of tasks in a frame here, which nobody waits for; if the thief has room. */
 static int may_rest(const struct kd_export *x)
 {
-	if (!x->range.from || x->range.import || x->home || somebody_sleeps())
+	if (!x->range.from || x->range.import || x->home || kd_export_sleepers())
 		return 0;
 	for (const char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		if (kd_closure_at(c)->type->reduces)
@@ -365,7 +367,7 @@ uint64_t kd_export_tick(uint64_t now)
 {
 	if (me.seeks || (kd_load_relaxed(&me.wanted) && kd_exchange(&me.wanted, 0)))
 		me.seeks = kd_rest_fetch_wanted();
-	if (somebody_sleeps()) /* what he waits for may be waiting for results at rest, by way of other ranks */
+	if (kd_export_sleepers()) /* what they wait for may be waiting for results at rest, by way of other ranks */
 		kd_rest_recall_any();
 	if (kd_rest_back() && me.nwaiting) /* one of them may have use for it, too */
 		kd_store(&me.poked, 1);

@@ -20,6 +20,8 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes);
 uint64_t kd_export_tick(uint64_t now_ns);
 /* There may be work for thieves that wait. Any thread, no lock. */
 void kd_export_poked(void);
+/* Of kd_pool.sleepers the workers: thieves that wait are one more, who has no use for results here. Likewise. */
+uint32_t kd_export_sleepers(void);
 /* A worker is about to sleep, and has said so in kd_pool.sleepers. Likewise. */
 void kd_export_sleep(void);
 /* Some results that are still at the thief are needed here; KD_AWAY_WANTED in index.h. Likewise. */

@@ -14,7 +14,7 @@
 static void sleep_now(struct kd_worker *w)
 {
 	/* When all sleep, no owner can miss what this one has left with it, and what comes from other ranks wakes. */
-	int all = kd_load(&kd_pool.sleepers) == (uint32_t)kd_pool.count;
+	int all = kd_export_sleepers() >= (uint32_t)kd_pool.count;
 	uint64_t ns = (uint64_t)NAP_NS << (all ? NAP_DOUBLINGS : kd_min(w->idle_naps, NAP_DOUBLINGS));
 
 	if (w->rest_us) {

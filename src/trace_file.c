@@ -8,6 +8,7 @@
 #include <string.h>
 
 #define RANKS_MAX 1000000
+#define MOST_US 1000000000000000 /* 31 years: sums of some, in ns, are numbers still */
 
 void *trace_alloc(void *old, size_t size)
 {
@@ -143,6 +144,8 @@ static int64_t time_of(const struct fields *f, const char *name)
 	if (!x)
 		return 0;
 	ns = strtoll(x->value, &end, 10);
+	if (ns < -MOST_US || ns > MOST_US)
+		return 0;
 	if (*end == '.')
 		for (end++; *end >= '0' && *end <= '9' && decimals < 3; end++, decimals++)
 			ns = ns * 10 + (*end - '0');

@@ -96,6 +96,12 @@ said out ', ok$' 3
 job 'a late rank' 0 -n 3 "$probe" 0:1:sleep:1
 said out ', ok$' 3
 [ "$("$probe" | sed 's/, secret.*,//')" = 'rank 0 of 1, 0 of 1 here ok' ] || fail 'a job of one without kddsrun'
+what='tasks of srun without a PMI'
+SLURM_STEP_NUM_TASKS=3 SLURM_PROCID=0 "$probe" > "$dir/out" 2> "$dir/err"
+said out 'rank 0 of 1'
+said err '^kdds: Slurm has started 3 tasks and offers no PMI'
+SLURM_STEP_NUM_TASKS=3 SLURM_PROCID=1 "$probe" 2>&1 | grep -q Slurm && fail 'each of them says so'
+SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 "$probe" 2>&1 | grep -q Slurm && fail 'one task is told that it is alone'
 
 for bad in x 5: 5:6x 1:1 999:1; do
 	what="KDDS_CONTROL_FD=$bad" status=0

@@ -137,6 +137,12 @@ grep -q '^rank 1: its clock was 4999990.000 us ahead, corrected (give or take 20
 grep -q '"arrive".*"ts":1020.000,' "$dir/all.json" && grep -q '"done".*"ts":1980.000,' "$dir/all.json" ||
 	fail "$what: $(cat "$dir/all.json")"
 
+# times that are none
+what='a damaged trace'
+sed 's/"ts":[0-9]*/"ts":9223372036854775807/; s/"dur":[0-9]*/"dur":-9223372036854775808/' "$dir/c.1" > "$dir/c.2"
+timeout 60 ./kdds-trace -o "$dir/all.json" -s "$dir/all.svg" "$dir/c.0" "$dir/c.2" > "$dir/summary" 2> "$dir/err" || [ $? = 1 ] || fail "$what: $?"
+! grep 'runtime error' "$dir/err" || fail "$what"
+
 # the graph
 what=KDDS_DOT
 cat > "$dir/dot.py" << 'END'
@@ -195,6 +201,10 @@ for variable in KDDS_TRACE KDDS_DOT; do
 	[ $status = 1 ] && grep -q "^kdds: $variable: cannot write all of $dir/big: .*removed" "$dir/err" && [ ! -e "$dir/big" ] ||
 		fail "$variable beyond the limit: status $status, $(cat "$dir/err")"
 done
+
+what='one file for both' status=0
+KDDS_TRACE=$dir/both KDDS_DOT=$dir/both timeout 60 tests/observed wide 10 0 > "$dir/out" 2> "$dir/err" || status=$?
+[ $status = 2 ] && grep -q '^kdds: KDDS_TRACE and KDDS_DOT' "$dir/err" || fail "$what: status $status, $(cat "$dir/err")"
 
 # what is no trace, and what a program of that name does
 for text in '' '{}' '{"traceEvents":[' "$(head -c 400 "$dir/all.json")" '{"traceEvents":[

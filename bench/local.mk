@@ -70,6 +70,10 @@ bench_remote_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
 bench_remote_LDADD = src/libkdds_internal.la
 CLEANFILES += bench/comm bench/remote
 
+# What a second core could gain with empty tasks at best (doc/design.md, "When not to").
+EXTRA_PROGRAMS += bench/handoff
+CLEANFILES += bench/handoff
+
 # What jobs of many ranks would do (doc/scaling.md), simulated: make sim SIZE=quick. bench/ranks tells what real ones did.
 check_PROGRAMS += bench/sim
 EXTRA_PROGRAMS += bench/ranks

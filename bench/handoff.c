@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a second core could gain with empty tasks at best: one thread writes records of 32 bytes, as large as the smallest closure, into
+ * a window that it uses again and again, and calls the function that each names; a share of them it leaves to a second thread, a range
+ * at a time, with nothing said but how many ranges there are, and none of a scheduler's questions asked (doc/design.md, "When not to").
+ *
+ *   handoff [KILOBYTES of the window]
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define RECORDS 20000000
+#define RUNS 3
+#define QUEUE 4096 /* ranges under way: more than windows have */
+
+struct record {
+	void (*run)(struct record *r);
+	uint64_t state, value, link;
+};
+
+static struct record *window;
+static uint64_t records, range;
+static uint64_t queue[QUEUE]; /* positions of the ranges that the second thread was given */
+static _Alignas(128) uint64_t given;
+static _Alignas(128) uint64_t taken;
+static int stop;
+
+static __attribute__((noinline)) void nothing(struct record *r)
+{
+	__asm__ volatile("" : : "r"(r->value));
+}
+
+static void run_range(struct record *r)
+{
+	for (struct record *end = r + range; r < end; r++)
+		r->run(r);
+}
+
+static void bind_to(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set)) {
+		fprintf(stderr, "handoff: needs the CPUs 0 and 1\n");
+		exit(1);
+	}
+}
+
+static void *second(void *arg)
+{
+	bind_to(1);
+	for (uint64_t n = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED);)
+		for (; n < __atomic_load_n(&given, __ATOMIC_ACQUIRE); __atomic_store_n(&taken, ++n, __ATOMIC_RELEASE))
+			run_range(window + queue[n % QUEUE]);
+	return arg;
+}
+
+/* One range in `every` is the second thread's (0: none). Seconds. */
+static double go(uint64_t every, uint64_t *busy)
+{
+	struct timespec begin, end;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (uint64_t i = 0; i < RECORDS; i += range) {
+		uint64_t at = i % records;
+
+		while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) < busy[at / range])
+			; /* it has not done with what was there before */
+		for (struct record *r = window + at; r < window + at + range; r++) {
+			*r = (struct record){nothing, 0, i, i};
+			__asm__ volatile("" : : : "memory"); /* one by one, as tasks are spawned */
+		}
+		if (every && i / range % every == 0) {
+			queue[given % QUEUE] = at;
+			busy[at / range] = given + 1;
+			__atomic_store_n(&given, given + 1, __ATOMIC_RELEASE);
+		} else {
+			run_range(window + at);
+		}
+	}
+	while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) < given)
+		;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	return (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+}
+
+static double best(uint64_t every, uint64_t *busy)
+{
+	double least = 1e9;
+
+	for (int i = 0; i < RUNS; i++) {
+		double t = go(every, busy);
+
+		least = t < least ? t : least;
+	}
+	return least / RECORDS * 1e9;
+}
+
+int main(int argc, char **argv)
+{
+	static const uint64_t shares[] = {0, 16, 8, 4, 2};
+	long kilobytes = argc > 1 ? atol(argv[1]) : 512;
+	uint64_t *busy;
+	pthread_t thread;
+
+	records = (uint64_t)kilobytes * 1024 / sizeof(*window);
+	window = argc <= 2 && kilobytes >= 64 && kilobytes <= 65536 ? aligned_alloc(4096, records * sizeof(*window)) : NULL;
+	busy = calloc(records, sizeof(*busy));
+	if (!window || !busy) {
+		fprintf(stderr, "usage: handoff [KILOBYTES], 64 to 65536\n");
+		return 2;
+	}
+	bind_to(0);
+	if (pthread_create(&thread, NULL, second, NULL))
+		return 1;
+	printf("ns a record, window of %ld KB; the second thread has\n%-20s %9s %9s %9s %9s %9s\n", kilobytes, "", "none", "1/16", "1/8", "1/4", "1/2");
+	for (range = 32; range <= 2048 && range <= records / 2; range *= 4) {
+		printf("ranges of %-10lu", (unsigned long)range);
+		for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
+			printf(" %9.2f", best(shares[i], busy));
+		printf("\n");
+	}
+	stop = 1;
+	pthread_join(thread, NULL);
+	return 0;
+}

@@ -218,18 +218,6 @@ static int handle_put(struct run_rank *r, struct kd_unpack *u)
 	return 0;
 }
 
-static void send_value(void *arg, uint32_t rank, const char *key, const void *value, size_t size)
-{
-	struct run_rank *r = arg;
-	uint8_t payload[KD_CONTROL_RANK_BYTES];
-	struct kd_pack p = {payload, payload + sizeof(payload), 0};
-
-	kd_pack_uint(&p, value ? 0 : ENOENT, 4);
-	kd_pack_string(&p, key);
-	kd_pack_block(&p, value, size);
-	run_link_send(&r->control, KD_CONTROL_VALUE, rank, payload, (size_t)(p.at - payload));
-}
-
 static int is_wanted(uint32_t rank, const char *key)
 {
 	for (uint32_t i = 0; i < job.ranks; i++)
@@ -249,7 +237,8 @@ static int handle_get(struct run_rank *r, uint32_t rank, struct kd_unpack *u)
 		return -1;
 	value = kd_published_get(&values, rank, key, &size);
 	if (value) {
-		send_value(r, rank, key, value, size);
+		run_link_add_value(&r->control, rank, key, value, size);
+		run_link_flush(&r->control);
 		return 0;
 	}
 	if (!is_wanted(rank, key))
@@ -491,7 +480,8 @@ static int handle_value(uint32_t rank, struct kd_unpack *u)
 	for (uint32_t i = 0; i < job.ranks; i++)
 		if (ranks[i].wants_key[0] && ranks[i].wants_rank == rank && !strcmp(ranks[i].wants_key, key)) {
 			ranks[i].wants_key[0] = 0;
-			send_value(&ranks[i], rank, key, value, size);
+			run_link_add_value(&ranks[i].control, rank, key, value, size);
+			run_link_flush(&ranks[i].control);
 		}
 	return 0;
 }
@@ -506,7 +496,7 @@ static int handle_fenced(struct kd_unpack *u)
 		if (ranks[i].fenced) {
 			ranks[i].fenced = 0;
 			for (uint32_t j = 0; shared && j < job.size; j++)
-				kd_published_each(&values, j, send_value, &ranks[i]);
+				kd_published_each(&values, j, run_link_add_value, &ranks[i].control);
 			run_link_send(&ranks[i].control, KD_CONTROL_FENCED, ranks[i].rank, NULL, 0);
 		}
 	return u->bad;

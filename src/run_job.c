@@ -173,24 +173,12 @@ static int job_status(void)
 
 /* Fences, values, greetings. */
 
-static void send_value(void *arg, uint32_t rank, const char *key, const void *value, size_t size)
-{
-	struct run_host *h = arg;
-	uint8_t payload[KD_CONTROL_RANK_BYTES];
-	struct kd_pack p = {payload, payload + sizeof(payload), 0};
-
-	kd_pack_uint(&p, value ? 0 : ENOENT, 4);
-	kd_pack_string(&p, key);
-	kd_pack_block(&p, value, size);
-	run_link_send(&h->link, KD_CONTROL_VALUE, rank, payload, (size_t)(p.at - payload));
-}
-
 /* To a host all values of the others: it has its own. */
 static void share_values(struct run_host *h)
 {
 	for (uint32_t i = 0; i < options->size; i++)
 		if (ranks[i].host != h)
-			kd_published_each(&values, i, send_value, h);
+			kd_published_each(&values, i, run_link_add_value, &h->link);
 }
 
 static void check_fence(void)
@@ -282,7 +270,8 @@ static int handle_get(struct run_host *h, uint32_t rank, struct kd_unpack *u)
 	if (!kd_unpack_complete(u) || rank >= options->size || !kd_control_key_valid(key))
 		return -1;
 	value = kd_published_get(&values, rank, key, &size);
-	send_value(h, rank, key, value, size);
+	run_link_add_value(&h->link, rank, key, value, size);
+	run_link_flush(&h->link);
 	return 0;
 }
 

@@ -205,24 +205,50 @@ void run_link_close(struct run_link *link)
 	close_both(in, out);
 }
 
-void run_link_send_raw(struct run_link *link, const void *bytes, size_t size)
+static void add(struct run_link *link, const void *bytes, size_t size)
+{
+	if (run_link_is_open(link))
+		run_bytes_add(&link->unsent, bytes, size);
+}
+
+static void add_frame(struct run_link *link, uint16_t type, uint32_t rank, const void *payload, size_t size)
+{
+	uint8_t header[KD_CONTROL_HEADER_BYTES];
+	struct kd_pack p = {header, header + sizeof(header), 0};
+
+	kd_control_pack_header(&p, (uint32_t)size, type, rank);
+	add(link, header, sizeof(header));
+	add(link, payload, size);
+}
+
+void run_link_flush(struct run_link *link)
 {
 	if (!run_link_is_open(link))
 		return;
-	run_bytes_add(&link->unsent, bytes, size);
 	push(link);
 	if (link->unsent.size > link->unsent_bytes)
 		broken(link, -ENOBUFS);
 }
 
+void run_link_send_raw(struct run_link *link, const void *bytes, size_t size)
+{
+	add(link, bytes, size);
+	run_link_flush(link);
+}
+
 void run_link_send(struct run_link *link, uint16_t type, uint32_t rank, const void *payload, size_t size)
 {
-	uint8_t header[KD_CONTROL_HEADER_BYTES];
-	struct kd_pack p = {header, header + sizeof(header), 0};
+	add_frame(link, type, rank, payload, size);
+	run_link_flush(link);
+}
 
-	if (!run_link_is_open(link))
-		return;
-	kd_control_pack_header(&p, (uint32_t)size, type, rank);
-	run_bytes_add(&link->unsent, header, sizeof(header));
-	run_link_send_raw(link, payload, size);
+void run_link_add_value(void *arg, uint32_t rank, const char *key, const void *value, size_t size)
+{
+	uint8_t payload[KD_CONTROL_RANK_BYTES];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	kd_pack_uint(&p, value ? 0 : ENOENT, 4);
+	kd_pack_string(&p, key);
+	kd_pack_block(&p, value, size);
+	add_frame(arg, KD_CONTROL_VALUE, rank, payload, (size_t)(p.at - payload));
 }

@@ -36,6 +36,10 @@ void run_link_open(struct run_link *link, int in, int out);
 void run_link_close(struct run_link *link);
 int run_link_is_open(const struct run_link *link);
 void run_link_send(struct run_link *link, uint16_t type, uint32_t rank, const void *payload, size_t size);
+/* A VALUE frame, to be sent with the next one or by run_link_flush: there may be thousands. value NULL: there is none. arg is the
+ * link: kd_published_each calls it. */
+void run_link_add_value(void *arg, uint32_t rank, const char *key, const void *value, size_t size);
+void run_link_flush(struct run_link *link);
 /* As bytes, outside any frame. */
 void run_link_send_raw(struct run_link *link, const void *bytes, size_t size);
 /* Takes in and handles everything that has come, without waiting. */

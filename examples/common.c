@@ -142,11 +142,15 @@ void start(void)
 int finish(double seconds, bool ok)
 {
 	struct kdds_stats stats;
+	const char *whose = kdds_size() > 1 ? " (rank 0)" : ""; /* kddsrun --stats tells of all */
 	int err;
 
 	kdds_stats_get(&stats);
-	printf("T = %.6f s\nworkers = %d\ntasks = %" PRIu64 "\nsteals = %" PRIu64 "\n", seconds, kdds_workers(),
-	       stats.tasks, stats.steals);
+	printf("T = %.6f s\n", seconds);
+	if (kdds_size() > 1)
+		printf("ranks = %d\n", kdds_size());
+	printf("workers = %d%s\ntasks = %" PRIu64 "%s\nsteals = %" PRIu64 "%s\n", kdds_workers(), whose, stats.tasks, whose,
+	       stats.steals, whose);
 	err = kdds_finalize();
 	if (err)
 		fail("kdds_finalize: %s", kdds_strerror(err));

@@ -13,8 +13,9 @@
 
 static void sleep_now(struct kd_worker *w)
 {
-	/* When all sleep, no owner can miss what this one has left with it, and what comes from other ranks wakes. */
-	int all = kd_export_sleepers() >= (uint32_t)kd_pool.count;
+	/* When all sleep, no owner can miss what this one has left with it, and what comes from other ranks wakes: but perhaps another
+	 * one, where several wait in bodies. */
+	int all = !w->bound && kd_export_sleepers() >= (uint32_t)kd_pool.count;
 	uint64_t ns = (uint64_t)NAP_NS << (all ? NAP_DOUBLINGS : kd_min(w->idle_naps, NAP_DOUBLINGS));
 
 	if (w->rest_us) {
@@ -89,12 +90,19 @@ static int wake(struct kd_worker *w)
 	return 1;
 }
 
+/* Those that wait in a body after the others: what there is may be nothing for them, and they would go to sleep again. */
+static int wake_any(uint32_t bound)
+{
+	for (int i = 0; i < kd_pool.count; i++)
+		if (kd_load_relaxed(&kd_pool.workers[i].bound) == bound && wake(&kd_pool.workers[i]))
+			return 1;
+	return 0;
+}
+
 void kd_idle_wake_one(void)
 {
-	if (kd_load(&kd_pool.sleepers))
-		for (int i = 0; i < kd_pool.count; i++)
-			if (wake(&kd_pool.workers[i]))
-				return;
+	if (kd_load(&kd_pool.sleepers) && (wake_any(0) || wake_any(1)))
+		return;
 	if (kd_net.on)
 		kd_export_poked();
 }

@@ -478,6 +478,7 @@ static void step(struct kd_worker *w, const struct kd_scope *scope)
 static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 {
 	struct kd_scope scope = {NULL, NULL};
+	uint32_t bound = w->bound;
 
 	if (s->range.count || s->bound > 1)
 		scope = (struct kd_scope){s, s->waiting};
@@ -487,9 +488,11 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 	if (kd_load(&kd_closure_at(c)->state) & KD_DONE)
 		kd_cas(&s->park, kd_park_bound(c), NULL);
 	w->nest++;
+	kd_store_relaxed(&w->bound, scope.stack != NULL);
 	/* halt before park, since kd_steal_complete clears park and then sets halt. */
 	for (kd_store(&w->halt, 0); kd_load(&s->park); kd_store(&w->halt, 0))
 		step(w, &scope);
+	kd_store_relaxed(&w->bound, bound);
 	w->nest--;
 	kd_idle_end(w);
 	kd_watch_phase(w, KD_PHASE_RUN);

@@ -38,6 +38,7 @@ struct kd_worker {
 	uint32_t parked;          /* how many of those have a park */
 	uint32_t halt;            /* set its stack aside: a bound one can go on */
 	uint32_t sleeps;          /* futex: 1 while it sleeps or is about to */
+	uint32_t bound;           /* to what a waiting body of its may help with: kd_scope */
 	uint32_t halted_lock;
 	struct kd_stack *halted;  /* stacks set aside, ready to be run by anybody */
 } kd_aligned(KD_CACHE_LINE);

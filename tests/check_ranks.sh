@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Proves: what tests/ranks.c says, over UNIX sockets (losing, doubling and delaying messages, too) and over libfabric.
+# Proves: what tests/sleepers.c says; what tests/ranks.c says, over UNIX sockets (losing, doubling and delaying messages, too) and over libfabric.
 set -eu
 export KDDS_WORKERS=1
 
@@ -47,6 +47,7 @@ if [ "$(nproc)" -ge 2 ]; then
 		exit 1
 	}
 fi
+timeout -k 5 90 ./kddsrun -n 2 --workers 3 --provider loop tests/sleepers
 # A rank has some 16 files open before it meets another. A limit that may be raised is; else it ends, and does not wait for ever.
 timeout -k 5 60 ./kddsrun -n 2 --provider 'tcp;ofi_rxm' sh -c 'ulimit -Sn 18 && exec tests/ranks' > ranks.out 2> ranks.err || {
 	cat ranks.err

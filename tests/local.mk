@@ -154,8 +154,9 @@ check_PROGRAMS += tests/oracle
 tests_oracle_LDADD = libkdds.la
 
 # Run under kddsrun, by check_ranks.sh.
-check_PROGRAMS += tests/ranks
+check_PROGRAMS += tests/ranks tests/sleepers
 tests_ranks_LDADD = libkdds.la
+tests_sleepers_LDADD = libkdds.la
 
 # The launchers' back ends alone, run by check_launchers.sh.
 check_PROGRAMS += tests/pmi_probe

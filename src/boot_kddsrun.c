@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Under kddsrun: a stream socket inherited from the launcher (or its agent on this host), control.h's frames on it. Questions
- * are answered in order, one at a time; only ABORT comes unasked, and before FENCED the values that are shared with all. The socket outlives kd_boot_stop, so that the library can be
- * initialised again.
+ * are answered in order, one at a time; only ABORT comes unasked, and before FENCED the values that are shared with all. The
+ * socket outlives kd_boot_stop, so that a job of one can initialise the library again.
  */
 #define _GNU_SOURCE
 #include <errno.h>

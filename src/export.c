@@ -156,11 +156,11 @@ static void remember(uint32_t thief, uint32_t want)
 
 static void forget_waiting(uint32_t i)
 {
+	if (me.nwaiting == 1) /* first: kd_export_sleepers may be one short, not one over */
+		kd_fetch_add(&kd_pool.sleepers, -1);
 	me.waits[me.waiting[i]] = 0;
 	me.waiting[i] = me.waiting[me.nwaiting - 1];
 	kd_store(&me.nwaiting, me.nwaiting - 1);
-	if (!me.nwaiting)
-		kd_fetch_add(&kd_pool.sleepers, -1);
 }
 
 void kd_export_asked(uint32_t from, const void *body, size_t bytes)

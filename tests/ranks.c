@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: what a task may be given travels to another rank and back. To be run by kddsrun with two ranks or more. Each case has a
+ * Proves: what a task may be given travels to another rank and back. To be run by kddsrun with two ranks of one worker or more. Each case has a
  * task that must run elsewhere: rank 0 is held in another one until it has, for some seconds at most, so that a case that was not
  * put to the test is told from one that passed.
  */

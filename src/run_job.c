@@ -32,7 +32,7 @@
 #define END_NS (2 * SECOND_NS)     /* for agents to end their ranks, RUN_AGENT_GRACE_NS and some more */
 #define ORPHAN_NS (5 * SECOND_NS)  /* for what was killed to go */
 #define FLUSH_NS SECOND_NS         /* for the reader of our output, when the job was ended */
-#define SHARE_RANKS 2048            /* of larger jobs the values are not handed out: 60 bytes for each rank and host */
+#define SHARE_RANKS 2048            /* of larger jobs the values are not handed out: 70 bytes for each rank and host */
 #define STATUS_TIMEOUT 124         /* timeout(1)'s */
 
 struct rank {

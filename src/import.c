@@ -22,7 +22,7 @@
 
 #define LOST_NS 20000000u       /* a request without an answer; doubled with each in a row. Two answers do no harm */
 #define LOST_DOUBLINGS 5
-#define BACKOFF_NS 50000u       /* after a refusal; doubled with each, but held while a search may well be short of luck only: */
+#define BACKOFF_NS 50000u       /* after a refusal; doubled with each, but held for some, which may just have been bad luck: */
 #define BACKOFF_HELD 3          /* at 0.4 ms */
 #define BACKOFF_HOLD 13         /* up to this refusal: doc/scaling.md. By then the rank is on the lists of those that would send it work */
 #define BACKOFF_DOUBLINGS 14    /* up to 0.8 s */

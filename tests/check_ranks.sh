@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Proves: what tests/sleepers.c says; what tests/ranks.c says, over UNIX sockets (losing, doubling and delaying messages, too) and over libfabric.
+# Proves: what tests/ranks.c says, over UNIX sockets (losing, doubling and delaying messages, too) and over libfabric; what
+# tests/sleepers.c says, for as far as it could.
 set -eu
 export KDDS_WORKERS=1
 

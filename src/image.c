@@ -63,12 +63,16 @@ static int add(struct dl_phdr_info *info, size_t size, void *arg)
 	images = grown;
 	im = &images[count++];
 	*im = (struct image){.base = info->dlpi_addr};
+	for (int i = 0; i < info->dlpi_phnum && !id; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+		if (ph->p_type == PT_NOTE)
+			id = build_id((const char *)(info->dlpi_addr + ph->p_vaddr), ph->p_memsz);
+	}
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
 		const char *p = (const char *)(info->dlpi_addr + ph->p_vaddr);
 
-		if (ph->p_type == PT_NOTE && !id)
-			id = build_id(p, ph->p_memsz);
 		if (ph->p_type != PT_LOAD || im->segments == SEGMENTS || !(ph->p_flags & PF_R))
 			continue;
 		im->segment[im->segments++] = (struct segment){(uintptr_t)p, (uintptr_t)p + ph->p_memsz, ph->p_flags & PF_X};

@@ -70,7 +70,7 @@ struct backend {
 	void (*wavefront_rows)(long n, long rows, long *v); /* the same for fewer rows than n + 1 */
 	void (*cholesky)(struct tiles *a);
 	void (*stencil)(struct plate *p);
-	void (*busy)(long n, long ns, long *v);  /* task i computes for ns nanoseconds and then sets v[i] to 1 */
+	void (*grain)(long n, long steps, long *v); /* task i writes v[i]: grain_step */
 };
 
 /* Each program defines its own, and the name it has on the command line. */
@@ -80,7 +80,7 @@ extern const char program_name[];
 /* problems.c: what tasks do, and the sequential programs */
 
 long fib_plain(int n);
-void busy_step(long ns, long *x);
+void grain_step(long i, long steps, long *x);
 
 void potrf(double *a, int nb);
 void trsm(const double *l, double *a, int nb);
@@ -162,7 +162,6 @@ struct workload {
 	size_t needs;           /* offset of the function in struct backend */
 	/* Solves and checks it once: b NULL is the sequential program. Returns the number of units; the clock has the time. */
 	double (*run)(const struct backend *b, const long *size, bool quick);
-	bool by_name;           /* not one of all */
 };
 
 extern const struct workload workloads[];

@@ -383,20 +383,18 @@ static void solve_stencil(struct plate *p)
 	free(grid[1]);
 }
 
-/* busy */
-
-KDDS_TASK(busy, VALUE(long, ns), WRITE(long, x))
+KDDS_TASK(grain, VALUE(long, i), VALUE(long, steps), WRITE(long, x))
 {
-	busy_step(ns, *x);
+	grain_step(i, steps, *x);
 }
 
-static void solve_busy(long n, long ns, long *v)
+static void solve_grain(long n, long steps, long *v)
 {
 	KDDS_SELF;
 
 	for (long i = 0; i < n; i++) {
 		KDDS_OVER(long, x, &v[i]);
-		kdds_spawn(busy, ns, x);
+		kdds_spawn(grain, i, steps, x);
 	}
 	kdds_sync();
 }
@@ -423,5 +421,5 @@ const struct backend backend = {
 	.wavefront_rows = solve_wavefront_rows,
 	.cholesky = solve_cholesky,
 	.stencil = solve_stencil,
-	.busy = solve_busy,
+	.grain = solve_grain,
 };

@@ -208,7 +208,7 @@ static void choose(int n, char **names)
 {
 	options.chosen = allocate((size_t)(n ? n : nworkloads), sizeof(*options.chosen));
 	for (int i = 0; i < nworkloads && !n; i++)
-		if (has(&backend, &workloads[i]) && !workloads[i].by_name)
+		if (has(&backend, &workloads[i]))
 			options.chosen[options.nchosen++] = &workloads[i];
 	for (int k = 0; k < n; k++) {
 		for (int i = 0; i < nworkloads; i++)

@@ -222,6 +222,15 @@ static void solve_independent(long n, long *v)
 		independent_step(i, &v[i]);
 }
 
+static void solve_grain(long n, long steps, long *v)
+{
+#pragma omp parallel
+#pragma omp single
+	for (long i = 0; i < n; i++)
+#pragma omp task depend(out: v[i])
+		grain_step(i, steps, &v[i]);
+}
+
 static long solve_reduce(long n)
 {
 	long sum = 0;
@@ -323,4 +332,5 @@ const struct backend backend = {
 	/* Not wavefront_rows: libgomp looks through all readers of a data since its last writer ran, 0.1 ms a task. */
 	.cholesky = solve_cholesky,
 	.stencil = solve_stencil,
+	.grain = solve_grain,
 };

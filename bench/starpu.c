@@ -119,6 +119,29 @@ static void solve_independent(long n, long *v)
 	unregister(h, n);
 }
 
+static void run_grain(void *buffers[], void *arg)
+{
+	long i, steps;
+
+	starpu_codelet_unpack_args(arg, &i, &steps);
+	grain_step(i, steps, LONG(buffers[0]));
+}
+
+static struct starpu_codelet grain_codelet = {.cpu_funcs = {run_grain}, .nbuffers = 1, .modes = {STARPU_W}, .name = "grain"};
+
+static void solve_grain(long n, long steps, long *v)
+{
+	starpu_data_handle_t *h = register_longs(v, n);
+
+	clock_start();
+	for (long i = 0; i < n; i++)
+		check(starpu_task_insert(&grain_codelet, STARPU_W, h[i], STARPU_VALUE, &i, sizeof(i), STARPU_VALUE, &steps,
+					 sizeof(steps), 0));
+	starpu_task_wait_for_all();
+	clock_stop();
+	unregister(h, n);
+}
+
 static void run_wavefront(void *buffers[], void *arg)
 {
 	(void)arg;
@@ -270,4 +293,5 @@ const struct backend backend = {
 	.wavefront = solve_wavefront,
 	.cholesky = solve_cholesky,
 	.stencil = solve_stencil,
+	.grain = solve_grain,
 };

@@ -221,6 +221,15 @@ void solve_independent(long n, long *v)
 	g.wait();
 }
 
+void solve_grain(long n, long steps, long *v)
+{
+	tbb::task_group g;
+
+	for (long i = 0; i < n; i++)
+		g.run([=] { grain_step(i, steps, &v[i]); });
+	g.wait();
+}
+
 long solve_reduce(long n)
 {
 	tbb::combinable<long> sum([] { return 0L; });
@@ -346,6 +355,7 @@ struct backend make_backend()
 	b.wavefront = in_arena<solve_wavefront>;
 	b.cholesky = in_arena<solve_cholesky>;
 	b.stencil = in_arena<solve_stencil>;
+	b.grain = in_arena<solve_grain>;
 	return b;
 }
 

@@ -4,6 +4,7 @@
 #include "kdds.h"
 #include "net.h"
 #include "value.h"
+#include "worker.h"
 
 /* The closure of this frame, before c, that a link names; NULL: none, or one from before the frame was last emptied. */
 static char *linked(const struct kd_view *v, uint32_t link, const char *c)
@@ -113,19 +114,36 @@ static char *waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_note
 	return NULL;
 }
 
+static struct kd_note *note_of(const struct kd_view *v, uint32_t position)
+{
+	return kd_note_at(v->stack, kd_position_at(v->stack, position));
+}
+
 /* Links c in behind the ready closure at position `before`; 0: at the front. */
 static void make_ready(struct kd_view *v, struct kdds_closure *c, uint32_t before)
 {
 	struct kd_index *x = v->index;
 	uint32_t at = kd_position(v->stack, (char *)c);
-	uint32_t *link = before ? &kd_note_at(v->stack, kd_position_at(v->stack, before))->next : &x->ready;
+	uint32_t *link = before ? &note_of(v, before)->next : &x->ready;
 	struct kd_note *n = kd_note_at(v->stack, (char *)c);
 
 	n->state = KD_READY;
 	n->next = *link;
+	n->link = before;
+	*(n->next ? &note_of(v, n->next)->link : &x->ready_end) = at;
 	*link = at;
-	if (x->ready_end == before)
-		x->ready_end = at;
+	x->ready_count++;
+}
+
+/* n is no longer ready. */
+static void unlink_ready(struct kd_view *v, struct kd_note *n)
+{
+	struct kd_index *x = v->index;
+
+	*(n->link ? &note_of(v, n->link)->next : &x->ready) = n->next;
+	*(n->next ? &note_of(v, n->next)->link : &x->ready_end) = n->link;
+	n->link = n->next = 0;
+	x->ready_count--;
 }
 
 /* Whether c, which waits, has use for what it waits for: it reads it, or cannot follow it. A writer can. */
@@ -196,18 +214,19 @@ static void settle(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
 
 #define SORT_STEPS 16
 
-/* Where on the ready list a closure at position `at` belongs that has waited: before the younger ones, as far as that can be
- * told in a few steps from `before` on. */
+/* Where on the ready list a closure at position `at` belongs that has waited: behind those of high priority, before the younger ones, as
+ * far as that can be told in a few steps from `before` on. */
 static uint32_t place_of(const struct kd_view *v, uint32_t at, uint32_t before)
 {
-	for (unsigned n = 0; n < SORT_STEPS; n++) {
-		uint32_t next = before ? kd_note_at(v->stack, kd_position_at(v->stack, before))->next : v->index->ready;
+	uint32_t next;
 
-		if (!next || next > at)
-			break;
-		before = next;
+	for (unsigned n = 0;; n++, before = next) {
+		next = before ? note_of(v, before)->next : v->index->ready;
+		if (!next || (next > at && !note_of(v, next)->high))
+			return before;
+		if (n == SORT_STEPS)
+			return note_of(v, next)->high ? v->index->ready_end : before;
 	}
-	return before;
 }
 
 /* Those that waited, the oldest first: so that a range can be made of those that become ready together. They were put on the
@@ -255,12 +274,13 @@ static void note_uses(struct kd_view *v, struct kdds_closure *c)
 
 static struct kd_note *note(struct kd_view *v, char *at)
 {
+	struct kdds_closure *c = kd_closure_at(at);
 	struct kd_note *n = kd_note_at(v->stack, at);
 
-	*n = (struct kd_note){.units = kd_closure_at(at)->bytes / 16, .life = v->index->life};
-	v->index->cursor = at + kd_closure_at(at)->bytes;
+	*n = (struct kd_note){.units = c->bytes / 16 & 0xfffu, .high = (c->attr & KDDS_PRIORITY_HIGH) != 0, .life = v->index->life};
+	v->index->cursor = at + c->bytes;
 	if (kd_net.on && at > v->head) /* the accesses of the one being run may be redirected at this moment */
-		note_uses(v, kd_closure_at(at));
+		note_uses(v, c);
 	return n;
 }
 
@@ -283,87 +303,82 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 	if (x->gen != gen || x->head != parent_head || x->bias != bias) {
 		int known = x->gen == gen && x->head == parent_head;
 
-		*x = (struct kd_index){.gen = gen, .head = parent_head, .bias = bias, .passed = v->first, .cursor = v->first,
-				       .life = (uint8_t)++s->life, .length = known ? x->length : 1, .rests = known ? x->rests : 0,
-				       .rest_us = known ? x->rest_us : 0};
+		*x = (struct kd_index){.gen = gen, .head = parent_head, .bias = bias, .passed = kd_position(s, v->first),
+				       .cursor = v->first, .life = (uint8_t)++s->life, .task_ns = known ? x->task_ns : 0,
+				       .rests = known ? x->rests : 0, .rest_us = known ? x->rest_us : 0};
 	}
-	if (v->head > x->cursor) /* the owner has outrun the notes: what they say is of no use */
-		x->passed = x->cursor = v->head;
-	while (x->passed < v->head) {
-		struct kd_note *n = kd_note_at(s, x->passed);
+	if (v->head > x->cursor) { /* the owner has outrun the notes: what they say is of no use */
+		x->cursor = v->head;
+		x->passed = kd_position(s, v->head);
+		x->ready = x->ready_end = x->ready_count = 0;
+	}
+	while (kd_position_at(s, x->passed) < v->head) {
+		struct kd_note *n = note_of(v, x->passed);
 
-		x->passed += (size_t)n->units * 16;
+		x->passed += n->units;
+		if (n->state == KD_READY)
+			unlink_ready(v, n);
 		n->state = KD_COMPLETE;
 		fire(v, n);
 	}
 	return 1;
 }
 
-static int takable(struct kd_view *v, char *c)
+static int takable(const struct kd_view *v, uint32_t at, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
-	return c > v->head && kd_note_at(v->stack, c)->state == KD_READY;
-}
+	char *c = kd_position_at(v->stack, at);
 
-/* Takes the closure that *link leads to off the ready list; before is the position in front of it. */
-static void unlink_ready(struct kd_view *v, uint32_t *link, uint32_t before)
-{
-	uint32_t at = *link;
-
-	*link = kd_note_at(v->stack, kd_position_at(v->stack, at))->next;
-	if (v->index->ready_end == at)
-		v->index->ready_end = before;
+	return c > v->head && wanted(kd_closure_at(c), arg);
 }
 
 #define READY_STEPS 64
 
-/* Moves the closures up to `last` to the end of the ready list. */
-static void rotate(struct kd_view *v, uint32_t last)
+/* Moves the closures behind the one at `last` to the front of the ready list, behind the one at `front` (0: none). */
+static void rotate(struct kd_view *v, uint32_t last, uint32_t front)
 {
 	struct kd_index *x = v->index;
-	struct kd_note *n = kd_note_at(v->stack, kd_position_at(v->stack, last));
+	uint32_t moved = note_of(v, last)->next, end = x->ready_end, *link = front ? &note_of(v, front)->next : &x->ready;
 
-	if (!n->next)
-		return;
-	kd_note_at(v->stack, kd_position_at(v->stack, x->ready_end))->next = x->ready;
-	x->ready = n->next;
+	note_of(v, last)->next = 0;
 	x->ready_end = last;
-	n->next = 0;
+	note_of(v, moved)->link = front;
+	note_of(v, end)->next = *link;
+	note_of(v, *link)->link = end;
+	*link = moved;
 }
 
-/* The first ready closure, at `from` or behind, that the caller may have, off the list; those the owner has run are dropped.
- * After some that the caller may not have it gives up, and leaves them where the next visit will not meet them first. */
-static char *next_ready(struct kd_view *v, const char *from, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+/* The ready closure that the caller is to have: one of high priority, else the youngest, to which the owner comes last. After some
+ * that the caller may not have it gives up, and leaves them where the next visit will not meet them first. */
+static char *next_ready(struct kd_view *v, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
-	uint32_t *link = &v->index->ready, before = 0;
-	unsigned steps = 0, refused = 0;
+	struct kd_index *x = v->index;
+	unsigned steps = 0;
+	uint32_t at, high = 0;
 
-	while (*link && steps < READY_STEPS) {
-		char *c = kd_position_at(v->stack, *link);
-
-		if (!takable(v, c)) {
-			unlink_ready(v, link, before);
-		} else if (c >= from && wanted(kd_closure_at(c), arg)) {
-			unlink_ready(v, link, before);
-			return c;
-		} else {
-			refused += c >= from;
-			before = *link;
-			link = &kd_note_at(v->stack, c)->next;
-			steps++;
+	for (at = x->ready; at && note_of(v, at)->high && steps < READY_STEPS; high = at, at = note_of(v, at)->next, steps++)
+		if (takable(v, at, wanted, arg))
+			return kd_position_at(v->stack, at);
+	for (at = x->ready_end, steps = 0; at && at != high; at = note_of(v, at)->link)
+		if (takable(v, at, wanted, arg))
+			return kd_position_at(v->stack, at);
+		else if (++steps == READY_STEPS && note_of(v, at)->link != high) {
+			rotate(v, note_of(v, at)->link, high);
+			break;
 		}
-	}
-	if (refused == READY_STEPS)
-		rotate(v, before);
 	return NULL;
 }
 
-/* Where to look for closures first: so far ahead of a running owner that it does not catch up with the thief, who takes
- * about as long for length closures as the owner does. */
-static char *ahead(const struct kd_view *v, uint32_t length)
+/* Where a range may begin that has c in it and as many as n - 1 of those in front of c. */
+static char *begin_before(struct kd_view *v, char *c, uint32_t n, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
-	if (!v->head || kd_load_relaxed(&v->stack->park))
-		return v->first;
-	return v->head + (size_t)length * kd_closure_at(v->head)->bytes;
+	while (--n) {
+		uint32_t at = kd_note_at(v->stack, c)->link;
+
+		if (!at || kd_position_at(v->stack, at) + (size_t)note_of(v, at)->units * 16 != c || !takable(v, at, wanted, arg))
+			break;
+		c = kd_position_at(v->stack, at);
+	}
+	return c;
 }
 
 /* Whether the closure behind the range can join it; says so in its note. */
@@ -378,7 +393,9 @@ static int join(struct kd_view *v, struct kd_range *r, struct kdds_closure *c, s
 		return 0;
 	}
 	r->independent &= !inside;
-	n->state = KD_TAKEN; /* whatever list it is on skips it */
+	if (n->state == KD_READY)
+		unlink_ready(v, n);
+	n->state = KD_TAKEN; /* the list of waiters that it may be on skips it */
 	return 1;
 }
 
@@ -406,38 +423,103 @@ static void extend(struct kd_view *v, struct kd_range *r, uint32_t length,
 	}
 }
 
-#define LOOK_FURTHER 16
+#define LOOK_FURTHER 16 /* there may be one of high priority */
+#define LOOK_TWICE 64
+#define LOOK_FURTHEST 1024
+#define LENGTH_MAX 4096
+#define SHORT_NS 5000 /* a range that takes less is too short to be worth a steal */
+#define LONG_NS 64000 /* one that takes longer keeps those waiting that wait for a part of it */
 
-int kd_index_take(struct kd_view *v, unsigned budget, uint32_t length,
-		  int (*wanted)(const struct kdds_closure *c, void *arg), void *arg, struct kd_range *range_p)
+/* How many closures take so long, as far as is known. */
+static uint32_t length_of(const struct kd_index *x, uint32_t ns)
+{
+	return x->task_ns ? kd_max(kd_min(ns / x->task_ns, LENGTH_MAX), 1u) : 1;
+}
+
+/* Notes up to `budget` closures, until `enough` are ready, or, after `patience` of them, it seems that few will be. */
+static void look_ahead(struct kd_view *v, unsigned budget, uint32_t enough, unsigned patience)
 {
 	struct kd_index *x = v->index;
-	uint32_t most = length ? length : x->length;
-	char *from = ahead(v, most), *c;
-	int found = 0;
+	uint32_t before = x->ready_count;
 
-	/* Some more than needed: there may be one of high priority. */
-	for (unsigned n = 0; n < budget && x->cursor < v->tail && (n < LOOK_FURTHER || !found); n++) {
+	for (unsigned n = 0; n < budget && x->cursor < v->tail && (n < LOOK_FURTHER || x->ready_count < enough); n++) {
 		char *at = x->cursor;
-		struct kd_note *fresh = note(v, at);
+		struct kd_note *fresh;
 
-		if (at > v->head) { /* else the owner has it */
+		if (n >= patience && x->ready_count - before < n / 2)
+			break;
+		fresh = note(v, at);
+		if (at > v->head) /* else the owner has it */
 			settle(v, kd_closure_at(at), fresh);
-			found |= fresh->state == KD_READY && at >= from;
-		}
 	}
-	c = next_ready(v, from, wanted, arg);
+}
+
+/* How many of the ready closures a range is to have: a share, so that others find some while they wait for those that depend on this
+ * range; but as many as make a visit worth it, if others have as many left. */
+static uint32_t share(const struct kd_index *x)
+{
+	uint32_t n = x->ready_count / (2 * kd_max((uint32_t)kd_pool.count, 2u));
+
+	n = kd_max(n, kd_min(length_of(x, SHORT_NS), (x->ready_count + 1) / 2));
+	return kd_max(kd_min(n, length_of(x, LONG_NS)), 1u);
+}
+
+/* A ready closure that the caller may have. If it may have none of those known, which may be the owner's or for others, and none of the
+ * next few is ready, it looks on until one is. */
+static char *find_ready(struct kd_view *v, unsigned budget, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+{
+	uint32_t known = v->index->ready_count;
+	unsigned few = kd_min(budget, LOOK_FURTHER);
+	char *c;
+
+	look_ahead(v, few, 0, few);
+	c = next_ready(v, wanted, arg);
+	if (c || v->index->ready_count > known)
+		return c;
+	look_ahead(v, budget - few, known + 1, budget);
+	return v->index->ready_count > known ? next_ready(v, wanted, arg) : NULL;
+}
+
+char *kd_index_take(struct kd_view *v, unsigned budget, uint32_t length, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
+		    uint32_t *length_p)
+{
+	uint32_t most = length;
+	struct kd_note *n;
+	char *c;
+
+	c = find_ready(v, budget, wanted, arg);
 	if (!c)
-		c = next_ready(v, v->first, wanted, arg);
-	if (!c)
-		return 0;
-	kd_note_at(v->stack, c)->state = KD_TAKEN;
+		return NULL;
+	if (!length) {
+		length = share(v->index);
+		most = kd_max(length, length_of(v->index, SHORT_NS));
+	}
+	c = begin_before(v, c, length, wanted, arg);
+	n = kd_note_at(v->stack, c);
+	unlink_ready(v, n);
+	n->state = KD_TAKEN;
+	*length_p = most;
+	return c;
+}
+
+void kd_index_extend(struct kd_view *v, char *c, uint32_t length, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
+		     struct kd_range *range_p)
+{
 	begin_range(v, range_p, c);
-	extend(v, range_p, most, wanted, arg);
+	extend(v, range_p, length, wanted, arg);
 	range_p->independent &= range_p->count > 1;
-	range_p->fine = most > 64; /* so many took less than SHORT_NS */
-	range_p->more = (range_p->independent && !range_p->fine) || x->ready;
-	return 1;
+	range_p->fine = v->index->task_ns && (uint64_t)range_p->count * v->index->task_ns < 2 * SHORT_NS;
+	range_p->more = (range_p->independent && !range_p->fine) || v->index->ready;
+}
+
+void kd_index_look_ahead(struct kd_view *v, uint32_t taken)
+{
+	uint32_t next = kd_min(2 * taken, length_of(v->index, LONG_NS));
+
+	if (v->index->rests) /* too fine: that was to see whether they still are */
+		return;
+	look_ahead(v, kd_max(kd_min(4 * taken, LOOK_FURTHEST), LOOK_TWICE), 2 * ((uint32_t)kd_pool.count + 1) * next,
+		   LOOK_TWICE);
 }
 
 void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thief)
@@ -536,9 +618,11 @@ int kd_index_follow(struct kd_view *v, const struct kd_range *away, uint32_t thi
 	return c != NULL;
 }
 
-void kd_index_complete(struct kd_view *v, const struct kd_range *range)
+uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range)
 {
-	for (char *c = range->begin; c < range->end;) {
+	uint32_t count = 0;
+
+	for (char *c = range->begin; c < range->end; count++) {
 		struct kd_note *n = kd_note_at(v->stack, c);
 
 		c += (size_t)n->units * 16;
@@ -546,27 +630,25 @@ void kd_index_complete(struct kd_view *v, const struct kd_range *range)
 		fire(v, n);
 	}
 	kd_note_at(v->stack, range->begin)->link = kd_position(v->stack, range->end);
+	return count;
 }
 
-#define LENGTH_MAX 4096
-#define SHORT_NS 5000  /* a range that took less was too short to be worth a visit */
-#define LONG_NS 30000  /* one that took longer keeps others waiting */
-#define FINE_NS 150
+#define FINE_NS 60
 #define REST_US 100
 #define REST_DOUBLINGS 6
+#define SLOWER 4 /* not at once by more: a processor may have been taken away for milliseconds */
 
 void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t now_ns)
 {
-	if (count && ns / count < FINE_NS) {
+	uint64_t each = kd_min(kd_max(ns / count, 1u), UINT16_MAX);
+
+	if (each < FINE_NS) {
 		x->rest_us = (uint32_t)(now_ns / 1000) + (REST_US << x->rests);
 		x->rests = (uint8_t)kd_min(x->rests + 1, REST_DOUBLINGS);
 	} else {
 		x->rests = 0;
 	}
-	if (ns < SHORT_NS)
-		x->length = (uint16_t)kd_min(2 * x->length, LENGTH_MAX);
-	else if (ns > LONG_NS)
-		x->length = (uint16_t)kd_max(x->length / 4, 1);
+	x->task_ns = (uint16_t)(x->task_ns ? kd_min(each, (uint64_t)SLOWER * x->task_ns) : each);
 }
 
 int kd_index_rests(const struct kd_index *x, uint64_t now_ns)

@@ -26,10 +26,12 @@ enum kd_note_state { KD_WAITS, KD_READY, KD_TAKEN, KD_AWAY, KD_COMPLETE };
 struct kd_note {
 	uint32_t waiters; /* first closure that waits for this one */
 	uint32_t next;    /* in the waiters' or the ready list */
-	uint32_t link;    /* of the access being waited for: how far its chain has been walked. KD_AWAY: the rank where its results
-			     are, + 1. KD_COMPLETE at the beginning of a stolen range: where it ends */
-	uint16_t units : 15; /* its size in units of 16 bytes, so that walking needs no closure */
+	uint32_t link;    /* of the access being waited for: how far its chain has been walked. KD_READY: the one before it on the
+			     list. KD_AWAY: the rank where its results are, + 1. KD_COMPLETE at the beginning of a stolen range:
+			     where it ends */
+	uint16_t units : 12; /* its size in units of 16 bytes, so that walking needs no closure */
 	uint16_t later : 1;  /* a closure that has been noted uses what it wrote */
+	uint16_t high : 1;   /* KDDS_PRIORITY_HIGH */
 	uint8_t access : 5, state : 3; /* access: the one that waits. KD_AWAY: whether somebody reads what it wrote */
 	uint8_t life;     /* the index's: is this a note of the frame as it is now? */
 };
@@ -38,15 +40,16 @@ struct kd_note {
 struct kd_index {
 	uint64_t gen; /* with head, the life of the frame they are about */
 	char *head;   /* of the frame's parent */
-	char *passed, *cursor;
-	uint32_t ready, ready_end;
+	char *cursor;
+	uint32_t passed;      /* position */
+	uint32_t ready, ready_end, ready_count; /* a list, the oldest first: those in state KD_READY */
 	uint32_t bias;
 	uint32_t press;   /* position of a reducing closure that others wait for: the owner is to get past it */
-	uint8_t life;
 	/* What steals from this frame have taught, kept when it is emptied and filled again: */
-	uint8_t rests;    /* times in a row that the tasks were found too fine to steal; see kd_index_learn */
-	uint16_t length;  /* closures to take at once */
 	uint32_t rest_us; /* leave the frame alone until this time (low 32 bits) */
+	uint16_t task_ns; /* what one of its tasks takes a thief; 0: not known */
+	uint8_t rests;    /* times in a row that the tasks were found too fine to steal; see kd_index_learn */
+	uint8_t life;
 };
 
 /* The mirror has 64 bytes for a frame header, less 8 when the frame begins in the middle of a note's 32. */
@@ -88,12 +91,19 @@ static inline struct kd_index *kd_index_at(const struct kd_stack *s, const struc
 int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f);
 
 /*
- * Finds up to length closures to take (0: as many as earlier steals have taught), reading at most budget new ones: the oldest
- * ready one that a running owner will not reach before the thief is done, else the oldest, and those behind it that wait for
- * nothing outside the range. Marks them taken. 0: none. wanted(c, arg) says whether the caller may have c.
+ * Finds where a range of up to length closures (0: a share of those that are ready, see share()) may begin, noting at most budget new
+ * ones: so that it ends with the youngest that the caller may have, for the owner comes to that last, or with one of high priority.
+ * Marks its first closure taken; *length_p is how many there may be. NULL: none. wanted(c, arg) says whether the caller may have c.
  */
-int kd_index_take(struct kd_view *v, unsigned budget, uint32_t length,
-		  int (*wanted)(const struct kdds_closure *c, void *arg), void *arg, struct kd_range *range_p);
+char *kd_index_take(struct kd_view *v, unsigned budget, uint32_t length, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
+		    uint32_t *length_p);
+/* The range of at most length closures that begins at c, which has been taken: those behind it that wait for nothing outside. The owner
+ * cannot get past c, so this needs no KD_LOCK. */
+void kd_index_extend(struct kd_view *v, char *c, uint32_t length, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
+		     struct kd_range *range_p);
+
+/* Notes what lies behind, for the next steal: so much that it can take twice as many as the `taken` of this one. Likewise. */
+void kd_index_look_ahead(struct kd_view *v, uint32_t taken);
 
 /* The closures of a range stolen by rank `thief` have been run, and their results stay there for a while: for others than that rank
  * they are not complete. What waits for them, now or later, is the stack's `news`. */
@@ -116,13 +126,13 @@ unsigned kd_index_look_away(struct kd_view *v, const struct kd_range *range, uns
 int kd_index_follow(struct kd_view *v, const struct kd_range *away, uint32_t thief, uint32_t length,
 		    int (*wanted)(const struct kdds_closure *c, void *arg), void *arg, struct kd_range *range_p);
 
-/* The closures of a stolen range are complete: what waited for them may be ready now. The view is of the range's frame. */
-void kd_index_complete(struct kd_view *v, const struct kd_range *range);
+/* The closures of a stolen range are complete: what waited for them may be ready now. The view is of the range's frame. Returns how many
+ * there were: others may have divided it. */
+uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range);
 
 /*
- * A range of count closures took ns from steal to completion. Short tasks are taken many at a time, long ones singly. Tasks
- * that took a thief less than 150 ns each cost more to steal than to run (the lines they move between caches alone do), so
- * their frame is left alone for a while: 0.1 ms, doubled up to 6 ms as long as it is found so.
+ * A thief ran count closures in ns. Short tasks are taken many at a time, long ones singly. Tasks that take a thief less than 60 ns
+ * cost about as much to steal as to run, so their frame is left alone for a while: 0.1 ms, doubled up to 6 ms as long as it is found so.
  */
 void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t now_ns);
 int kd_index_rests(const struct kd_index *x, uint64_t now_ns);

@@ -18,7 +18,7 @@
 #include "watch.h"
 
 #define QUIET_CLAIMS 1024  /* fenced claims without a visit before the owner stops fencing */
-#define SPINS_BLOCKED 200  /* looks at a stolen closure before its frame's stack is set aside */
+#define SPINS_BLOCKED 50   /* looks at a stolen closure before its frame's stack is set aside */
 #define VICTIMS_PER_LOOK 8
 #define PARKED_PER_LOOK 16
 #define PATIENCE 8         /* looks for work within the process before others are asked: about 20 us */

@@ -38,12 +38,6 @@ static int visit(struct kd_worker *w, struct kd_stack *s, int poke)
 	return 1;
 }
 
-static void leave(struct kd_stack *s)
-{
-	kd_fetch_and(&s->flags, ~(uint32_t)KD_LOCK);
-	kd_stack_unlock(s);
-}
-
 struct wish {
 	int worker, place;
 	int far;
@@ -121,10 +115,19 @@ struct search {
 	uint64_t now_ns;
 	uint32_t rest_us; /* 0, or until when the frames that have anything are to be left alone */
 	int others;       /* some have something and are not */
+	/* found: */
+	char *begin;
+	uint32_t most;
 	struct kd_view view;
 };
 
-static int take(struct search *x, struct kdds_frame *f, struct kd_range *range_p)
+static int take_from(struct search *x, unsigned budget)
+{
+	x->begin = kd_index_take(&x->view, budget, x->length, wanted, &x->wish, &x->most);
+	return x->begin != NULL;
+}
+
+static int take(struct search *x, struct kdds_frame *f)
 {
 	if (!kd_index_open(&x->view, x->stack, f))
 		return 0;
@@ -133,7 +136,7 @@ static int take(struct search *x, struct kdds_frame *f, struct kd_range *range_p
 		return 0;
 	}
 	x->others = 1;
-	if (kd_index_take(&x->view, NOTES_PER_VISIT, x->length, wanted, &x->wish, range_p))
+	if (take_from(x, NOTES_PER_VISIT))
 		return 1;
 	if (!x->unwanted && kd_index_has_ready(&x->view))
 		x->unwanted = f;
@@ -141,7 +144,7 @@ static int take(struct search *x, struct kdds_frame *f, struct kd_range *range_p
 }
 
 /* Upwards, oldest first, from f. *more_p: there are more frames. */
-static int search_up(struct search *x, struct kdds_frame *f, int low, struct kd_range *range_p, int *more_p)
+static int search_up(struct search *x, struct kdds_frame *f, int low, int *more_p)
 {
 	struct kd_view *v = &x->view;
 
@@ -149,7 +152,7 @@ static int search_up(struct search *x, struct kdds_frame *f, int low, struct kd_
 	for (unsigned n = 0; n < FRAMES_PER_VISIT; n++) {
 		int running = x->top == &x->stack->base || f > x->top;
 
-		if (take(x, f, range_p))
+		if (take(x, f))
 			return 1;
 		if (running || v->tail == v->first)
 			return 0; /* the last; or just popped by the owner, which now waits for us */
@@ -163,35 +166,29 @@ static int search_up(struct search *x, struct kdds_frame *f, int low, struct kd_
 }
 
 /* A deep stack whose old frames all wait: downwards, youngest first. */
-static int search_down(struct search *x, struct kd_range *range_p)
+static int search_down(struct search *x)
 {
 	struct kdds_frame *f = x->top;
 
 	for (unsigned n = 0; n < FRAMES_PER_VISIT && f != &x->stack->base; n++, f = f->parent)
-		if (take(x, f, range_p))
+		if (take(x, f))
 			return 1;
 	return 0;
 }
 
-/* The oldest ready closures of the stack; with from, those of frame from and younger ones. 0: none; *rest_us_p is until when
- * there are some that are too fine, or 0. */
-static int search(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *from, uint32_t far, struct kd_range *range_p,
-		  uint32_t *rest_us_p)
+/* Ready closures of the oldest frame that has any, of s; with from, of frame from or a younger one. 0: none. */
+static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
 {
-	struct search x = {.stack = s, .wish = {.worker = w->id, .place = w->place, .far = far != 0}, .length = far,
-			   .now_ns = kd_os_now_ns()};
-	struct kdds_frame *low = lowest(s, &x.top);
+	struct kdds_frame *low = lowest(s, &x->top);
 	int more;
 
-	if (search_up(&x, from ? from : low, !from, range_p, &more) ||
-	    (more && !from && search_down(&x, range_p)))
+	if (search_up(x, from ? from : low, !from, &more) || (more && !from && search_down(x)))
 		return 1;
-	x.wish.anything = 1;
-	if (x.unwanted && kd_index_open(&x.view, s, x.unwanted) && kd_index_take(&x.view, 0, far, wanted, &x.wish, range_p))
+	x->wish.anything = 1;
+	if (x->unwanted && kd_index_open(&x->view, s, x->unwanted) && take_from(x, 0))
 		return 1;
-	*rest_us_p = x.rest_us;
 	kd_store_relaxed(&s->misses, kd_min(s->misses + 1, MISS_DOUBLINGS));
-	kd_store_relaxed(&s->next_us, x.rest_us && !x.others ? x.rest_us : (uint32_t)(x.now_ns / 1000) + (1u << s->misses));
+	kd_store_relaxed(&s->next_us, x->rest_us && !x->others ? x->rest_us : (uint32_t)(x->now_ns / 1000) + (1u << s->misses));
 	return 0;
 }
 
@@ -242,15 +239,25 @@ static void rest(struct kd_worker *w, uint32_t rest_us)
 		w->rest_us = rest_us;
 }
 
-/* The range is the thief's. Its reductions go into private copies, which their owner merges as it passes. */
-static void mark(const struct kd_range *r)
+/* The closure at c is the thief's: the owner does not get past it before it is done. */
+static void mark(char *c)
 {
-	struct kdds_closure *c = kd_closure_at(r->begin);
+	kd_store_release(&kd_closure_at(c)->state, kd_load_relaxed(&kd_closure_at(c)->state) | KD_STOLEN);
+}
 
-	kd_store_release(&c->state, kd_load_relaxed(&c->state) | KD_STOLEN);
-	for (; (char *)c < r->end; c = kd_closure_at((char *)c + c->bytes))
+/* The stolen range's reductions go into private copies, which their owner merges as it passes. */
+static void make_private(const struct kd_range *r)
+{
+	for (struct kdds_closure *c = kd_closure_at(r->begin); (char *)c < r->end; c = kd_closure_at((char *)c + c->bytes))
 		if (c->type->reduces)
 			kd_store_relaxed(&c->state, kd_load_relaxed(&c->state) | KD_SPECIAL);
+}
+
+/* From here on the owner goes on. What lies behind a closure that has been marked is out of its reach nevertheless: the mark is stored
+ * before the lock is taken away, and an owner that finds no lock loads the state after it. */
+static void let_go(struct kd_stack *s)
+{
+	kd_fetch_and(&s->flags, ~(uint32_t)KD_LOCK);
 }
 
 static void tell_news(struct kd_stack *s)
@@ -267,7 +274,8 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 {
 	const struct kd_scope *scope = &quest->scope;
 	uint64_t start_ns = kd_os_now_ns(), start_ticks = kd_unlikely(kd_observe.trace) ? kd_clock_ticks() : 0;
-	uint32_t rest_us = 0;
+	struct search x = {.stack = s, .wish = {.worker = w->id, .place = w->place, .far = quest->far != 0}, .length = quest->far,
+			   .now_ns = start_ns};
 	int got = 0;
 
 	kd_count(w, requests, 1);
@@ -277,25 +285,34 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 		if (s != scope->stack)
 			got = divide(s, quest->far != 0, range_p);
 		if (!got)
-			got = search(w, s, s == scope->stack ? scope->frame : NULL, quest->far, range_p, &rest_us);
+			got = search(&x, s, s == scope->stack ? scope->frame : NULL);
 	}
 	if (got) {
-		mark(range_p);
+		mark(x.begin ? x.begin : range_p->begin);
+		let_go(s);
+		if (x.begin)
+			kd_index_extend(&x.view, x.begin, x.most, wanted, &x.wish, range_p);
+		make_private(range_p);
+		if (x.begin && !quest->far)
+			kd_index_look_ahead(&x.view, range_p->count);
 		kd_store_relaxed(&s->misses, 0);
 		kd_store_relaxed(&s->robbed, s->robbed + 1);
-		range_p->start_ns = start_ns;
+		range_p->start_ns = kd_os_now_ns();
 		range_p->far = quest->far != 0;
 		kd_count(w, steals, 1);
-	} else if (quest->poke && rest_us && !quest->far) {
-		rest(w, rest_us);
-	} else if (quest->poke) {
-		kd_fetch_or(&s->flags, KD_POKE);
-		poke_running(s);
+	} else {
+		if (quest->poke && x.rest_us && !quest->far) {
+			rest(w, x.rest_us);
+		} else if (quest->poke) {
+			kd_fetch_or(&s->flags, KD_POKE);
+			poke_running(s);
+		}
+		let_go(s);
 	}
-	leave(s);
+	kd_stack_unlock(s);
 	tell_news(s);
 	if (got) {
-		kd_count(w, steal_ns, kd_os_now_ns() - start_ns);
+		kd_count(w, steal_ns, range_p->start_ns - start_ns);
 		if (kd_unlikely(kd_observe.trace))
 			kd_trace_steal(w, s, start_ticks, range_p->count);
 	}
@@ -348,7 +365,8 @@ int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t most, 
 	kd_index_open(&v, s, away->frame);
 	got = kd_index_follow(&v, away, thief, most, wanted, &wish, range_p);
 	if (got) { /* without a visit: the owner cannot pass `away`, so it cannot be about to claim what lies behind */
-		mark(range_p);
+		mark(range_p->begin);
+		make_private(range_p);
 		range_p->far = 1;
 	}
 	kd_stack_unlock(s);
@@ -362,6 +380,7 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 	struct kdds_closure *c = kd_closure_at(r->begin);
 	uint64_t now = kd_os_now_ns();
 	struct kd_view v;
+	uint32_t count;
 
 	if (r->import) {
 		kd_import_complete(r);
@@ -369,9 +388,9 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 	}
 	kd_stack_lock(s);
 	kd_index_open(&v, s, r->frame);
-	kd_index_complete(&v, r);
+	count = kd_index_complete(&v, r);
 	if (!r->far) /* the journey says nothing of the tasks */
-		kd_index_learn(v.index, r->count, now - r->start_ns, now);
+		kd_index_learn(v.index, count, now - r->start_ns, now);
 	/* The last touch of the closure and its frame: from here on the owner may pass, pop and use the memory again. */
 	kd_store_release(&c->state,
 			 (kd_load_relaxed(&c->state) & (KD_SPECIAL | KD_PRIVATE)) | KD_DONE | (merge ? KD_MERGE : 0));

@@ -141,21 +141,49 @@ static int nobody(const struct kdds_closure *c, void *arg)
 	return 0;
 }
 
+static int first_of_all(const struct kdds_closure *c, void *arg)
+{
+	const struct kdds_closure **first = arg;
+
+	if (!*first || c < *first)
+		*first = c;
+	return 0;
+}
+
+static int only(const struct kdds_closure *c, void *arg)
+{
+	return c == arg;
+}
+
 /* One visit of a thief that wants anything, at most length closures. */
 static int visit(struct kd_range *r, unsigned length, unsigned budget)
 {
 	struct kd_view v;
+	char *c;
 
 	if (!kd_index_open(&v, stack, frame))
 		return 0;
-	v.index->length = length;
-	return kd_index_take(&v, budget, 0, all, NULL, r);
+	c = kd_index_take(&v, budget, length, all, NULL, &length);
+	if (c)
+		kd_index_extend(&v, c, length, all, NULL, r);
+	return c != NULL;
 }
 
-/* The same: the number of the first, or -1. */
+/* Likewise, but of all that it may have it wants the oldest, and up to length - 1 behind it: that one's number, or -1. */
 static int take_range(struct kd_range *r, unsigned length, unsigned budget)
 {
-	return visit(r, length, budget) ? (int)number(r->begin) : -1;
+	struct kdds_closure *first = NULL;
+	struct kd_view v;
+	char *c;
+
+	if (!kd_index_open(&v, stack, frame))
+		return -1;
+	kd_index_take(&v, budget, length, first_of_all, &first, &length);
+	c = first ? kd_index_take(&v, 0, length, only, first, &length) : NULL;
+	if (!c)
+		return -1;
+	kd_index_extend(&v, c, length, all, NULL, r);
+	return (int)number(r->begin);
 }
 
 static int take(struct kd_range *r)
@@ -666,6 +694,110 @@ START_TEST(owner_ahead)
 }
 END_TEST
 
+/* What a thief takes that may have anything: the number of the first, *length_p how many. */
+static int take_share(unsigned *length_p)
+{
+	struct kd_range r;
+	struct kd_view v;
+	uint32_t most;
+	char *c;
+
+	open_frame(&v);
+	c = kd_index_take(&v, 1000, 0, all, NULL, &most);
+	if (!c)
+		return -1;
+	kd_index_extend(&v, c, most, all, NULL, &r);
+	*length_p = r.count;
+	return (int)number(c);
+}
+
+/* The youngest of what is known to be ready: a share of it; but as many as make a visit worth it, if as many are left; one at least. */
+START_TEST(shares)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_view v;
+	unsigned length;
+
+	for (int i = 0; i < 100; i++)
+		kdds_spawn(none);
+	claim(3);
+	open_frame(&v);
+	v.index->task_ns = 1;
+	kd_index_look_ahead(&v, 100);
+	v.index->task_ns = 0;
+	ck_assert_ptr_eq(v.index->cursor, frame->tail);
+	ck_assert_uint_eq(v.index->ready_count, 96);
+	ck_assert_int_eq(take_share(&length), 99); /* nothing is known of its tasks yet */
+	ck_assert_uint_eq(length, 1);
+	v.index->task_ns = 1000;
+	ck_assert_int_eq(take_share(&length), 76); /* 23 of 95, the quarter */
+	ck_assert_uint_eq(length, 23);
+	v.index->task_ns = 16000;
+	ck_assert_int_eq(take_share(&length), 72); /* no more than 64 us */
+	ck_assert_uint_eq(length, 4);
+	v.index->task_ns = 100;
+	ck_assert_int_eq(take_share(&length), 38); /* no less than 5 us, but for the half */
+	ck_assert_uint_eq(length, 34);
+	claim(36);
+	ck_assert_int_eq(take_share(&length), 37);
+	ck_assert_uint_eq(length, 1);
+	ck_assert_int_eq(take_share(&length), -1);
+	ck_assert_uint_eq(v.index->ready_count, 1); /* 36, which the owner has */
+}
+END_TEST
+
+/* Not what lies behind something that is taken, nor what the owner is running. */
+START_TEST(share_ends)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r;
+	unsigned length;
+
+	for (int i = 0; i < 20; i++)
+		kdds_spawn(none);
+	claim(8);
+	ck_assert_int_eq(take_range(&r, 1, 1000), 9);
+	ck_assert_int_eq(take_range(&r, 1, 1000), 10);
+	for (int i = 0; i < 5; i++)
+		ck_assert(visit(&r, 1, 0));
+	ck_assert_uint_eq(number(r.begin), 15);
+	kd_index_at(stack, frame)->task_ns = 1;
+	ck_assert_int_eq(take_share(&length), 13); /* half of 11 to 14 */
+	ck_assert_uint_eq(length, 2);
+	ck_assert(visit(&r, 100, 0));
+	ck_assert_uint_eq(number(r.begin), 11);
+	ck_assert_uint_eq(r.count, 2);
+	ck_assert(!visit(&r, 100, 0));
+}
+END_TEST
+
+/* What a thief's time teaches. */
+START_TEST(learns)
+{
+	struct kd_index x = {0};
+
+	kd_index_learn(&x, 10, 10000, 1000000);
+	ck_assert_uint_eq(x.task_ns, 1000);
+	ck_assert_uint_eq(x.rests, 0);
+	kd_index_learn(&x, 1, 1000000, 1000000); /* its processor was taken away */
+	ck_assert_uint_eq(x.task_ns, 4000);
+	kd_index_learn(&x, 100, 500, 1000000);
+	ck_assert_uint_eq(x.task_ns, 5);
+	ck_assert_uint_eq(x.rests, 1);
+	ck_assert(kd_index_rests(&x, 1000000 + 50000));
+	ck_assert(!kd_index_rests(&x, 1000000 + 150000));
+	kd_index_learn(&x, 100, 500, 1000000);
+	ck_assert(kd_index_rests(&x, 1000000 + 150000));
+	kd_index_learn(&x, 1, 1, 1000000);
+	kd_index_learn(&x, 1, 0, 1000000);
+	ck_assert_uint_eq(x.task_ns, 1);
+	for (int i = 0; i < 10; i++)
+		kd_index_learn(&x, 1, 1000000, 1000000);
+	ck_assert_uint_eq(x.task_ns, UINT16_MAX);
+	ck_assert_uint_eq(x.rests, 0);
+}
+END_TEST
+
 /* Budget bounds what a visit reads; the next goes on from there. */
 START_TEST(budget)
 {
@@ -686,17 +818,44 @@ START_TEST(budget)
 }
 END_TEST
 
+/* One that the thief may have is found as far away as the budget allows, behind many that wait, and whatever is ready that it may not
+ * have: nothing, what the owner runs, what it does not want. */
+START_TEST(far_away)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_view v;
+	uint32_t most;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	kdds_spawn(put, d);
+	for (int i = 0; i < 117; i++)
+		kdds_spawn(get, d);
+	kdds_spawn(none);
+	if (_i) {
+		open_frame(&v);
+		ck_assert_ptr_null(kd_index_take(&v, 1, 1, nobody, NULL, &most));
+		ck_assert_uint_eq(v.index->ready_count, 1);
+	}
+	if (_i < 2)
+		claim(0);
+	open_frame(&v);
+	ck_assert_ptr_eq(kd_index_take(&v, _i ? 118 : 119, 1, only, closure(118), &most), (char *)closure(118));
+}
+END_TEST
+
 /* What the thief does not want stays ready for others. */
 START_TEST(unwanted)
 {
 	struct kdds_frame *kd_self = frame;
 	struct kd_range r;
 	struct kd_view v;
+	uint32_t most;
 
 	for (int i = 0; i < 5; i++)
 		kdds_spawn(none);
 	ck_assert(kd_index_open(&v, stack, frame));
-	ck_assert(!kd_index_take(&v, 100, 0, nobody, NULL, &r));
+	ck_assert_ptr_null(kd_index_take(&v, 100, 0, nobody, NULL, &most));
 	ck_assert(kd_index_has_ready(&v));
 	for (int i = 0; i < 5; i++)
 		ck_assert_int_eq(take(&r), i);
@@ -705,29 +864,25 @@ START_TEST(unwanted)
 }
 END_TEST
 
-static int last_only(const struct kdds_closure *c, void *arg)
-{
-	return (const char *)c == arg;
-}
-
 /* One that a thief may have, behind many that it may not have, is found in a few visits. */
 START_TEST(behind_unwanted)
 {
 	struct kdds_frame *kd_self = frame;
 	struct kd_range r;
 	struct kd_view v;
-	int found = 0;
+	uint32_t most;
+	char *found = NULL;
 
 	for (int i = 0; i < 1000; i++)
 		kdds_spawn(none);
 	for (int visits = 0; visits < 200 && !found; visits++) {
 		ck_assert(kd_index_open(&v, stack, frame));
-		found = kd_index_take(&v, 128, 0, last_only, frame->tail - kd_closure_at(kd_frame_first(frame))->bytes, &r);
+		found = kd_index_take(&v, 128, 0, only, closure(0), &most);
 	}
 	ck_assert(found);
 	for (int i = 0; i < 999; i++)
-		ck_assert_int_ge(take(&r), 0);
-	ck_assert_int_eq(take(&r), -1);
+		ck_assert(visit(&r, 1, 128));
+	ck_assert(!visit(&r, 1, 128));
 }
 END_TEST
 
@@ -767,7 +922,7 @@ START_TEST(priorities)
 	ck_assert_int_eq(steal(1, 0, &first), 0);
 	ck_assert_int_eq(steal(1, 0, &r), -1);
 	stolen_done(&first);
-	kd_index_at(stack, frame)->length = 1;
+	kd_index_at(stack, frame)->task_ns = UINT16_MAX; /* ranges of one */
 	ck_assert_int_eq(steal(1, 0, &r), 3);
 	ck_assert_int_eq(steal(1, 0, &r), 2);
 	ck_assert_int_eq(steal(1, 0, &r), 1);
@@ -781,9 +936,46 @@ START_TEST(high_among_ready)
 	struct kd_range r;
 
 	kdds_spawn(none);
-	kdds_spawn(none);
 	kdds_spawn_with(KDDS_PRIORITY_HIGH, none);
+	kdds_spawn(none);
+	ck_assert_int_eq(steal(1, 0, &r), 1);
+	ck_assert_uint_eq(r.count, 1);
 	ck_assert_int_eq(steal(1, 0, &r), 2);
+}
+END_TEST
+
+/* Even if many were refused that lay behind it, and older ones have become ready since. */
+START_TEST(high_stays_first)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range first, r;
+	struct kd_view v;
+	uint32_t most;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	kdds_spawn(put, d);
+	kdds_spawn(get, d);
+	for (int i = 0; i < 20; i++)
+		kdds_spawn_with(KDDS_PRIORITY_HIGH, none); /* 2 .. 21 */
+	for (int i = 0; i < 100; i++)
+		kdds_spawn(none);
+	ck_assert_int_eq(take_range(&first, 1, 1), 0);
+	open_frame(&v);
+	v.index->task_ns = 1;
+	kd_index_look_ahead(&v, 100);
+	ck_assert_ptr_null(kd_index_take(&v, 0, 1, nobody, NULL, &most));
+	complete(&first);
+	v.index->task_ns = UINT16_MAX; /* ranges of one */
+	for (int i = 0; i < 20; i++) {
+		int high = steal(1, 0, &r);
+
+		ck_assert_int_ge(high, 2);
+		ck_assert_int_le(high, 21);
+	}
+	for (int i = 0; i < 101; i++)
+		ck_assert(visit(&r, 1, 0));
+	ck_assert(!visit(&r, 1, 0));
 }
 END_TEST
 
@@ -839,7 +1031,7 @@ START_TEST(on_worker)
 	kdds_spawn(none);                         /* 2 */
 	kdds_spawn_with(KDDS_ON_WORKER(1), none); /* 3 */
 	kdds_spawn_with(KDDS_ON_PLACE(0), none);  /* 4 */
-	ck_assert_int_eq(steal(1, 0, &r), 2);
+	ck_assert_int_eq(steal(5, 5, &r), 2);
 	ck_assert_uint_eq(r.count, 1);
 	ck_assert_int_eq(steal(1, 5, &r), 3);
 	ck_assert_int_eq(steal(5, 2, &r), 1);
@@ -1189,6 +1381,214 @@ START_TEST(away_pressed)
 }
 END_TEST
 
+/* Programs of one frame, thieves and an owner at random. What is noted as ready is what may be run, all of it, and it is on the list,
+ * once; what is taken waits for nothing outside. */
+#define MANY 200
+
+static struct {
+	uint64_t seed;
+	unsigned n, head, ranges; /* closures; the owner's, + 1; stolen and not done */
+	struct {
+		int uses;
+		struct {
+			int data, mode;
+		} use[2];
+		int gone; /* STOLEN, COMPLETE */
+		unsigned end;
+	} at[MANY];
+	struct kd_range range[MANY];
+	char *address[MANY + 1];
+} rnd;
+
+static unsigned draw(unsigned sides)
+{
+	rnd.seed = rnd.seed * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(rnd.seed >> 33) % sides;
+}
+
+static unsigned index_of(const char *c)
+{
+	for (unsigned i = 0; i <= rnd.n; i++)
+		if (rnd.address[i] == c)
+			return i;
+	ck_abort_msg("no closure begins there");
+}
+
+/* Whether i, or the range from `from` on that it is in, waits for nothing but that range. */
+static int may_run(unsigned i, unsigned from)
+{
+	for (int a = 0; a < rnd.at[i].uses; a++)
+		for (unsigned k = rnd.head ? rnd.head - 1 : 0; k < i; k++)
+			for (int b = 0; b < rnd.at[k].uses; b++) {
+				int mine = rnd.at[i].use[a].mode, other = rnd.at[k].use[b].mode;
+
+				if (rnd.at[i].use[a].data != rnd.at[k].use[b].data || mine == CW || (mine == R && other == R))
+					continue;
+				if (other == CW || (k < from && rnd.at[k].gone != COMPLETE))
+					return 0;
+			}
+	return 1;
+}
+
+static void check_list(struct kd_view *v)
+{
+	uint32_t before = 0, count = 0, noted = 0;
+
+	for (uint32_t at = v->index->ready; at; before = at, at = kd_note_at(stack, kd_position_at(stack, at))->next, count++) {
+		const struct kd_note *n = kd_note_at(stack, kd_position_at(stack, at));
+
+		ck_assert_int_eq(n->state, KD_READY);
+		ck_assert_uint_eq(n->link, before);
+		ck_assert_uint_lt(count, v->index->ready_count);
+	}
+	ck_assert_uint_eq(count, v->index->ready_count);
+	ck_assert_uint_eq(before, v->index->ready_end);
+	for (unsigned i = rnd.head ? rnd.head - 1 : 0; i < rnd.n && rnd.address[i] < v->index->cursor; i++)
+		noted += kd_note_at(stack, rnd.address[i])->state == KD_READY;
+	ck_assert_uint_eq(count, noted);
+}
+
+static void random_spawn(long **d[3])
+{
+	struct kdds_frame *kd_self = frame;
+	static const int attributes[] = {0, 0, 0, 0, KDDS_PRIORITY_HIGH, KDDS_PRIORITY_LOW};
+	int x = (int)draw(3), y = (x + 1) % 3, attr = attributes[draw(6)], mode = (int)draw(7);
+
+	if (rnd.n == MANY)
+		return;
+	rnd.address[rnd.n] = frame->tail;
+	rnd.at[rnd.n].uses = mode == NONE ? 0 : mode < MODES ? 1 : 2;
+	rnd.at[rnd.n].use[0].data = x;
+	rnd.at[rnd.n].use[0].mode = mode < MODES ? mode : mode == MODES ? R : RW;
+	rnd.at[rnd.n].use[1].data = y;
+	rnd.at[rnd.n].use[1].mode = mode == MODES ? W : RW;
+	switch (mode) {
+	case R:
+		kdds_spawn_with(attr, get, d[x]);
+		break;
+	case W:
+		kdds_spawn_with(attr, put, d[x]);
+		break;
+	case RW:
+		kdds_spawn_with(attr, update, d[x]);
+		break;
+	case CW:
+		kdds_spawn_with(attr, add, d[x]);
+		break;
+	case MODES:
+		kdds_spawn_with(attr, copy, d[x], d[y]);
+		break;
+	case MODES + 1:
+		kdds_spawn_with(attr, swap, d[x], d[y]);
+		break;
+	default:
+		rnd.at[rnd.n].uses = 0;
+		kdds_spawn_with(attr, none);
+	}
+	rnd.address[++rnd.n] = frame->tail;
+}
+
+/* The owner goes on, past what thieves have done, up to what they are at. 0: that was all. */
+static int random_claims(unsigned most)
+{
+	while (frame->tail != kd_frame_first(frame) && most--) {
+		unsigned i = rnd.head ? rnd.head - 1 : 0, next = !rnd.head ? 0 : rnd.at[i].gone == COMPLETE ? rnd.at[i].end : i + 1;
+
+		if (next == rnd.n)
+			return 0;
+		if (rnd.at[next].gone == STOLEN)
+			break;
+		frame->head = rnd.address[next];
+		rnd.head = next + 1;
+	}
+	return 1;
+}
+
+static int some(const struct kdds_closure *c, void *arg)
+{
+	uint64_t salt = *(uint64_t *)arg;
+
+	return !salt || ((uintptr_t)c * 0x9e3779b97f4a7c15u ^ salt) >> 60 < 6;
+}
+
+static void random_steal(uint64_t salt)
+{
+	struct kd_range *r = &rnd.range[rnd.ranges];
+	struct kd_view v;
+	uint32_t length = draw(3) ? 0 : draw(30);
+	unsigned from, end;
+	char *c;
+
+	if (!kd_index_open(&v, stack, frame))
+		return;
+	check_list(&v);
+	for (unsigned i = rnd.head; i < rnd.n && rnd.address[i] < v.index->cursor; i++)
+		if ((kd_note_at(stack, rnd.address[i])->state == KD_READY) != (!rnd.at[i].gone && may_run(i, i)))
+			ck_abort_msg("closure %u is noted as ready and is not, or is and is not noted", i);
+	v.index->task_ns = (uint16_t)(1u << draw(16));
+	c = kd_index_take(&v, draw(4) ? draw(20) : draw(200), length, some, &salt, &length);
+	check_list(&v);
+	if (!c)
+		return;
+	from = index_of(c);
+	rnd.at[from].gone = STOLEN;
+	random_claims(draw(20)); /* the owner has been let go */
+	kd_index_extend(&v, c, length, some, &salt, r);
+	kd_index_look_ahead(&v, r->count);
+	end = index_of(r->end);
+	ck_assert_uint_ge(from, rnd.head);
+	ck_assert_uint_eq(r->count, end - from);
+	for (unsigned i = from; i < end; i++) {
+		ck_assert(i == from || !rnd.at[i].gone);
+		ck_assert(may_run(i, from));
+		ck_assert_int_eq(kd_note_at(stack, rnd.address[i])->state, KD_TAKEN);
+		rnd.at[i].gone = STOLEN;
+	}
+	rnd.at[from].end = end;
+	rnd.ranges++;
+}
+
+static void random_end(void)
+{
+	struct kd_range r;
+	unsigned i = rnd.ranges ? draw(rnd.ranges) : 0;
+
+	if (!rnd.ranges)
+		return;
+	r = rnd.range[i];
+	rnd.range[i] = rnd.range[--rnd.ranges];
+	complete(&r);
+	for (unsigned k = index_of(r.begin); k < index_of(r.end); k++)
+		rnd.at[k].gone = COMPLETE;
+}
+
+START_TEST(at_random)
+{
+	long x[3];
+	KDDS_OVER(long, d0, &x[0]);
+	KDDS_OVER(long, d1, &x[1]);
+	KDDS_OVER(long, d2, &x[2]);
+	long **d[3] = {d0, d1, d2};
+
+	rnd.seed = (uint64_t)_i * 0x9e3779b97f4a7c15u;
+	kd_pool.count = 1 + _i % 5;
+	for (int i = 0; i < 200; i++) {
+		for (unsigned n = draw(3) ? 0 : draw(12); n; n--)
+			random_spawn(d);
+		if (!draw(3))
+			random_claims(draw(8));
+		if (draw(3))
+			random_steal(rnd.seed * draw(2));
+		if (!draw(3))
+			random_end();
+	}
+	do {
+		random_end();
+		random_steal(0);
+	} while (rnd.ranges || random_claims(MANY));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("index");
@@ -1213,11 +1613,17 @@ int main(void)
 	tcase_add_test(tcase, ranges);
 	tcase_add_test(tcase, range_with_inner_dependences);
 	tcase_add_test(tcase, owner_ahead);
+	tcase_add_test(tcase, shares);
+	tcase_add_test(tcase, share_ends);
+	tcase_add_test(tcase, learns);
 	tcase_add_test(tcase, budget);
+	tcase_add_loop_test(tcase, far_away, 0, 3);
+	tcase_add_loop_test(tcase, at_random, 0, 20);
 	tcase_add_test(tcase, unwanted);
 	tcase_add_test(tcase, behind_unwanted);
 	tcase_add_test(tcase, priorities);
 	tcase_add_test(tcase, high_among_ready);
+	tcase_add_test(tcase, high_stays_first);
 	tcase_add_test(tcase, low_among_ready);
 	tcase_add_test(tcase, last_look);
 	tcase_add_test(tcase, one_shape);

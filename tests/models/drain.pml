@@ -2,9 +2,9 @@
 /*
  * A body that empties its frame and fills it again, against thieves that remember where the lowest frame with work is (low)
  * and what the frame's closures were (the index, and the links between closures).
- * What is modelled: src/sched.c kd_sched_drain(), run(), await_visitor(), unshare(); src/steal.c visit(), leave(), lowest(),
- * search_up(), kd_steal(), kd_steal_complete(); src/index.c kd_index_open(), linked(), walk(), note(); src/stack.h
- * kd_frame_reset().
+ * What is modelled: src/sched.c kd_sched_drain(), run(), await_visitor(), unshare(); src/steal.c visit(), mark(),
+ * let_go(), lowest(), search_up(), kd_steal(), kd_steal_complete(); src/index.c kd_index_open(), linked(), walk(), note(),
+ * kd_index_look_ahead(); src/stack.h kd_frame_reset().
  *
  * One stack with the base closures 1 and 2. F is the frame of their bodies, in cells 1 to 7 its closures; G, the frame on top
  * of it, always empty, begins in the cell at F's tail, so its header is overwritten when F is filled differently.
@@ -330,26 +330,43 @@ inline walk(l)
 	fi
 }
 
-/* Inside a d_step. */
-inline note_all()
+/* Inside a d_step. Up to the first behind head, or all there are. */
+inline look_ahead(all)
 {
+	q = 0;
 	do
-	:: x_cursor < t ->
-		o = mem[CELL(x_cursor)];
+	:: x_cursor < t && (all || q <= h) ->
+		q = x_cursor;
+		o = mem[CELL(q)];
 		assert(IS_CLOSURE(o));
-		n_id[x_cursor] = o / 4;
-		n_state[x_cursor] = KD_WAITS;
-		n_size[x_cursor] = SIZE(o / 4);
-		n_life[x_cursor] = x_life;
-		x_cursor = x_cursor + SIZE(o / 4)
+		n_id[q] = o / 4;
+		n_state[q] = KD_WAITS;
+		n_size[q] = SIZE(o / 4);
+		n_life[q] = x_life;
+		x_cursor = q + SIZE(o / 4)
 	:: else -> break
-	od
+	od;
+	q = 0;
+	o = 0
+}
+
+/* Inside a d_step. Whether the closure at q waits: o. */
+inline waits()
+{
+	v = mem[CELL(q)] / 4;
+	assert(v == n_id[q]);
+	walk(link1[v]);
+	if
+	:: !o -> walk(link2[v])
+	:: else
+	fi
 }
 
 proctype thief(byte me)
 {
 	byte visits = VISITS, flags, h, t, c, hd, dr, top, ph, b, v;
 	byte o, q;
+	bit further;
 
 	do
 	:: visits == 0 -> break
@@ -394,34 +411,35 @@ proctype thief(byte me)
 			index_open();
 			if
 			:: t > 1 ->
-				d_step {
-					note_all();
-					/* kd_index_take(): the oldest ready one */
-					q = x_passed;
-					do
-					:: q < x_cursor && !c ->
-						if
-						:: n_state[q] == KD_WAITS && q > h ->
-							v = mem[CELL(q)] / 4;
-							assert(v == n_id[q]);
-							walk(link1[v]);
+				atomic {
+					if
+					:: further = 1
+					:: 1
+					fi;
+					d_step {
+						look_ahead(further);
+						/* kd_index_take(): the youngest ready one */
+						q = x_passed;
+						do
+						:: q < x_cursor ->
 							if
-							:: !o -> walk(link2[v])
+							:: n_state[q] == KD_WAITS && q > h ->
+								waits();
+								if
+								:: !o -> c = q
+								:: else
+								fi
 							:: else
 							fi;
-							if
-							:: !o -> c = q
-							:: else
-							fi
-						:: else
-						fi;
-						q = q + n_size[q]
-					:: else -> break
-					od;
-					v = 0;
-					o = 0;
-					q = 0
-				};
+							q = q + n_size[q]
+						:: else -> break
+						od;
+						further = 0;
+						v = 0;
+						o = 0;
+						q = 0
+					}
+				}
 				if
 				:: c > 0 -> /* mark() */
 					d_step {
@@ -429,7 +447,9 @@ proctype thief(byte me)
 						assert(IS_CLOSURE(v) && alive[v / 4] && !(v & 3));
 						n_state[c] = KD_TAKEN
 					};
+#ifndef MARK_LATE
 					store(CELL(c), v | KD_STOLEN)
+#endif
 				:: c > 0 -> c = 0 /* not wanted */
 				:: c == 0
 				fi;
@@ -456,7 +476,34 @@ proctype thief(byte me)
 		:: else ->
 			assert(mem[CELL(low)] == HEADER)
 		fi;
-		fetch_and(FLAGS, 255 - KD_LOCK);
+		fetch_and(FLAGS, 255 - KD_LOCK); /* let_go() */
+		if
+#ifdef LOOK_AHEAD_IN_VAIN
+		:: t > 1 ->
+#else
+		:: c ->
+#endif
+#ifdef MARK_LATE
+			store(CELL(c), v | KD_STOLEN);
+#endif
+			/* kd_index_extend(), but that no range is made, and kd_index_look_ahead(): with h as it was */
+			d_step {
+				b = v;
+				look_ahead(1);
+				q = (c -> c + n_size[c] : x_passed);
+				do
+				:: q < x_cursor ->
+					waits();
+					q = q + n_size[q]
+				:: else -> break
+				od;
+				v = b;
+				b = 0;
+				o = 0;
+				q = 0
+			}
+		:: else
+		fi;
 		store(LOCKED, 0);
 		d_step { h = 0; t = 0; top = 0 };
 		if

@@ -2,13 +2,15 @@
 /*
  * What thieves note about closures that depend on each other: harvest of what the owner has passed, the lists of waiting and
  * ready closures, ranges, completion.
- * What is modelled: src/index.c kd_index_open(), kd_index_take() with next_ready(), settle(), make_ready(), fire(), note(),
- * join(), extend(), kd_index_complete(); src/steal.c visit(), leave(), mark(), kd_steal_complete(), kd_steal_end(); of
- * src/sched.c run() and claim_slow() with one frame, always biased.
+ * What is modelled: src/index.c kd_index_open(), kd_index_take() with next_ready() and begin_before(), kd_index_extend(),
+ * kd_index_look_ahead(), settle(), make_ready(), unlink_ready(), fire(), note(), join(), kd_index_complete(); src/steal.c visit(),
+ * mark(), let_go(), kd_steal(), kd_steal_complete(), kd_steal_end(); of src/sched.c run() and claim_slow() with one frame, always
+ * biased.
  *
- * The owner's body pushes four closures, returns and runs them in order; thieves take ranges of up to two. A closure names up
- * to two others before it that it waits for, in the order in which its accesses are walked; the graph is one of five.
- * Closures are 1 to 4. The notes are touched under the lock only, so what happens to them in one go is one step.
+ * The owner's body pushes N closures, four or five, returns and runs them in order; thieves take ranges of up to three. A closure
+ * names up to two others before it that it waits for, in the order in which its accesses are walked; the graph is one of five (with
+ * five closures, times four). Closures are 1 to N. The notes are touched under the lock only, so what happens to them in one go is
+ * one step: one while the owner is held, one when it has been let go.
  */
 #ifndef NP
 #define NP 3
@@ -17,7 +19,9 @@
 #define VISITS 2
 #endif
 #define K 3
+#ifndef N
 #define N 4
+#endif
 
 /* Addresses. */
 #define HEAD 0
@@ -42,7 +46,8 @@ byte pred[2 * N + 2];
 #define KD_READY 1
 #define KD_TAKEN 2
 #define KD_COMPLETE 3
-byte n_state[N + 1], n_next[N + 1], n_waiters[N + 1], n_access[N + 1], n_end[N + 1];
+byte n_state[N + 1], n_next[N + 1], n_waiters[N + 1], n_access[N + 1];
+byte n_link[N + 1]; /* KD_READY, KD_COMPLETE: as in the source; how far an access has been walked is in n_access */
 bit noted[N + 1];
 byte passed = 1, cursor = 1, ready, ready_end;
 
@@ -81,14 +86,29 @@ inline waits_for(cl, begin_at)
 inline make_ready(cl, before)
 {
 	n_state[cl] = KD_READY;
+	n_link[cl] = before;
 	if
 	:: before -> n_next[cl] = n_next[before]; n_next[before] = cl
 	:: else -> n_next[cl] = ready; ready = cl
 	fi;
 	if
-	:: ready_end == before -> ready_end = cl
-	:: else
+	:: n_next[cl] -> n_link[n_next[cl]] = cl
+	:: else -> ready_end = cl
 	fi
+}
+
+inline unlink_ready(cl)
+{
+	if
+	:: n_link[cl] -> n_next[n_link[cl]] = n_next[cl]
+	:: else -> ready = n_next[cl]
+	fi;
+	if
+	:: n_next[cl] -> n_link[n_next[cl]] = n_link[cl]
+	:: else -> ready_end = n_link[cl]
+	fi;
+	n_link[cl] = 0;
+	n_next[cl] = 0
 }
 
 inline settle(cl)
@@ -160,7 +180,7 @@ inline make_note(cl)
 	n_next[cl] = 0;
 	n_waiters[cl] = 0;
 	n_access[cl] = 0;
-	n_end[cl] = 0;
+	n_link[cl] = 0;
 	cursor = cl + 1
 }
 
@@ -168,7 +188,13 @@ inline harvest()
 {
 	assert(!reused);
 	if
-	:: h > cursor -> passed = h; cursor = h
+	:: h > cursor ->
+		passed = h;
+		cursor = h;
+#ifndef OUTRUN_KEEPS_READY
+		ready = 0;
+		ready_end = 0
+#endif
 	:: else
 	fi;
 	do
@@ -179,59 +205,61 @@ inline harvest()
 #endif
 		p = passed;
 		passed++;
+#ifndef PASSED_STAYS_READY
+		if
+		:: n_state[p] == KD_READY -> unlink_ready(p)
+		:: else
+		fi;
+#endif
 		conclude(p)
 	:: else -> break
 	od;
 	p = 0
 }
 
-/* The first ready closure, but for the first skip of them, off the list; goes to r. */
+#ifdef TAKE_AT_HEAD
+#define TAKABLE(c) 1 /* what has been passed is not on the list */
+#else
+#define TAKABLE(c) ((c) > h)
+#endif
+#ifdef BEGIN_AT_HEAD
+#define TAKABLE_BEFORE(c) 1
+#else
+#define TAKABLE_BEFORE(c) TAKABLE(c)
+#endif
+
+/* Goes to res: the one at the front, which may be of high priority; else the youngest, or the next if that one is not wanted. */
 inline next_ready(res)
 {
-	p = 0;
-	m = ready;
-	w = skip_n;
 	res = 0;
-	do
-	:: m && !res ->
-#ifdef TAKE_AT_HEAD
-		if
-		:: m >= h && n_state[m] == KD_READY && w -> w--; p = m; m = n_next[m]
-		:: else ->
-			if
-			:: m >= h && n_state[m] == KD_READY -> res = m
-			:: else
-			fi;
-#else
-		if
-		:: m > h && n_state[m] == KD_READY && w -> w--; p = m; m = n_next[m]
-		:: else ->
-			if
-			:: m > h && n_state[m] == KD_READY -> res = m
-			:: else
-			fi;
-#endif
-			if
-			:: p -> n_next[p] = n_next[m]
-			:: else -> ready = n_next[m]
-			fi;
-			if
-			:: ready_end == m -> ready_end = p
-			:: else
-			fi;
-			m = n_next[m]
-		fi
-	:: else -> break
-	od;
-	p = 0; m = 0; w = 0
+	if
+	:: high && ready && TAKABLE(ready) -> res = ready
+	:: else ->
+		m = ready_end;
+		do
+		:: m && !TAKABLE(m) -> m = n_link[m]
+		:: m && TAKABLE(m) && skip_n -> skip_n = 0; m = n_link[m]
+		:: else -> break
+		od;
+		res = m
+	fi;
+	m = 0
 }
 
-/* Range [c, end). */
-inline take()
+inline begin_before(cl)
 {
-	z = 0; /* found */
+	if
+	:: n_link[cl] && n_link[cl] == cl - 1 && TAKABLE_BEFORE(cl - 1) -> cl--
+	:: else
+	fi
+}
+
+/* Up to the first ready one, or all there are. */
+inline look_ahead(all)
+{
+	z = 0;
 	do
-	:: cursor < t && (further || !z) ->
+	:: cursor < t && (all || !z) ->
 		p = cursor;
 		make_note(p);
 		if
@@ -242,54 +270,90 @@ inline take()
 		fi
 	:: else -> break
 	od;
-	z = 0;
+	p = 0; z = 0; q = 0
+}
+
+inline take()
+{
+	look_ahead(further);
 	next_ready(c);
 	if
 	:: c ->
-		n_state[c] = KD_TAKEN;
-		end = c + 1;
+#ifndef BEGIN_BEFORE_LATE
 		if
-		:: longer && end < t ->
-			m = (end == cursor); /* fresh */
-			if
-			:: m -> make_note(end)
-			:: else
-			fi;
-			w = n_access[end];
-			if
-			:: n_state[end] == KD_WAITS -> waits_for(end, c)
-			:: n_state[end] == KD_READY -> q = 0
-			:: else -> q = 1
-			fi;
-			if
-			:: !q ->
-#ifndef JOIN_WITHOUT_TAKING
-				n_state[end] = KD_TAKEN;
-#endif
-				end++
-			:: else ->
-				if
-#ifndef JOIN_KEEPS_ACCESS
-				:: n_state[end] == KD_WAITS -> n_access[end] = w
-#endif
-				:: else
-				fi;
-				if
-				:: m -> w = end; settle(w)
-				:: else
-				fi
-			fi
+		:: longer -> begin_before(c)
 		:: else
-		fi
+		fi;
+#endif
+		unlink_ready(c);
+		n_state[c] = KD_TAKEN;
+		end = c + 1
 	:: else
-	fi;
-	p = 0; m = 0; w = 0; q = 0
+	fi
 }
 
-/* A closure that waits is on the list of one that is not complete and that it really waits for; one that is ready is on the
- * ready list unless the owner has it. */
+/* Range [c, end). */
+inline extend()
+{
+	do
+	:: end < c + most && end < t ->
+		m = (end == cursor); /* fresh */
+		if
+		:: m -> make_note(end)
+		:: else
+		fi;
+		w = n_access[end];
+		if
+		:: n_state[end] == KD_WAITS -> waits_for(end, c)
+		:: n_state[end] == KD_READY -> q = 0
+		:: else -> q = 1
+		fi;
+		if
+		:: !q ->
+#ifndef JOIN_WITHOUT_TAKING
+#ifndef JOIN_STAYS_LINKED
+			if
+			:: n_state[end] == KD_READY -> unlink_ready(end)
+			:: else
+			fi;
+#endif
+			n_state[end] = KD_TAKEN;
+#endif
+			end++
+		:: else ->
+			if
+#ifndef JOIN_KEEPS_ACCESS
+			:: n_state[end] == KD_WAITS -> n_access[end] = w
+#endif
+			:: else
+			fi;
+			if
+			:: m -> settle(end)
+			:: else
+			fi;
+			break
+		fi
+	:: else -> break
+	od;
+	m = 0; w = 0; q = 0
+}
+
+/* A closure that waits is on the list of one that is not complete and that it really waits for; on the ready list are those that
+ * are ready, and no others. */
 inline check()
 {
+	m = ready;
+	w = 0;
+	z = 0;
+	do
+	:: m ->
+		assert(m >= passed && n_state[m] == KD_READY && n_link[m] == w);
+		z++;
+		w = m;
+		m = n_next[m]
+	:: else -> break
+	od;
+	assert(ready_end == w);
 	p = passed;
 	do
 	:: p < cursor ->
@@ -310,18 +374,13 @@ inline check()
 			:: else -> break
 			od;
 			assert(q == 1)
-		:: p > h && n_state[p] == KD_READY ->
-			m = ready;
-			do
-			:: m && m != p -> m = n_next[m]
-			:: else -> break
-			od;
-			assert(m == p)
+		:: n_state[p] == KD_READY -> z--
 		:: else
 		fi;
 		p++
 	:: else -> break
 	od;
+	assert(z == 0);
 	p = 0; q = 0; m = 0; w = 0
 }
 
@@ -331,7 +390,7 @@ inline skip_range()
 #ifdef NO_RANGE_END
 	c++
 #else
-	d_step { assert(n_end[c] > c); c = n_end[c] }
+	d_step { assert(n_link[c] > c); c = n_link[c] }
 #endif
 }
 
@@ -368,7 +427,11 @@ proctype owner()
 	store(HEAD, 0);
 	mem[FLAGS] == 0;
 	d_step {
-		assert(complete[1] && complete[2] && complete[3] && complete[4]);
+		c = 1;
+		do
+		:: c <= N -> assert(complete[c]); c++
+		:: else -> break
+		od;
 		reused = 1
 	};
 	acquire(LOCKED); /* kd_stack_stop() */
@@ -378,8 +441,8 @@ proctype owner()
 
 proctype thief(byte me)
 {
-	byte visits = VISITS, c, end, h, t;
-	bit longer, further, skip_n;
+	byte visits = VISITS, c, end, h, t, most;
+	bit longer, further, high, skip_n;
 
 	do
 	:: visits == 0 -> break
@@ -402,45 +465,92 @@ proctype thief(byte me)
 #endif
 		if
 		:: t > 1 ->
-			if
-			:: longer = 1
-			:: 1
-			fi;
-			if
-			:: further = 1
-			:: 1
-			fi;
-			if
-			:: skip_n = 1
-			:: 1
-			fi;
-			d_step {
-				harvest();
-				take();
-				longer = 0;
-				further = 0;
-				skip_n = 0;
-				check()
-			};
-			if
-			:: c -> store(STATE(c), KD_STOLEN)
-			:: else
-			fi
+			atomic {
+				if
+				:: longer = 1
+				:: 1
+				fi;
+				if
+				:: further = 1
+				:: 1
+				fi;
+				if
+				:: high = 1
+				:: skip_n = 1
+				:: 1
+				fi;
+				d_step {
+					harvest();
+					take();
+					longer = 0;
+					further = 0;
+					high = 0;
+					skip_n = 0;
+					check()
+				}
+			}
 		:: else
 		fi;
-		fetch_and(FLAGS, 0);
+#ifndef MARK_LATE
+		if
+		:: c -> store(STATE(c), KD_STOLEN)
+		:: else
+		fi;
+#endif
+		fetch_and(FLAGS, 0); /* let_go() */
+		if
+		:: c ->
+#ifdef MARK_LATE
+			store(STATE(c), KD_STOLEN);
+#endif
+#ifdef BEGIN_BEFORE_LATE
+			if
+			:: c > 1 && n_state[c - 1] == KD_READY && TAKABLE(c - 1) ->
+				d_step {
+					c--;
+					unlink_ready(c);
+					n_state[c] = KD_TAKEN
+				};
+				store(STATE(c), KD_STOLEN)
+			:: else
+			fi;
+#endif
+			/* h is what it was when the owner was held */
+			atomic {
+				if
+				:: most = 1
+				:: most = 2
+				:: most = 3
+				fi;
+				if
+				:: further = 1
+				:: 1
+				fi;
+				d_step {
+					extend();
+					if
+					:: further -> look_ahead(1)
+					:: else
+					fi;
+					most = 0;
+					further = 0;
+					check()
+				}
+			}
+		:: else
+		fi;
 		store(LOCKED, 0);
 		d_step { h = 0; t = 0 };
 		if
 		:: c ->
-			begin(c);
-			complete[c] = 1;
-			if
-			:: end == c + 2 ->
-				begin(c + 1);
-				complete[c + 1] = 1
-			:: else
-			fi;
+			t = c;
+			do
+			:: t < end ->
+				begin(t);
+				atomic { complete[t] = 1; t++ }
+			:: else -> break
+			od;
+			t = 0;
 			/* kd_steal_complete() */
 			acquire(LOCKED);
 #ifdef DONE_BEFORE_FIRE
@@ -450,12 +560,13 @@ proctype thief(byte me)
 			d_step {
 				assert(!ended);
 				harvest();
-				conclude(c);
-				if
-				:: end == c + 2 -> p = c + 1; conclude(p)
-				:: else
-				fi;
-				n_end[c] = end;
+				t = c;
+				do
+				:: t < end -> conclude(t); t++
+				:: else -> break
+				od;
+				t = 0;
+				n_link[c] = end;
 				check()
 			};
 			store(STATE(c), KD_DONE);
@@ -476,6 +587,14 @@ init {
 		:: PRED(3, 0) = 1; PRED(4, 0) = 3; PRED(4, 1) = 2
 		:: PRED(2, 0) = 1; PRED(3, 0) = 2; PRED(4, 0) = 1
 		fi;
+#if N > 4
+		if
+		:: PRED(5, 0) = 4; PRED(5, 1) = 3
+		:: PRED(5, 0) = 3; PRED(5, 1) = 4
+		:: PRED(5, 0) = 2
+		:: 1
+		fi;
+#endif
 		mem[TAIL] = 1;
 		run owner();
 		run thief(1);

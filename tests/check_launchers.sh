@@ -30,9 +30,6 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 mkdir "$dir/tmp"
-# PMIx_Init leaks a little, by itself.
-echo leak:libpmix.so > "$dir/lsan"
-export LSAN_OPTIONS="suppressions=$dir/lsan:print_suppressions=0${LSAN_OPTIONS:+:$LSAN_OPTIONS}"
 failed=0 ran=0
 
 fail()

@@ -193,23 +193,27 @@ test_scripts = \
 TESTS += $(unit_tests) $(test_programs) $(test_scripts)
 EXTRA_DIST += $(test_scripts)
 
+# For what starts jobs.
+LSAN = LSAN_OPTIONS=suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0
+EXTRA_DIST += tests/lsan.supp
+
 # Ranks killed at random: make soak-kill TIMES=1000
 TIMES = 200
 .PHONY: soak-kill
 soak-kill: tests/oracle kddsrun
-	$(SHELL) $(srcdir)/tests/check_kill.sh $(TIMES)
+	$(LSAN) $(SHELL) $(srcdir)/tests/check_kill.sh $(TIMES)
 
 # The oracle for longer: make soak SECONDS=3600
 SECONDS = 600
 .PHONY: soak
 soak: tests/oracle kddsrun
 	tests/oracle -s $$(($(SECONDS) / 2))
-	ORACLE_SECONDS=$$(($(SECONDS) / 2)) $(SHELL) $(srcdir)/tests/check_oracle_ranks.sh
+	$(LSAN) ORACLE_SECONDS=$$(($(SECONDS) / 2)) $(SHELL) $(srcdir)/tests/check_oracle_ranks.sh
 
 # Several hosts over a bad network: make soak-network SECONDS=3600
 .PHONY: soak-network
 soak-network: all tests/oracle tests/ranks tests/lab/tundelay tests/lab/quiet
-	NETWORK_SECONDS=$(SECONDS) $(SHELL) $(srcdir)/tests/check_network.sh
+	$(LSAN) NETWORK_SECONDS=$(SECONDS) $(SHELL) $(srcdir)/tests/check_network.sh
 
 # Seconds each test may take.
 TEST_TIMEOUT = 300
@@ -217,7 +221,7 @@ TEST_EXTENSIONS = .sh
 LOG_COMPILER = timeout
 AM_LOG_FLAGS = --foreground -k 10 $(TEST_TIMEOUT)
 SH_LOG_COMPILER = timeout
-AM_SH_LOG_FLAGS = --foreground -k 10 $(TEST_TIMEOUT) $(SHELL)
+AM_SH_LOG_FLAGS = --foreground -k 10 $(TEST_TIMEOUT) env $(LSAN) $(SHELL)
 
 AM_TESTS_ENVIRONMENT = \
 	srcdir='$(srcdir)'; export srcdir; \

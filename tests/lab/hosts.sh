@@ -62,6 +62,7 @@ hosts_make()
 		PermitRootLogin yes
 		UsePAM no
 		MaxStartups 100
+		${LSAN_OPTIONS:+SetEnv LSAN_OPTIONS=$LSAN_OPTIONS}
 	END
 	for host in $hosts; do
 		unshare --net --uts --pid --fork --kill-child --mount-proc sh -c "hostname $host; ip link set lo up

@@ -3,6 +3,8 @@
  * What a second core could gain with empty tasks at best: one thread writes records of 32 bytes, as large as the smallest closure, into
  * a window that it uses again and again, and calls the function that each names; a share of them it leaves to a second thread, a range
  * at a time, with nothing said but how many ranges there are, and none of a scheduler's questions asked (doc/design.md, "When not to").
+ * Whether it gains is a matter of how far apart the two are: the time in which a line goes from one to the other, before and
+ * after each row. A host may move virtual processors from one cache to another within a second.
  *
  *   handoff [KILOBYTES of the window]
  */
@@ -16,6 +18,7 @@
 
 #define RECORDS 20000000
 #define RUNS 3
+#define TRIPS 20000
 #define QUEUE 4096 /* ranges under way: more than windows have */
 
 struct record {
@@ -28,6 +31,7 @@ static uint64_t records, range;
 static uint64_t queue[QUEUE]; /* positions of the ranges that the second thread was given */
 static _Alignas(128) uint64_t given;
 static _Alignas(128) uint64_t taken;
+static _Alignas(128) uint64_t ball; /* odd: for the second thread to send back */
 static int stop;
 
 static __attribute__((noinline)) void nothing(struct record *r)
@@ -56,16 +60,42 @@ static void bind_to(int cpu)
 static void *second(void *arg)
 {
 	bind_to(1);
-	for (uint64_t n = 0; !__atomic_load_n(&stop, __ATOMIC_RELAXED);)
+	for (uint64_t n = 0, b; !__atomic_load_n(&stop, __ATOMIC_RELAXED);) {
+		b = __atomic_load_n(&ball, __ATOMIC_RELAXED);
+		if (b % 2)
+			__atomic_store_n(&ball, b + 1, __ATOMIC_RELAXED);
 		for (; n < __atomic_load_n(&given, __ATOMIC_ACQUIRE); __atomic_store_n(&taken, ++n, __ATOMIC_RELEASE))
 			run_range(window + queue[n % QUEUE]);
+	}
 	return arg;
+}
+
+static double since(const struct timespec *begin)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	return (double)(end.tv_sec - begin->tv_sec) + 1e-9 * (double)(end.tv_nsec - begin->tv_nsec);
+}
+
+/* Nanoseconds. */
+static double one_way(void)
+{
+	struct timespec begin;
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (uint64_t b = 1; b < 2 * TRIPS; b += 2) {
+		__atomic_store_n(&ball, b, __ATOMIC_RELAXED);
+		while (__atomic_load_n(&ball, __ATOMIC_RELAXED) == b)
+			;
+	}
+	return since(&begin) / (2 * TRIPS) * 1e9;
 }
 
 /* One range in `every` is the second thread's (0: none). Seconds. */
 static double go(uint64_t every, uint64_t *busy)
 {
-	struct timespec begin, end;
+	struct timespec begin;
 
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	for (uint64_t i = 0; i < RECORDS; i += range) {
@@ -87,8 +117,7 @@ static double go(uint64_t every, uint64_t *busy)
 	}
 	while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) < given)
 		;
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	return (double)(end.tv_sec - begin.tv_sec) + 1e-9 * (double)(end.tv_nsec - begin.tv_nsec);
+	return since(&begin);
 }
 
 static double best(uint64_t every, uint64_t *busy)
@@ -120,12 +149,15 @@ int main(int argc, char **argv)
 	bind_to(0);
 	if (pthread_create(&thread, NULL, second, NULL))
 		return 1;
-	printf("ns a record, window of %ld KB; the second thread has\n%-20s %9s %9s %9s %9s %9s\n", kilobytes, "", "none", "1/16", "1/8", "1/4", "1/2");
+	printf("ns a record, window of %ld KB; the second thread has\n%-20s %9s %9s %9s %9s %9s   one way\n", kilobytes, "", "none", "1/16", "1/8", "1/4",
+	       "1/2");
 	for (range = 32; range <= 2048 && range <= records / 2; range *= 4) {
+		double before = one_way();
+
 		printf("ranges of %-10lu", (unsigned long)range);
 		for (size_t i = 0; i < sizeof(shares) / sizeof(*shares); i++)
 			printf(" %9.2f", best(shares[i], busy));
-		printf("\n");
+		printf("   %.0f, %.0f ns\n", before, one_way());
 	}
 	stop = 1;
 	pthread_join(thread, NULL);

@@ -39,7 +39,7 @@ void run_places_add(struct run_places *p, const char *name, size_t length, uint3
 	near = is_near(own);
 	for (size_t i = 0; i < p->count; i++)
 		if ((near && p->place[i].near) || !strcmp(p->place[i].name, own)) {
-			p->place[i].slots += slots;
+			p->place[i].slots = kd_min(p->place[i].slots + slots, RUN_MOST_RANKS + 1); /* either is below 2^30 */
 			p->place[i].counted |= counted;
 			free(own);
 			return;
@@ -166,6 +166,7 @@ int run_places_read(struct run_places *p, const char *path)
 struct tasks {
 	const char *at;    /* what is left of "2(x3),1" */
 	uint32_t n, times; /* n for so many nodes more */
+	uint32_t nodes;    /* so far, each as often as it is named */
 };
 
 static uint32_t next_tasks(struct tasks *t)
@@ -196,7 +197,7 @@ static int add_nodes(struct run_places *p, const char *name, size_t length, stru
 	const char *at;
 
 	if (!open) {
-		if (!name_valid(name, length) || p->count >= MOST_NODES)
+		if (!name_valid(name, length) || ++t->nodes > MOST_NODES)
 			return -EINVAL;
 		run_places_add(p, name, length, next_tasks(t), 0);
 		return 0;
@@ -246,7 +247,7 @@ static size_t node_length(const char *text)
 
 int run_places_slurm(struct run_places *p, const char *nodes, const char *tasks)
 {
-	struct tasks t = {tasks, 1, 0};
+	struct tasks t = {.at = tasks, .n = 1};
 
 	for (const char *at = nodes;;) {
 		size_t length = node_length(at);

@@ -125,6 +125,14 @@ static void check_order(void)
 	free(payload);
 }
 
+static void free_places(struct run_places *p)
+{
+	for (size_t i = 0; i < p->count; i++)
+		free(p->place[i].name);
+	free(p->place);
+	*p = (struct run_places){NULL, 0};
+}
+
 static void check_places(void)
 {
 	static const char letters[] = "[[]]--,,,::0123ab.x()#= ";
@@ -150,11 +158,27 @@ static void check_places(void)
 		next += p.place[i].ranks;
 	}
 	expect(next == size, "every rank gets a host");
-	for (size_t i = 0; i < p.count; i++)
-		free(p.place[i].name);
-	free(p.place);
+	free_places(&p);
 	free(text);
 	free(tasks);
+}
+
+/* Short texts that stand for a lot. */
+static void check_great_places(void)
+{
+	struct run_places p = {NULL, 0};
+	char text[256] = "n";
+
+	for (int i = 0; i < 40; i++)
+		strcat(text, "[1,1]");
+	expect(run_places_slurm(&p, text, NULL), "2^40 times the same node is too much");
+	free_places(&p);
+	expect(!run_places_slurm(&p, "n[1-9][0-9],m[1,1]", NULL) && p.count == 91 && p.place[90].slots == 2, "91 nodes");
+	free_places(&p);
+	for (int i = 0; i < 4295; i++)
+		run_places_add(&p, "a", 1, RUN_MOST_RANKS, 1);
+	expect(p.count == 1 && p.place[0].slots > RUN_MOST_RANKS && !run_places_deal(&p, 0), "2^32 slots and some do not wrap");
+	free_places(&p);
 }
 
 int main(int argc, char **argv)
@@ -174,5 +198,6 @@ int main(int argc, char **argv)
 		return 1;
 	for (int i = 0; i < ROUNDS && failures < 10; i++)
 		check_places();
+	check_great_places();
 	return failures != 0;
 }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "control.h"
+#include "env.h"
 #include "kdds.h"
 #include "run_agent.h"
 #include "run_job.h"
@@ -250,6 +251,16 @@ static void find_places(void)
 		exit(USAGE);
 }
 
+/* What is wrong with the ranks' KDDS_ variables is told once, here. */
+static void check_settings(void)
+{
+	for (uint32_t i = 0; i < options.setting_count; i++)
+		if (!strncmp(options.settings[i], "KDDS_", 5))
+			putenv(options.settings[i]);
+	if (kd_env_read())
+		exit(USAGE);
+}
+
 /* Whoever starts us with one of these closed does not want it to be the first thing we open. */
 static void open_standard_streams(void)
 {
@@ -283,6 +294,7 @@ int main(int argc, char **argv)
 	/* The ranks' is a pipe; and labelled lines come when they are complete. */
 	if ((progress || (wish && !strcmp(wish, "1"))) && isatty(STDERR_FILENO) && !options.label)
 		add_setting("KDDS_PROGRESS", "always");
+	check_settings();
 	options.argument = argv + optind;
 	options.argument_count = (uint32_t)(argc - optind);
 	find_places();

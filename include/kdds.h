@@ -327,6 +327,8 @@ void kdds_push_value(struct kdds_closure *c, const void *value);
 /** Pushes the next parameter, a shared data, for the use the type declares. @param ref a reference as kdds_spawn takes it
  *  (&d.at, or what KDDS_DATA declares) */
 void kdds_push_access(struct kdds_closure *c, void *ref);
+/** Gives the closure spawn attributes, as kdds_spawn_with does; without this it has none. */
+void kdds_closure_attributes(struct kdds_closure *c, uint16_t attributes);
 /** Completes the closure: it may now run. Ends the program when a parameter has not been pushed. */
 void kdds_commit(struct kdds_closure *c);
 /** In a body: the address of parameter @p i, of the value or of a reference to the data (a T **). */

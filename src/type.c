@@ -246,6 +246,12 @@ void kdds_push_access(struct kdds_closure *c, void *ref)
 		      kd_link_of(kdds_frame_current(), (char *)c), d->params[i].spec.mode, d->name, "pushed");
 }
 
+void kdds_closure_attributes(struct kdds_closure *c, uint16_t attributes)
+{
+	type_filled(c);
+	c->attr = attributes;
+}
+
 void kdds_commit(struct kdds_closure *c)
 {
 	const struct dynamic *d = type_filled(c);

@@ -895,6 +895,9 @@ START_TEST(machine)
 	kdds_commit(c);
 	kdds_spawn(bump, d); /* both kinds in one frame */
 	c = kdds_closure_allocate(machine_leaf);
+	ck_assert_uint_eq(c->attr, 0);
+	kdds_closure_attributes(c, KDDS_PRIORITY_LOW | KDDS_ON_PLACE(1));
+	ck_assert_uint_eq(c->attr, KDDS_PRIORITY_LOW | KDDS_ON_PLACE(1));
 	kdds_commit(c);
 	kdds_sync();
 	stop();

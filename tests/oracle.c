@@ -8,7 +8,7 @@
  * tiles with gaps, all of whose elements should be the same map; between ranks the larger ones travel by other ways than the
  * small. Types are made at run time,
  * one for each combination of modes. Bodies yield, spin and sleep at random, wait in kdds_sync, make data of their own, and
- * some commit thousands of closures.
+ * some commit thousands of closures. In every other pair of programs tasks have attributes.
  *
  * Prints how often each pair of modes met on a data (earlier x later, the later one stolen or not, in main's frame or
  * nested); a pair that never met fails the test when the run was long enough to expect it.
@@ -78,6 +78,7 @@ struct spec {
 static struct kdds_type *types[2][64 * 3];
 static unsigned long met[MODES + 1][MODES + 1][2][2];
 static int lively; /* bodies waste time */
+static int guided; /* tasks have attributes */
 
 static uint32_t type_of(unsigned naccess, const uint8_t *modes)
 {
@@ -318,6 +319,27 @@ static void count(const struct spec *s, int nested)
 		__atomic_fetch_add(&met[s->before[i]][mode_of(s->type, i)][stolen][nested], 1, __ATOMIC_RELAXED);
 }
 
+/* What says nothing about values: any, or none. Few stay in their process, lest there be nothing to exchange. */
+static uint16_t attributes(uint64_t seed)
+{
+	static const uint16_t priority[] = {0, 0, KDDS_PRIORITY_HIGH, KDDS_PRIORITY_LOW};
+	struct dice d = {seed ^ 0xaaaa};
+	uint16_t a = priority[roll(&d, 4)];
+
+	switch (roll(&d, 8)) {
+	case 0:
+		a |= KDDS_ON_WORKER(roll(&d, 20)); /* there may be fewer */
+		break;
+	case 1:
+		a |= KDDS_ON_PLACE(roll(&d, 3));
+		break;
+	case 2:
+		a |= roll(&d, 4) ? 0 : KDDS_LOCAL;
+		break;
+	}
+	return a;
+}
+
 static void spawn(const struct spec *child, void *const *x, const unsigned *data)
 {
 	struct kdds_closure *c = kdds_closure_allocate(types[child->seed & 1][child->type]);
@@ -325,6 +347,8 @@ static void spawn(const struct spec *child, void *const *x, const unsigned *data
 	kdds_push_value(c, child);
 	for (unsigned i = 0; i < naccess_of(child->type); i++)
 		kdds_push_access(c, x[data[i]]);
+	if (guided)
+		kdds_closure_attributes(c, attributes(child->seed));
 	kdds_commit(c);
 }
 
@@ -432,6 +456,7 @@ static int agree(uint64_t seed)
 	unsigned roots = 1 + roll(&d, 40);
 
 	lively = (int)roll(&d, 3) != 0;
+	guided = (int)(seed / 2 % 2); /* KDDS_WINDOW goes by seed % 2 */
 	for (unsigned i = 0; i < MAX_ACCESSES; i++) {
 		size_t shape = shape_of(seed, i);
 

@@ -14,6 +14,7 @@
 #include "observe.h"
 #include "sched.h"
 #include "topo.h"
+#include "type.h"
 #include "worker.h"
 
 static uint32_t left; /* the size of the job of several ranks that this process was part of */
@@ -117,6 +118,7 @@ int kdds_finalize(void)
 		kd_error("kdds_finalize: called by a task");
 		return -EPERM;
 	}
+	kd_type_expect_complete();
 	kdds_sync();
 	return stop();
 }

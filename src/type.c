@@ -52,6 +52,12 @@ static struct dynamic *dynamic_of(const struct kdds_type *type)
 	return (struct dynamic *)(uintptr_t)type;
 }
 
+void kd_type_expect_complete(void)
+{
+	if (kd_unlikely(filling != NULL))
+		kd_die("task %s: its closure was allocated, but not committed before the next one or the end", filling_type->name);
+}
+
 static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
 {
 	struct dynamic *d = dynamic_of(c->type);
@@ -68,6 +74,7 @@ static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
 		}
 	running = &call;
 	d->body(c);
+	kd_type_expect_complete();
 	running = outer;
 }
 
@@ -203,6 +210,7 @@ struct kdds_closure *kdds_closure_allocate(const struct kdds_type *type)
 {
 	struct kdds_frame *f = kdds_frame_current();
 
+	kd_type_expect_complete();
 	if (type->run != run_dynamic)
 		kd_die("kdds_closure_allocate: task %s is not of a type made by kdds_type_create", type->name);
 	filling = kd_closure_at(kd_push(f, type->size));

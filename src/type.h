@@ -15,4 +15,7 @@ uint64_t kd_type_name(const struct kdds_type *type);
 /* NULL: no type here has it. */
 const struct kdds_type *kd_type_at(uint64_t name);
 
+/* Ends the program if this thread has a closure that was allocated and not committed: it would be dropped in silence. */
+void kd_type_expect_complete(void);
+
 #endif

@@ -1051,6 +1051,38 @@ static void arg_too_many(void *arg)
 	kdds_sync();
 }
 
+static void allocate_twice(void *arg)
+{
+	begin(&machine_leaf);
+	(void)arg;
+	kdds_closure_allocate(machine_leaf);
+}
+
+static void never_commit(void *arg)
+{
+	begin(&machine_leaf);
+	(void)arg;
+	stop();
+}
+
+static void forget(struct kdds_closure *c)
+{
+	(void)c;
+	kdds_closure_allocate(machine_leaf);
+}
+
+static void never_commit_in_body(void *arg)
+{
+	struct kdds_type *type;
+
+	(void)arg;
+	make_machine();
+	start(1);
+	kdds_type_create("forgets", forget, NULL, 0, &type);
+	kdds_commit(kdds_closure_allocate(type));
+	kdds_sync();
+}
+
 START_TEST(machine_misuse)
 {
 	expect_death(push_value_for_data, "task sum", "parameter 0");
@@ -1062,6 +1094,9 @@ START_TEST(machine_misuse)
 	expect_death(allocate_declared, "declared", "kdds_type_create");
 	expect_death(arg_of_nobody, "kdds_arg", "leaf");
 	expect_death(arg_too_many, "kdds_arg", "few");
+	expect_death(allocate_twice, "task leaf", "not committed");
+	expect_death(never_commit, "task leaf", "not committed");
+	expect_death(never_commit_in_body, "task leaf", "not committed");
 }
 END_TEST
 

@@ -294,9 +294,9 @@ int main(int argc, char **argv)
 	/* The ranks' is a pipe; and labelled lines come when they are complete. */
 	if ((progress || (wish && !strcmp(wish, "1"))) && isatty(STDERR_FILENO) && !options.label)
 		add_setting("KDDS_PROGRESS", "always");
-	check_settings();
 	options.argument = argv + optind;
 	options.argument_count = (uint32_t)(argc - optind);
-	find_places();
+	find_places(); /* by our own environment, before it becomes the ranks' */
+	check_settings();
 	return run_job(&options);
 }

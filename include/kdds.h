@@ -153,6 +153,10 @@ static inline void kd_anchor_init_array(struct kdds_shape *shape, void *data, si
 
 	if (ld < cols)
 		kdds_shape_check(rows, cols, ld);
+	if (!rows) { /* rows 0 says that there is no shape; no rows are one row of no elements */
+		rows = 1;
+		cols = 0;
+	}
 	kd_anchor_init(anchor, data, 1);
 	shape->rows = rows;
 	shape->cols = cols;
@@ -182,7 +186,7 @@ static inline void kd_anchor_init_row(struct kdds_shape *shape, void *data, size
 /* Too many to have is as many as can be asked for: the library says so. */
 static inline size_t kd_array_bytes(size_t n, size_t size)
 {
-	return n > SIZE_MAX / size ? SIZE_MAX : n * size;
+	return size && n > SIZE_MAX / size ? SIZE_MAX : n * size;
 }
 /** @endcond */
 

@@ -43,7 +43,7 @@ static int check_record(struct opening *o, const struct kd_wire_data *d, const s
 	uint64_t rows = d->rows ? d->rows : 1, cols = d->rows ? d->cols : 1;
 
 	*pack_p = NULL;
-	if (!d->size || product(rows, cols, d->size, room_p))
+	if (product(rows, cols, d->size, room_p))
 		return -EBADMSG;
 	if (d->pack) {
 		*pack_p = kd_image_at(d->pack, sizeof(**pack_p), 0);
@@ -71,6 +71,7 @@ static char *arena_place(struct opening *o, const struct kd_wire_data *d, uint64
 
 	align = kd_max(align, 16u);
 	o->arena = (o->arena + align - 1) & -align;
+	room = kd_max(room, 1u); /* one without elements has an address of its own, too */
 	o->arena += room;
 	return o->x->arena + o->arena - room;
 }
@@ -216,7 +217,7 @@ static int open_all(struct opening *o, const char *closures)
 
 		if (!product(o->records[i].rows ? o->records[i].rows : 1, o->records[i].rows ? o->records[i].cols : 1,
 			     o->records[i].size, &room) && room <= KD_PACKAGE_INLINE)
-			arena += 64 + room;
+			arena += 64 + kd_max(room, 1u);
 	}
 	x->data = calloc(x->ndata + 1, sizeof(*x->data));
 	x->arena = aligned_alloc(64, (arena + 64) / 64 * 64);

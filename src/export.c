@@ -98,9 +98,9 @@ void kd_export_want(void)
 }
 
 /* At the thief that a package is being made for. */
-static int rests(const void *data)
+static int rests(const struct kd_value *v)
 {
-	return kd_rest_has(me.thief, data);
+	return kd_rest_has(me.thief, v);
 }
 
 /* Work for another rank: what follows its results, or from the stacks here, or what came from elsewhere and has not been begun. */

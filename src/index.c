@@ -17,18 +17,47 @@ static char *linked(const struct kd_view *v, uint32_t link, const char *c)
 	return v->first + offset;
 }
 
-/* The first access of c to this data; NULL: none. */
-static struct kdds_access *access_to(struct kdds_closure *c, const void *data, uint32_t *mode_p)
+/* Whether access a of c is one more by the same reference: it links to c itself, and an earlier access
+ * of c has the links that order both. */
+static int repeats(const struct kd_view *v, const struct kdds_closure *c, const struct kdds_access *a)
 {
-	for (uint32_t i = 0; i < c->type->naccess; i++) {
-		struct kdds_access *a = kd_closure_access(c, i);
+	return a->p == (((uint32_t)((uintptr_t)c >> 3) + v->index->bias) | 1u);
+}
 
-		if (a->data == data) {
-			*mode_p = c->type->access[i].mode;
-			return a;
-		}
+/* What access i of c and those that repeat it do with the data: KDDS_R, KDDS_W, or both; 0: they reduce. */
+static uint32_t use_of(const struct kd_view *v, struct kdds_closure *c, uint32_t i)
+{
+	const void *data = kd_closure_access(c, i)->data;
+	uint32_t use = 0;
+
+	for (uint32_t k = i; k < c->type->naccess; k++)
+		if (k == i || (kd_closure_access(c, k)->data == data && repeats(v, c, kd_closure_access(c, k))))
+			use |= c->type->access[k].mode & KDDS_RW;
+	return use;
+}
+
+/*
+ * The accesses of q by the reference that access i of c has: its number, or q's count of accesses if
+ * there is none, or *several_p. An address alone does not say which it is: data without elements begin
+ * where others do, and a program may have two references to one object.
+ */
+static uint32_t access_to(const struct kd_view *v, struct kdds_closure *q, struct kdds_closure *c, uint32_t i,
+			  int *several_p)
+{
+	struct kd_value mine = kd_value_of(c, i), theirs;
+	uint32_t found = q->type->naccess;
+
+	*several_p = 0;
+	for (uint32_t k = 0; k < q->type->naccess; k++) {
+		if (kd_closure_access(q, k)->data != mine.data || repeats(v, q, kd_closure_access(q, k)))
+			continue;
+		theirs = kd_value_of(q, k);
+		if (kd_value_empty(&mine) != kd_value_empty(&theirs))
+			continue;
+		*several_p = found != q->type->naccess;
+		found = k;
 	}
-	return NULL;
+	return found;
 }
 
 /* Whether access i of c sees the data in the same shape as q does, in all its accesses. */
@@ -39,7 +68,7 @@ static int same_shape(struct kdds_closure *c, uint32_t i, struct kdds_closure *q
 	for (uint32_t k = 0; k < q->type->naccess; k++) {
 		struct kd_value theirs = kd_value_of(q, k);
 
-		if (mine.data == theirs.data &&
+		if (mine.data == theirs.data && kd_value_empty(&mine) == kd_value_empty(&theirs) &&
 		    (mine.rows != theirs.rows || mine.cols != theirs.cols || mine.ld != theirs.ld || mine.size != theirs.size ||
 		     mine.pack != theirs.pack || c->type->access[i].array != q->type->access[k].array))
 			return 0;
@@ -69,36 +98,42 @@ static int complete(const struct kd_view *v, char *q)
  *   write:       for everybody back to the last writer, that one included
  *   reduction:   for nobody: a thief reduces into a private copy
  *
- * The accesses of a reducing closure are not looked at: its runner redirects them. It counts as a writer of everything.
+ * The accesses of a reducing closure are not looked at: its runner redirects them. It counts as a writer of everything, until
+ * the owner has passed it. So does a closure of which several accesses may be the one that is looked for.
  */
 static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, const char *from, int *inside_p)
 {
 	const struct kdds_access *a = kd_closure_access(c, n->access);
-	int reads = c->type->access[n->access].mode == KDDS_R;
-	uint32_t link, mode;
+	uint32_t use = use_of(v, c, n->access), link;
+	int reads = use == KDDS_R;
 
-	if (c->type->access[n->access].mode == KDDS_CW)
+	if (!use || repeats(v, c, a))
 		return NULL;
 	link = n->link ? n->link : reads ? a->w : a->p;
 	for (;;) {
-		char *q = linked(v, link, (char *)c);
-		int inside = q && from && q >= from, self = q == (char *)c;
-		struct kdds_access *qa;
+		char *at = linked(v, link, (char *)c);
+		struct kdds_closure *q = kd_closure_at(at);
+		int inside = at && from && at >= from, several;
+		uint32_t k;
 
 		v->stack->looked++;
-		if (!q || q < v->head || (!self && !noted(v, q)))
+		if (!at || at < v->head || !noted(v, at))
 			return NULL; /* complete, and with it all that it waited for */
 		n->link = link;
-		if (!self && (kd_closure_at(q)->type->reduces || (!inside && !complete(v, q))))
-			return q;
-		*inside_p |= inside && !self;
-		qa = access_to(kd_closure_at(q), a->data, &mode);
-		if (qa && !self && (inside || (kd_note_at(v->stack, q)->state == KD_AWAY && v->thief != KD_ANYWHERE)) &&
-		    !same_shape(c, n->access, kd_closure_at(q)))
-			return q; /* a package has one copy of a data, in one shape, and so has the rank where it is */
-		if (!qa || (!self && (reads || mode != KDDS_R)))
+		if (q->type->reduces || (!inside && !complete(v, at)))
+			return at;
+		*inside_p |= inside;
+		k = access_to(v, q, c, n->access, &several);
+		if (several)
+			return at;
+		if (k == q->type->naccess)
 			return NULL;
-		link = reads ? qa->w : qa->p; /* past a reader, or past an earlier access of c itself to the same data */
+		if ((inside || (kd_note_at(v->stack, at)->state == KD_AWAY && v->thief != KD_ANYWHERE)) &&
+		    !same_shape(c, n->access, q))
+			return at; /* a package has one copy of a data, in one shape, and so has the rank where it is */
+		if (reads || use_of(v, q, k) & KDDS_W)
+			return NULL;
+		link = kd_closure_access(q, k)->p; /* past a reader */
 	}
 }
 
@@ -167,7 +202,7 @@ static void tell(struct kd_view *v, const struct kdds_closure *c, const struct k
 	news(v, wanted ? KD_NEWS_WANTED : KD_NEWS_FOLLOWER);
 }
 
-/* What waits for the reducing closure q waits until the owner has passed it, and that waits for all that is away before q. */
+/* What waits for the closure q waits until the owner has passed it, and that waits for all that is away before q. */
 static void press(struct kd_view *v, const char *q)
 {
 	v->index->press = kd_max(v->index->press, kd_position(v->stack, q));
@@ -200,7 +235,7 @@ static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n
 	before->waiters = kd_position(v->stack, (char *)c);
 	if (before->state == KD_AWAY)
 		tell(v, c, n, before);
-	else if (kd_closure_at(q)->type->reduces)
+	else if (kd_closure_at(q)->type->reduces || before->state == KD_COMPLETE)
 		press(v, q);
 	return 1;
 }
@@ -305,7 +340,9 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 
 		*x = (struct kd_index){.gen = gen, .head = parent_head, .bias = bias, .passed = kd_position(s, v->first),
 				       .cursor = v->first, .life = (uint8_t)++s->life, .task_ns = known ? x->task_ns : 0,
-				       .rests = known ? x->rests : 0, .rest_us = known ? x->rest_us : 0};
+				       .rests = known ? x->rests & 0x7f : 0, .rest_us = known ? x->rest_us : 0,
+				       .ordered = parent_head && (kd_value_overlap(kd_closure_at(parent_head)) &
+							      (KD_OVERLAP_WRITTEN | KD_OVERLAP_REDUCED)) != 0};
 	}
 	if (v->head > x->cursor) { /* the owner has outrun the notes: what they say is of no use */
 		x->cursor = v->head;
@@ -322,6 +359,11 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 		fire(v, n);
 	}
 	return 1;
+}
+
+int kd_index_ordered(const struct kd_view *v)
+{
+	return v->index->ordered;
 }
 
 static int takable(const struct kd_view *v, uint32_t at, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
@@ -644,7 +686,7 @@ void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t no
 
 	if (each < FINE_NS) {
 		x->rest_us = (uint32_t)(now_ns / 1000) + (REST_US << x->rests);
-		x->rests = (uint8_t)kd_min(x->rests + 1, REST_DOUBLINGS);
+		x->rests = kd_min(x->rests + 1, REST_DOUBLINGS) & 0x7f;
 	} else {
 		x->rests = 0;
 	}

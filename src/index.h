@@ -48,7 +48,8 @@ struct kd_index {
 	/* What steals from this frame have taught, kept when it is emptied and filled again: */
 	uint32_t rest_us; /* leave the frame alone until this time (low 32 bits) */
 	uint16_t task_ns; /* what one of its tasks takes a thief; 0: not known */
-	uint8_t rests;    /* times in a row that the tasks were found too fine to steal; see kd_index_learn */
+	uint8_t rests : 7;   /* times in a row that the tasks were found too fine to steal; see kd_index_learn */
+	uint8_t ordered : 1; /* its closures run in reference order: see kd_index_ordered */
 	uint8_t life;
 };
 
@@ -89,6 +90,13 @@ static inline struct kd_index *kd_index_at(const struct kd_stack *s, const struc
 
 /* Looks at frame f of s, brings its notes up to date with what the owner has done. 0: it has no closures. */
 int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f);
+
+/*
+ * Whether nothing may be taken from the frame: the task it is of has been given one data twice, or two that overlap, and may write it. Its
+ * children know the data by two references, so no link says which of them follows which; in reference order they do what they do
+ * on one worker. Their own children can be taken.
+ */
+int kd_index_ordered(const struct kd_view *v);
 
 /*
  * Finds where a range of up to length closures (0: a share of those that are ready, see share()) may begin, noting at most budget new

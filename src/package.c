@@ -39,6 +39,7 @@ static void say_why(const struct kdds_type *type, const char *why)
 
 int kd_package_allows(const struct kdds_closure *c)
 {
+	struct kdds_closure *any = kd_closure_at((const char *)c);
 	const struct kdds_type *type = c->type;
 
 	if (c->attr & KDDS_LOCAL)
@@ -51,8 +52,10 @@ int kd_package_allows(const struct kdds_closure *c)
 		say_why(type, "a VALUE parameter is a pointer, which means nothing in another process");
 		return 0;
 	}
+	if (kd_value_overlap(any) & (KD_OVERLAP_VIEWS | KD_OVERLAP_REDUCED))
+		return 0; /* in another process each would have a copy of its own */
 	for (uint32_t i = 0; i < type->naccess; i++) {
-		struct kd_value v = kd_value_of((struct kdds_closure *)(uintptr_t)c, i);
+		struct kd_value v = kd_value_of(any, i);
 
 		if (type->access[i].pointers && !v.pack) {
 			say_why(type, "a data is a pointer, or an array of them, which mean nothing in another process; kdds_bind_packed "
@@ -93,19 +96,8 @@ static struct kdds_closure *after(struct kdds_closure *c)
 	return kd_closure_at((char *)c + c->bytes);
 }
 
-/* A value's rows as they are written down: 0 for what is no array to its task, though its extent may be that of one. */
-static uint64_t rows_of(struct kdds_closure *c, uint32_t i)
-{
-	return c->type->access[i].array ? ((const struct kdds_access_array *)(void *)kd_closure_access(c, i))->shape.rows : 0;
-}
-
-/* Of the shape too: two tasks that see the same memory in different shapes are in one range only if neither writes (index.c). */
-static int same_data(const struct kd_value *a, const struct kd_value *b)
-{
-	return a->data == b->data && a->size == b->size && a->rows == b->rows && a->cols == b->cols && a->ld == b->ld;
-}
-
-/* The record of access i of c: an earlier one of the same data, or a new one. *new_p tells. */
+/* The record of access i of c: an earlier one of the same data in the same shape, or a new one. *new_p tells. Closures
+ * that see the same memory in different shapes are in one range only if none of them writes (index.c). */
 static uint32_t record_of(struct making *m, struct kdds_closure *c, uint32_t i, int *new_p)
 {
 	const struct kdds_param *p = &c->type->access[i];
@@ -114,7 +106,8 @@ static uint32_t record_of(struct making *m, struct kdds_closure *c, uint32_t i, 
 
 	*new_p = 1;
 	for (; p->mode != KDDS_CW && m->hash[h]; h = (h + 1) & m->mask)
-		if (same_data(&m->values[m->hash[h] - 1], &v) && m->records[m->hash[h] - 1].rows == rows_of(c, i)) {
+		if (kd_value_same(&m->values[m->hash[h] - 1], &v) &&
+		    m->records[m->hash[h] - 1].rows == kd_value_rows(c, i)) {
 			*new_p = 0;
 			return m->hash[h] - 1;
 		}
@@ -137,7 +130,7 @@ static void expose(struct kd_parcel *p, void *at, uint64_t bytes, uint64_t *at_p
 }
 
 /* How the input of the record travels. */
-static void place_input(struct making *m, uint32_t k, int (*rests)(const void *data))
+static void place_input(struct making *m, uint32_t k, int (*rests)(const struct kd_value *v))
 {
 	struct kd_parcel *p = m->p;
 	struct kd_wire_data *d = &m->records[k];
@@ -148,7 +141,7 @@ static void place_input(struct making *m, uint32_t k, int (*rests)(const void *d
 		d->flags |= KD_WIRE_INLINE;
 		d->at = m->inline_bytes;
 		m->inline_bytes += KD_ROUND16(d->bytes);
-	} else if (d->flags & KD_WIRE_OUT && rests && rests(v->data)) {
+	} else if (d->flags & KD_WIRE_OUT && rests && rests(v)) {
 		d->flags |= KD_WIRE_RESTS;
 	} else if (kd_value_plain(v)) {
 		expose(p, v->data, d->bytes, &d->at, &d->key);
@@ -180,12 +173,13 @@ static void describe(struct making *m, struct kdds_closure *c, uint32_t i)
 					   .version = {m->life.gen, m->life.head,
 						       (uint64_t)m->life.bias << 32 | (m->range->import ? 0 : a->a.w)},
 					   .pack = v->pack ? kd_image_name(v->pack) : 0,
-					   .rows = rows_of(c, i)};
+					   .rows = kd_value_rows(c, i)};
 		if (p->mode == KDDS_CW)
 			d->flags |= KD_WIRE_REDUCE;
-		else if (p->mode != KDDS_W)
-			d->flags |= KD_WIRE_IN;
 	}
+	/* What this closure alone has written so far, it may also read: by another parameter. */
+	if (p->mode & KDDS_R && (fresh || d->written == link_name(m, c)))
+		d->flags |= KD_WIRE_IN;
 	if (p->mode != KDDS_R) {
 		d->flags |= KD_WIRE_OUT;
 		d->written = link_name(m, c);
@@ -243,7 +237,7 @@ static void write_package(struct making *m)
 	}
 }
 
-void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*rests)(const void *data))
+void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*rests)(const struct kd_value *v))
 {
 	struct making m = {.p = p, .range = range};
 	uint32_t accesses = 0;

@@ -56,7 +56,7 @@ int kd_package_allows(const struct kdds_closure *c);
 
 /* Makes a package of the range. rests (NULL: none does) tells whether a data is what the thief's own results left with
  * it. Dies without memory. */
-void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*rests)(const void *data));
+void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*rests)(const struct kd_value *v));
 /* The data has changed since: gathers it again, if it has been. */
 void kd_parcel_gather(struct kd_parcel *p, const void *data);
 /* Lets the package itself be read. */

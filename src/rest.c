@@ -50,11 +50,12 @@ static struct kd_output **bucket_of(const void *data)
 	return &set.at[((uintptr_t)data * 0x9e3779b97f4a7c15u) >> 54];
 }
 
-static struct kd_output **place_of(const void *data)
+/* Of the same elements: another data may begin where this one does, one without elements above all. */
+static struct kd_output **place_of(const struct kd_value *v)
 {
-	struct kd_output **o = bucket_of(data);
+	struct kd_output **o = bucket_of(v->data);
 
-	while (*o && (*o)->target->value.data != data)
+	while (*o && !kd_value_same(&(*o)->target->value, v))
 		o = &(*o)->chain;
 	return o;
 }
@@ -64,9 +65,9 @@ static struct kd_rest *rest_of(const struct kd_output *o)
 	return o->get.whose;
 }
 
-int kd_rest_has(uint32_t thief, const void *data)
+int kd_rest_has(uint32_t thief, const struct kd_value *v)
 {
-	const struct kd_output *o = *place_of(data);
+	const struct kd_output *o = *place_of(v);
 
 	return o && rest_of(o)->thief == thief;
 }
@@ -221,7 +222,7 @@ int kd_rest_back(void)
 static void list_gathered(struct kd_rest *r, struct kd_parcel *p)
 {
 	for (uint32_t i = 0; i < p->nstaged && !r->parcel; i++)
-		if (kd_rest_has(r->thief, p->staged[i].value.data)) {
+		if (kd_rest_has(r->thief, &p->staged[i].value)) {
 			r->parcel = p;
 			r->next = set.gathered;
 			set.gathered = r;
@@ -252,7 +253,7 @@ void kd_rest_take_over(struct kd_rest *r, struct kd_parcel *p)
 	list_gathered(r, p);
 	r->taken = kd_must(calloc(p->ntargets + 1, sizeof(*r->taken)));
 	for (uint32_t i = 0; i < p->ntargets; i++) {
-		struct kd_output **place = place_of(p->targets[i].value.data), *o = *place;
+		struct kd_output **place = place_of(&p->targets[i].value), *o = *place;
 
 		if (!o || rest_of(o)->thief != r->thief || p->targets[i].closure)
 			continue;

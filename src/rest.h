@@ -48,8 +48,8 @@ void kd_rest_start(void);
 /* How many exports have results at rest. Any thread, no lock. */
 uint32_t kd_rest_count(void);
 
-/* Whether the thief has left the value of this data with it. */
-int kd_rest_has(uint32_t thief, const void *data);
+/* Whether the thief has left this value with it. */
+int kd_rest_has(uint32_t thief, const struct kd_value *v);
 /* What of the export's package rests at its thief: targets are not to be read any more, what has been gathered is to be gathered again
  * when it has come, before the thief may forget it. */
 void kd_rest_take_over(struct kd_rest *r, struct kd_parcel *p);

@@ -36,7 +36,10 @@ static inline struct kd_span_access before(struct kd_stack *s, struct kdds_closu
 		return none;
 	if (kd_unlikely(q == c)) {
 		*twice_p = 1;
-		return *(struct kd_span_access *)kd_span_at(s, access_to(c, a->data, 0)); /* it has been looked at */
+		for (uint32_t k = 0; k < i; k++) /* these have been looked at, but for reductions, whose links may be gone */
+			if (c->type->access[k].mode != KDDS_CW && kd_closure_access(c, k)->data == a->data)
+				return *(struct kd_span_access *)kd_span_at(s, kd_closure_access(c, k));
+		return none;
 	}
 	if (q->type->reduces) {
 		uint64_t end = ((struct kd_span_closure *)kd_span_at(s, q))->end;

@@ -146,6 +146,7 @@ void *kd_block_alloc(struct kd_stack *s, struct kdds_frame *f, size_t size, size
 	}
 	b = malloc(sizeof(*b));
 	align = kd_max(align, 64);
+	size = kd_max(size, 1); /* data without elements have addresses of their own, too */
 	if (b)
 		b->data = size <= SIZE_MAX - align ? aligned_alloc(align, (size + align - 1) / align * align) : NULL;
 	if (!b || !b->data)

@@ -8,6 +8,7 @@
 #include "os.h"
 #include "package.h"
 #include "trace.h"
+#include "value.h"
 
 #define FRAMES_PER_VISIT 256
 #define NOTES_PER_VISIT 128
@@ -49,6 +50,9 @@ static int wanted(const struct kdds_closure *c, void *arg)
 	const struct wish *wish = arg;
 
 	if (wish->far && !kd_package_allows(c))
+		return 0;
+	/* The owner reduces in place, where another parameter of the task sees it; a thief would not. */
+	if (c->type->reduces && kd_value_overlap(kd_closure_at((const char *)c)) & KD_OVERLAP_REDUCED)
 		return 0;
 	if (wish->anything)
 		return 1;
@@ -129,7 +133,7 @@ static int take_from(struct search *x, unsigned budget)
 
 static int take(struct search *x, struct kdds_frame *f)
 {
-	if (!kd_index_open(&x->view, x->stack, f))
+	if (!kd_index_open(&x->view, x->stack, f) || kd_index_ordered(&x->view))
 		return 0;
 	if (kd_index_rests(x->view.index, x->now_ns)) {
 		x->rest_us = x->view.index->rest_us;

@@ -15,6 +15,26 @@ struct kd_value {
 /* What access i of the closure refers to. */
 struct kd_value kd_value_of(struct kdds_closure *c, uint32_t i);
 
+/* Its rows as they are written down: 0 for what is no array to its task, though its extent may be that
+ * of one. */
+uint64_t kd_value_rows(struct kdds_closure *c, uint32_t i);
+
+/* The same elements, seen in the same shape. */
+int kd_value_same(const struct kd_value *a, const struct kd_value *b);
+/* No elements: the address means nothing, it may be a neighbour's. */
+static inline int kd_value_empty(const struct kd_value *v)
+{
+	return !(v->rows && v->cols && v->size);
+}
+
+/* What the data that one closure uses have in common; several of these. */
+enum {
+	KD_OVERLAP_VIEWS = 1,   /* two that overlap, as different views: two copies in another process */
+	KD_OVERLAP_WRITTEN = 2, /* two that overlap, one of them written: the links of the children do not order them */
+	KD_OVERLAP_REDUCED = 4, /* two that overlap, one of them reduced in place: a private copy gives other values */
+};
+unsigned kd_value_overlap(struct kdds_closure *c);
+
 /* Bytes it travels as. */
 uint64_t kd_value_bytes(const struct kd_value *v);
 /* Whether the bytes that travel are those that lie at data. */

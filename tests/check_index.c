@@ -80,6 +80,27 @@ KDDS_TASK(swap, UPDATE(long, x), UPDATE(long, y))
 	(void)y;
 }
 
+KDDS_TASK(add_update, REDUCE(long, x, KDDS_SUM(long)), UPDATE(long, y))
+{
+	**x += **y;
+}
+
+KDDS_TASK(get_array, READ_ARRAY(long, x))
+{
+	(void)x;
+}
+
+KDDS_TASK(update_array, UPDATE_ARRAY(long, x))
+{
+	(void)x;
+}
+
+KDDS_TASK(get_arrays, READ_ARRAY(long, x), READ_ARRAY(long, y))
+{
+	(void)x;
+	(void)y;
+}
+
 KDDS_TASK(none)
 {
 }
@@ -567,6 +588,130 @@ START_TEST(same_data_twice)
 	ck_assert_int_eq(take(&(struct kd_range){0}), -1);
 	complete(&r);
 	ck_assert_int_eq(take(&r), 1);
+}
+END_TEST
+
+/* The strongest use counts, whichever comes first: who reads as well as writes waits for the readers before it. */
+START_TEST(given_twice)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range first, second, r;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	kdds_spawn(get, d);
+	kdds_spawn(copy, d, d);
+	kdds_spawn(get, d);
+	kdds_spawn(get, d);
+	kdds_spawn(add, d);
+	kdds_spawn(add_update, d, d);
+	ck_assert_int_eq(take(&first), 0);
+	ck_assert_int_eq(take(&r), 4); /* reduces: waits for nobody */
+	ck_assert_int_eq(take(&r), -1);
+	complete(&first);
+	ck_assert_int_eq(take(&second), 1);
+	ck_assert_int_eq(take(&r), -1);
+	complete(&second);
+	ck_assert_int_eq(take(&first), 2);
+	complete(&first);
+	ck_assert_int_eq(take(&first), 3);
+	complete(&first);
+	claim(4);
+	ck_assert_int_eq(take(&r), -1); /* waits for the merge of what it updates */
+	claim(5);
+	ck_assert_int_eq(take(&r), -1);
+}
+END_TEST
+
+/* Data of no elements begin where others do: a task with both follows those that use either of them. */
+START_TEST(empty_neighbour)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range first, second, r;
+	static long a[100];
+	KDDS_OVER_ARRAY(long, left, a, 0);
+	KDDS_OVER_ARRAY(long, right, a, 100);
+
+	kdds_spawn(get_array, right);
+	if (_i)
+		kdds_spawn(get_arrays, right, left);
+	else
+		kdds_spawn(get_arrays, left, right);
+	kdds_spawn(update_array, right);
+	kdds_spawn(update_array, left);
+	ck_assert_int_eq(take(&first), 0);
+	ck_assert_int_eq(take(&second), 1);
+	ck_assert_int_eq(take(&r), -1);
+	complete(&second);
+	ck_assert_int_eq(take(&r), 3);
+	ck_assert_int_eq(take(&r), -1);
+	complete(&first);
+	ck_assert_int_eq(take(&r), 2);
+}
+END_TEST
+
+/* Two references to one object: which of them a link is about cannot be told once both are used by one task. What follows that one
+ * by either waits until the owner has passed it, and with it all that used the object before. */
+START_TEST(two_references)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range first, second, r;
+	long x = 0, y = 0;
+	KDDS_OVER(long, d, &x);
+	KDDS_OVER(long, e, &x);
+	KDDS_OVER(long, z, &y);
+
+	if (_i)
+		kdds_spawn(get, d);
+	else
+		kdds_spawn(get, e);
+	kdds_spawn(join, d, e, z);
+	kdds_spawn(put, e);
+	kdds_spawn(put, d);
+	ck_assert_int_eq(take(&first), 0);
+	ck_assert_int_eq(take(&second), 1);
+	complete(&second);
+	ck_assert_int_eq(take(&r), -1);
+	complete(&first);
+	ck_assert_int_eq(take(&r), -1);
+	claim(1);
+	ck_assert_int_eq(take(&r), -1);
+	claim(2);
+	ck_assert_int_eq(take(&r), 3); /* the references themselves are not ordered */
+}
+END_TEST
+
+/* The frame of a task that knows one object by two parameters, and may write it. */
+START_TEST(ordered_frame)
+{
+	struct kdds_frame *kd_self = frame, *below;
+	long x[3] = {0};
+	KDDS_OVER(long, d, &x[0]);
+	KDDS_OVER(long, e, &x[1]);
+	KDDS_OVER_ARRAY(long, all, x, 3);
+	struct kd_view v;
+
+	switch (_i) {
+	case 0:
+		kdds_spawn(copy, d, e);
+		break;
+	case 1:
+		kdds_spawn(copy, d, d);
+		break;
+	case 2:
+		kdds_spawn(get_arrays, all, all);
+		break;
+	case 3:
+		kdds_spawn(add_get, d, d);
+		break;
+	}
+	claim(0);
+	below = (struct kdds_frame *)frame->tail;
+	kd_frame_init(below, frame, (char *)below + (1 << 20), 12345);
+	kd_self = below;
+	kdds_spawn(none);
+	ck_assert(kd_index_open(&v, stack, below));
+	ck_assert_int_eq(kd_index_ordered(&v), _i == 1 || _i == 3);
 }
 END_TEST
 
@@ -1612,6 +1757,10 @@ int main(void)
 	tcase_add_test(tcase, reductions);
 	tcase_add_test(tcase, reducer_reads);
 	tcase_add_test(tcase, same_data_twice);
+	tcase_add_test(tcase, given_twice);
+	tcase_add_loop_test(tcase, empty_neighbour, 0, 2);
+	tcase_add_loop_test(tcase, two_references, 0, 2);
+	tcase_add_loop_test(tcase, ordered_frame, 0, 4);
 	tcase_add_test(tcase, emptied);
 	tcase_add_test(tcase, ranges);
 	tcase_add_test(tcase, range_with_inner_dependences);

@@ -300,9 +300,9 @@ KDDS_TASK(twice, UPDATE_ARRAY(long, x), READ_ARRAY(long, y))
 
 static const void *resting;
 
-static int rests(const void *data)
+static int rests(const struct kd_value *v)
 {
-	return data == resting;
+	return v->data == resting;
 }
 
 /* A result that has not been returned is updated where it is. A rank that does not have it, and one that has lost it, says so. */
@@ -349,6 +349,48 @@ START_TEST(updated_in_place)
 	kd_parcel_make(&q, &second, rests); /* the same once more: that version is nowhere by now */
 	ck_assert_int_eq(kd_contents_open(&y, 1, q.bytes, q.size), -EBADMSG);
 	kd_parcel_free(&q);
+}
+END_TEST
+
+/* A task that is given one data twice has one copy of it there, with the value from before if it reads it. One that knows it in two
+ * shapes stays, and so does one that reduces it in place and uses it otherwise. */
+START_TEST(given_twice)
+{
+	static long cells[100];
+	struct kdds_frame *const kd_self = empty_frame();
+	struct kd_range r;
+	struct kd_parcel p;
+	struct kd_contents x;
+	long a = 20;
+	KDDS_OVER(long, ra, &a);
+	KDDS_OVER_ARRAY(long, all, cells, 100);
+	KDDS_OVER_ARRAY(long, part, cells + 50, 50);
+	KDDS_OVER_ARRAY(long, none, cells + 50, 0);
+	char *c;
+
+	kdds_spawn(put, 1, ra, ra);
+	kdds_spawn(add, 0, ra, ra);
+	r = (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self), .end = kd_self->tail, .count = 2};
+	kd_parcel_make(&p, &r, NULL);
+	ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
+	ck_assert_uint_eq(x.ndata, 1);
+	ck_assert_ptr_eq(data_of(&x, 0, 0), data_of(&x, 0, 1));
+	run_closures(x.closures, x.closures + x.closure_bytes);
+	return_results(&p, &x, &r);
+	kd_parcel_free(&p);
+	ck_assert_int_eq(a, 21 * 3 + 21);
+
+	c = kd_self->tail;
+	kdds_spawn(twice, all, part);
+	ck_assert(!kd_package_allows(kd_closure_at(c)));
+	c = kd_self->tail;
+	kdds_spawn(twice, all, none);
+	ck_assert(kd_package_allows(kd_closure_at(c)));
+	c = kd_self->tail;
+	kdds_spawn(gain, 1, ra, ra);
+	ck_assert(!kd_package_allows(kd_closure_at(c)));
+	kd_store_relaxed(&kd_closure_at(c)->state, KD_SPECIAL);
+	ck_assert(kd_package_allows(kd_closure_at(c)));
 }
 END_TEST
 
@@ -455,6 +497,7 @@ int main(void)
 	tcase_add_test(t, stays);
 	tcase_add_test(t, versions);
 	tcase_add_test(t, updated_in_place);
+	tcase_add_test(t, given_twice);
 	tcase_add_test(t, gathered_again);
 	tcase_add_test(t, refused);
 	suite_add_tcase(s, t);

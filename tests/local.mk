@@ -31,6 +31,10 @@ unit_tests += tests/check_index
 tests_check_index_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_index_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/check_value
+tests_check_value_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_value_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/check_reduce
 tests_check_reduce_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_reduce_LDADD = $(UNIT_LIBS) -lm

@@ -255,9 +255,9 @@ static inline void *kd_frame_data(struct kdds_frame *self, uint32_t *used, size_
 {
 	uint32_t at = *used;
 
-	if (!self || align > 16 || size > KD_FRAME_DATA - at)
+	if (!self || align > 16 || size + !size > KD_FRAME_DATA - at)
 		return kdds_frame_alloc(kd_frame_of(self), size, align);
-	*used = at + (uint32_t)KD_ROUND16(size);
+	*used = at + (uint32_t)KD_ROUND16(size + !size); /* empty structs have addresses of their own, too */
 	return self->data + at;
 }
 

@@ -6,12 +6,13 @@
  * oracle, a plain recursive function, grows the same tree. A data is an affine map x -> a x + b over 64-bit integers:
  * composing them is associative and not commutative, so a contribution merged out of order shows. Some data are arrays or
  * tiles with gaps, all of whose elements should be the same map; between ranks the larger ones travel by other ways than the
- * small. Types are made at run time,
+ * small. Some have no elements and begin where another one does. A task may be given one data twice, in any two modes, or a data
+ * and a part of it; a body may hand its data out in parts, which have parts in their turn. Types are made at run time,
  * one for each combination of modes. Bodies yield, spin and sleep at random, wait in kdds_sync, make data of their own, and
- * some commit thousands of closures. In every other pair of programs tasks have attributes.
+ * some commit thousands of closures. In every other pair of programs tasks have attributes; a third of the rounds has statistics.
  *
  * Prints how often each pair of modes met on a data (earlier x later, the later one stolen or not, in main's frame or
- * nested); a pair that never met fails the test when the run was long enough to expect it.
+ * nested; or in one task); a pair that never met fails the test when the run was long enough to expect it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -72,11 +73,13 @@ struct spec {
 	uint16_t depth;
 	int16_t spawner;            /* worker, or if elsewhere than in rank 0 -1 - rank */
 	uint8_t before[MAX_ACCESSES]; /* mode of the data's use before this one in its frame; 0: none */
+	uint8_t again[MAX_ACCESSES];  /* mode of this task's own use of the data by an earlier access; 0: none */
 	uint8_t root;               /* in main's frame */
 };
 
 static struct kdds_type *types[2][64 * 3];
 static unsigned long met[MODES + 1][MODES + 1][2][2];
+static unsigned long twice[MODES + 1][MODES + 1][2]; /* in one task, stolen or not */
 static int lively; /* bodies waste time */
 static int guided; /* tasks have attributes */
 
@@ -124,7 +127,7 @@ struct view {
 
 static const struct {
 	size_t rows, cols, ld;
-} shapes[] = {{1, 100, 100}, {1, 200, 200}, {3, 40, 50}, {20, 20, 23}, {1, 1, 1}};
+} shapes[] = {{1, 100, 100}, {1, 200, 200}, {3, 40, 50}, {20, 20, 23}, {1, 1, 1}, {1, 0, 0}, {3, 0, 7}};
 
 #define SHAPES (sizeof(shapes) / sizeof(*shapes))
 
@@ -134,6 +137,11 @@ static size_t shape_of(uint64_t seed, unsigned i)
 	uint64_t h = mix(seed * 31 + i);
 
 	return h % 4 ? SHAPES : h / 4 % SHAPES;
+}
+
+static int is_empty(size_t shape)
+{
+	return shape != SHAPES && !shapes[shape].cols;
 }
 
 static size_t room(size_t shape)
@@ -148,10 +156,36 @@ static struct view view_of(struct map *at, size_t shape)
 	return (struct view){at, shapes[shape].rows, shapes[shape].cols, shapes[shape].ld};
 }
 
+/* The oracle's, of one map for all elements, if there are any. */
+static struct view model_of(struct map *at, size_t shape)
+{
+	return (struct view){at, 1, !is_empty(shape), 1};
+}
+
+/* One of two parts: of the rows, or of the elements of each. The second of a single element is empty. */
+static struct view part_of(const struct view *x, int second)
+{
+	struct view p = *x;
+	size_t half = (x->rows > 1 ? x->rows + 1 : x->cols + 1) / 2;
+
+	if (x->rows > 1) {
+		p.rows = second ? x->rows - half : half;
+		p.at += second ? half * x->ld : 0;
+	} else {
+		p.cols = second ? x->cols - half : half;
+		p.at += second ? half : 0;
+	}
+	return p;
+}
+
 /* A value that is not the same all over makes all that follows from it wrong. */
 static struct map get(const struct view *x)
 {
-	struct map v = *x->at;
+	struct map v = {1, 0};
+
+	if (!x->rows || !x->cols)
+		return v;
+	v = *x->at;
 
 	for (size_t r = 0; r < x->rows; r++)
 		for (size_t c = 0; c < x->cols; c++)
@@ -198,6 +232,8 @@ struct brood {
 	struct dice dice;
 	unsigned children, fresh, ndata; /* data 0 .. ndata - fresh - 1 are the parameters */
 	int sync_after;
+	int split_after;         /* before that child, a data is handed out in parts */
+	unsigned split, nsplits; /* which, and how often */
 	unsigned modes[MAX_DATA], last[MAX_DATA];
 	int op;
 };
@@ -217,9 +253,37 @@ static void brood_init(struct brood *b, const struct spec *s)
 	if (s->depth && !roll(&b->dice, 150))
 		b->children = 200 + roll(&b->dice, 3000);
 	b->sync_after = roll(&b->dice, 6) ? -1 : (int)roll(&b->dice, b->children + 1);
+	b->split_after = roll(&b->dice, 5) ? -1 : (int)roll(&b->dice, b->children + 1);
+	b->split = roll(&b->dice, b->ndata);
+	b->nsplits = 1 + roll(&b->dice, 4);
 }
 
-static void next_child(struct brood *b, const struct spec *parent, unsigned n, struct spec *child, unsigned *data)
+/* What a child is given: which data; of them, one may be a part of what another access has. */
+struct gift {
+	unsigned data[MAX_ACCESSES];
+	unsigned part; /* MAX_ACCESSES: none */
+};
+
+/* Access i of a child is to use what an earlier one uses, in any mode; or to read a part of it. */
+static void give_again(struct dice *d, unsigned i, const uint8_t *modes, struct gift *g)
+{
+	unsigned k = roll(d, i);
+
+	g->data[i] = g->data[k];
+	/* Were that a reduction, nothing would order who reads the part. */
+	if (g->part == MAX_ACCESSES && modes[k] != KDDS_CW && !roll(d, 2))
+		g->part = i;
+}
+
+static void note_use(struct spec *s, unsigned i, const struct gift *g, const uint8_t *modes, unsigned before)
+{
+	s->before[i] = (uint8_t)before;
+	for (unsigned k = 0; k < i; k++)
+		if (g->data[k] == g->data[i] && g->part != i && g->part != k)
+			s->again[i] = modes[k];
+}
+
+static void next_child(struct brood *b, const struct spec *parent, unsigned n, struct spec *child, struct gift *g)
 {
 	uint8_t modes[MAX_ACCESSES];
 	unsigned k = 1 + roll(&b->dice, MAX_ACCESSES), first, offset = 0;
@@ -230,15 +294,28 @@ static void next_child(struct brood *b, const struct spec *parent, unsigned n, s
 	if (k > b->ndata)
 		k = b->ndata;
 	first = roll(&b->dice, b->ndata);
-	for (unsigned i = 0; i < k; i++, offset++) { /* different data: no task uses one in two modes */
+	g->part = MAX_ACCESSES;
+	for (unsigned i = 0; i < k; i++, offset++) {
 		if (i)
 			offset += roll(&b->dice, b->ndata - offset - (k - 1 - i));
-		data[i] = (first + offset) % b->ndata;
-		modes[i] = (uint8_t)child_mode(&b->dice, b->modes[data[i]]);
-		child->before[i] = (uint8_t)b->last[data[i]];
-		b->last[data[i]] = modes[i];
+		g->data[i] = (first + offset) % b->ndata;
+		if (i && !roll(&b->dice, 8))
+			give_again(&b->dice, i, modes, g);
+		modes[i] = g->part == i ? KDDS_R : (uint8_t)child_mode(&b->dice, b->modes[g->data[i]]);
+		note_use(child, i, g, modes, b->last[g->data[i]]);
 	}
+	for (unsigned i = 0; i < k; i++)
+		b->last[g->data[i]] = modes[i];
 	child->type = type_of(k, modes);
+}
+
+/* A child for each part of the body's data number split; they do the same. */
+static void next_split(struct brood *b, const struct spec *parent, unsigned n, struct spec *child)
+{
+	uint8_t mode = (uint8_t)child_mode(&b->dice, b->modes[b->split]);
+
+	*child = (struct spec){.seed = mix(parent->seed - 0x7654321 * (n + 1)), .type = type_of(1, &mode),
+			       .depth = (uint16_t)(parent->depth > 2 ? 2 : parent->depth ? parent->depth - 1 : 0)};
 }
 
 static struct map fresh_value(const struct spec *s, unsigned i)
@@ -259,6 +336,28 @@ static uint64_t after_sync(const struct brood *b, const struct view *x)
 	return h;
 }
 
+static void oracle(const struct spec *s, const struct view *params);
+
+/* Contributions by an operator that is not exact are kept apart until the task and its descendants are done; a task that is
+ * given the data twice sees the difference. */
+static void oracle_child(const struct spec *s, const struct view *data)
+{
+	struct map apart[MAX_ACCESSES];
+	struct view x[MAX_ACCESSES];
+
+	for (unsigned i = 0; i < naccess_of(s->type); i++) {
+		x[i] = data[i];
+		if (mode_of(s->type, i) == KDDS_CW && s->seed & 1) {
+			apart[i] = (struct map){1, 0};
+			x[i].at = &apart[i];
+		}
+	}
+	oracle(s, x);
+	for (unsigned i = 0; i < naccess_of(s->type); i++)
+		if (x[i].at != data[i].at)
+			contribute(&data[i], apart[i]);
+}
+
 /* One map for each data: what all its elements should be. */
 static void oracle(const struct spec *s, const struct view *params)
 {
@@ -269,21 +368,25 @@ static void oracle(const struct spec *s, const struct view *params)
 	brood_init(&b, s);
 	touch(s, params);
 	for (unsigned i = 0; i < b.ndata; i++)
-		x[i] = i < b.ndata - b.fresh ? params[i] : view_of(&fresh[i], SHAPES);
+		x[i] = i < b.ndata - b.fresh ? params[i] : model_of(&fresh[i], shape_of(s->seed, i));
 	for (unsigned i = b.ndata - b.fresh; i < b.ndata; i++)
 		fresh[i] = fresh_value(s, i);
 	/* In reference order children follow the body, so the body's part after kdds_sync comes in their midst. */
 	for (unsigned n = 0; n < b.children; n++) {
 		struct view cx[MAX_ACCESSES];
-		unsigned data[MAX_ACCESSES];
 		struct spec child;
+		struct gift g;
 
 		if ((int)n == b.sync_after)
 			after_sync(&b, x);
-		next_child(&b, s, n, &child, data);
+		for (unsigned k = 0; (int)n == b.split_after && k < b.nsplits; k++) {
+			next_split(&b, s, k, &child);
+			oracle_child(&child, &x[b.split]);
+		}
+		next_child(&b, s, n, &child, &g);
 		for (unsigned i = 0; i < naccess_of(child.type); i++)
-			cx[i] = x[data[i]];
-		oracle(&child, cx);
+			cx[i] = x[g.data[i]];
+		oracle_child(&child, cx);
 	}
 }
 
@@ -315,8 +418,12 @@ static void count(const struct spec *s, int nested)
 {
 	int stolen = here() != s->spawner;
 
-	for (unsigned i = 0; i < naccess_of(s->type); i++)
-		__atomic_fetch_add(&met[s->before[i]][mode_of(s->type, i)][stolen][nested], 1, __ATOMIC_RELAXED);
+	for (unsigned i = 0; i < naccess_of(s->type); i++) {
+		unsigned mode = mode_of(s->type, i);
+
+		__atomic_fetch_add(&met[s->before[i]][mode][stolen][nested], 1, __ATOMIC_RELAXED);
+		__atomic_fetch_add(&twice[s->again[i]][mode][stolen], 1, __ATOMIC_RELAXED);
+	}
 }
 
 /* What says nothing about values: any, or none. Few stay in their process, lest there be nothing to exchange. */
@@ -340,13 +447,13 @@ static uint16_t attributes(uint64_t seed)
 	return a;
 }
 
-static void spawn(const struct spec *child, void *const *x, const unsigned *data)
+static void spawn(const struct spec *child, void *const *x)
 {
 	struct kdds_closure *c = kdds_closure_allocate(types[child->seed & 1][child->type]);
 
 	kdds_push_value(c, child);
 	for (unsigned i = 0; i < naccess_of(child->type); i++)
-		kdds_push_access(c, x[data[i]]);
+		kdds_push_access(c, x[i]);
 	if (guided)
 		kdds_closure_attributes(c, attributes(child->seed));
 	kdds_commit(c);
@@ -367,6 +474,49 @@ static void *bind(union anchor *a, struct map *at, size_t shape)
 	}
 	kdds_bind_tile(a->array, at, shapes[shape].rows, shapes[shape].cols, shapes[shape].ld);
 	return &a->array;
+}
+
+static void *bind_view(union anchor *a, const struct view *x)
+{
+	kdds_bind_tile(a->array, x->at, x->rows, x->cols, x->ld);
+	return &a->array;
+}
+
+/* The child uses what the body knows by references x and views v. */
+static void spawn_gift(const struct spec *child, const struct gift *g, void *const *x, const struct view *v)
+{
+	void *given[MAX_ACCESSES];
+	union anchor part;
+
+	for (unsigned i = 0; i < naccess_of(child->type); i++) {
+		struct view half = part_of(&v[g->data[i]], 0);
+
+		given[i] = i == g->part ? bind_view(&part, &half) : x[g->data[i]];
+	}
+	spawn(child, given);
+}
+
+/* Between two waits, since the parts are other references than the body's own. */
+static void split(struct brood *b, const struct spec *s, const struct view *whole)
+{
+	union anchor anchors[2];
+	void *part[2];
+
+	for (int i = 0; i < 2; i++) {
+		struct view v = part_of(whole, i);
+
+		part[i] = bind_view(&anchors[i], &v);
+	}
+	kdds_sync();
+	for (unsigned n = 0; n < b->nsplits; n++) {
+		struct spec child;
+
+		next_split(b, s, n, &child);
+		child.spawner = here();
+		spawn(&child, &part[0]);
+		spawn(&child, &part[1]);
+	}
+	kdds_sync();
 }
 
 static struct view view_of_param(void *ref)
@@ -395,23 +545,25 @@ static void body(struct kdds_closure *c)
 	touch(s, params);
 	for (unsigned i = b.ndata - b.fresh; i < b.ndata; i++) {
 		size_t shape = shape_of(s->seed, i);
-		struct map *at = kdds_frame_alloc(kd_frame_of(NULL), room(shape), 16);
+		struct map *at = is_empty(shape) ? direct[i - 1].at : kdds_frame_alloc(kd_frame_of(NULL), room(shape), 16);
 
 		x[i] = bind(&fresh[i], at, shape);
 		direct[i] = view_of(at, shape);
 		set(&direct[i], fresh_value(s, i));
 	}
 	for (unsigned n = 0; n < b.children; n++) {
-		unsigned data[MAX_ACCESSES];
 		struct spec child;
+		struct gift g;
 
 		if ((int)n == b.sync_after) {
 			kdds_sync();
 			after_sync(&b, direct);
 		}
-		next_child(&b, s, n, &child, data);
+		if ((int)n == b.split_after)
+			split(&b, s, &direct[b.split]);
+		next_child(&b, s, n, &child, &g);
 		child.spawner = here();
-		spawn(&child, x, data);
+		spawn_gift(&child, &g, x, direct);
 		if (lively)
 			dawdle(&dice);
 	}
@@ -462,34 +614,40 @@ static int agree(uint64_t seed)
 
 		memset(memory[i], 0x55, sizeof(memory[i]));
 		expected[i] = (struct map){i + 3, seed};
-		ep[i] = view_of(&expected[i], SHAPES);
-		got[i] = view_of(memory[i], shape);
+		ep[i] = model_of(&expected[i], shape);
+		got[i] = view_of(is_empty(shape) ? memory[(i + 1) % MAX_ACCESSES] : memory[i], shape);
 		set(&got[i], expected[i]);
-		xp[i] = bind(&x[i], memory[i], shape);
+		xp[i] = bind(&x[i], got[i].at, shape);
 	}
 	/* The first is a tree that uses all data, some of the others are trees: while one runs, what uses other data can be stolen. */
 	for (unsigned r = 0; r < roots; r++) {
 		struct spec s = {.seed = mix(seed + r), .depth = r && roll(&d, 16) ? (uint16_t)roll(&d, 2) : 6, .root = 1};
-		unsigned k = r ? 1 + roll(&d, MAX_ACCESSES) : MAX_ACCESSES, first = roll(&d, MAX_ACCESSES), data[MAX_ACCESSES];
+		unsigned k = r ? 1 + roll(&d, MAX_ACCESSES) : MAX_ACCESSES, first = roll(&d, MAX_ACCESSES);
+		struct gift g = {.part = MAX_ACCESSES};
 		uint8_t modes[MAX_ACCESSES];
 		struct view cx[MAX_ACCESSES];
 
 		for (unsigned i = 0; i < k; i++) {
-			data[i] = (first + i) % MAX_ACCESSES;
-			cx[i] = ep[data[i]];
-			modes[i] = r ? (uint8_t)(1 + roll(&d, MODES)) : KDDS_RW;
-			s.before[i] = last[data[i]];
-			last[data[i]] = modes[i];
+			g.data[i] = (first + i) % MAX_ACCESSES;
+			if (r && i && !roll(&d, 8))
+				give_again(&d, i, modes, &g);
+			cx[i] = ep[g.data[i]];
+			modes[i] = g.part == i ? KDDS_R : r ? (uint8_t)(1 + roll(&d, MODES)) : KDDS_RW;
+			note_use(&s, i, &g, modes, last[g.data[i]]);
 		}
+		for (unsigned i = 0; i < k; i++)
+			last[g.data[i]] = modes[i];
 		s.type = type_of(k, modes);
-		oracle(&s, cx);
-		spawn(&s, xp, data);
+		oracle_child(&s, cx);
+		spawn_gift(&s, &g, xp, got);
 	}
 	kdds_sync();
 	for (unsigned i = 0; i < MAX_ACCESSES; i++) {
-		struct map v = get(&got[i]);
+		struct map v = get(&got[i]), e = get(&ep[i]);
 
-		equal &= !memcmp(&expected[i], &v, sizeof(v));
+		equal &= !memcmp(&e, &v, sizeof(v));
+		if (is_empty(shape_of(seed, i))) /* nobody has written what lies there */
+			got[i] = (struct view){memory[i], 1, 0, 1};
 		for (size_t k = 0; k < sizeof(memory[i]) / sizeof(struct map); k++) /* what lies in the gaps */
 			if (k / got[i].ld >= got[i].rows || k % got[i].ld >= got[i].cols)
 				equal &= memory[i][k].a == 0x5555555555555555u;
@@ -516,6 +674,10 @@ static long round_of(int workers, double seconds, uint64_t *seed)
 	if (workers) {
 		setenv("KDDS_WORKERS", text, 1);
 		setenv("KDDS_WINDOW", *seed & 1 ? "64K" : "1M", 1);
+		if (mix(*seed) % 3)
+			unsetenv("KDDS_STATS");
+		else
+			setenv("KDDS_STATS", "1", 1);
 	}
 	if (kdds_init())
 		return -1;
@@ -545,6 +707,12 @@ static int print_coverage(int complete, int complete_in_main)
 			       met[i][j][0][1], met[i][j][1][1]);
 			missing += i && complete_in_main && (!met[i][j][0][0] || !met[i][j][1][0]);
 			missing += i && complete && (!met[i][j][0][1] || !met[i][j][1][1]);
+		}
+	printf("uses of a data by one task, by its parameters in order: in place, stolen\n");
+	for (int i = 1; i <= MODES; i++)
+		for (int j = 1; j <= MODES; j++) {
+			printf("%5s + %-2s %10lu %10lu\n", names[i], names[j], twice[i][j][0], twice[i][j][1]);
+			missing += complete && (!twice[i][j][0] || !twice[i][j][1]);
 		}
 	if (missing)
 		fprintf(stderr, "oracle: %d pairs of modes never met, in place or stolen\n", missing);

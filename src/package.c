@@ -254,6 +254,7 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*res
 		m.closure_bytes += c->bytes;
 		m.closures++;
 	}
+	p->closures = m.closures;
 	for (m.mask = 16; m.mask < 2 * accesses; m.mask *= 2)
 		;
 	m.hash = kd_must(calloc(m.mask--, sizeof(*m.hash)));
@@ -324,7 +325,7 @@ uint64_t kd_results_most(const struct kd_parcel *p)
 			return kd_package_room();
 		most += sizeof(struct kd_wire_result) + kd_min(kd_value_bytes(&p->targets[i].value), (uint64_t)KD_PACKAGE_INLINE);
 	}
-	return most + 16 * (uint64_t)p->ntargets; /* each is padded */
+	return most + 16 * (uint64_t)p->ntargets /* each is padded */ + sizeof(uint64_t) * p->closures;
 }
 
 int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32_t count,

@@ -43,6 +43,7 @@ struct kd_staged {
 struct kd_parcel {
 	char *bytes; /* the package */
 	size_t size;
+	uint32_t closures;
 	struct kd_comm_region *regions;
 	uint32_t nregions;
 	struct kd_staged *staged;
@@ -71,7 +72,7 @@ int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32
 /* Such a result, read to where kd_target_room said, is there. */
 void *kd_target_room(struct kd_target *t);
 void kd_target_arrived(struct kd_target *t);
-/* The longest that the results can be; of those that users pack it is not known. */
+/* The longest that the results can be, with the closures' lengths; of those that users pack it is not known. */
 uint64_t kd_results_most(const struct kd_parcel *p);
 
 #endif

@@ -79,6 +79,8 @@ if [ -x ./kddsrun ]; then
 	shape 2 2 1000 127 tree 6
 	shape 3 1 1000 51 reduce 50
 	shape 2 1 100 50 chain 50
+	# results that do not fit into a message, and the closures' lengths with them
+	shape 2 1 2 4000 bulky 4000
 fi
 
 # as text: a line for each worker and all, the result where it belongs

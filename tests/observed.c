@@ -65,6 +65,17 @@ KDDS_TASK(tree, VALUE(int, depth), VALUE(int, us), WRITE(long, r))
 	kdds_spawn(both, x, y, r);
 }
 
+/* The results of many of these do not fit into a message, and each comes near the longest that a result inside one can be. */
+struct bulk {
+	char bytes[100];
+};
+
+KDDS_TASK(bulky, VALUE(int, us), WRITE(struct bulk, x))
+{
+	work(us);
+	memset((*x)->bytes, 1, sizeof((*x)->bytes));
+}
+
 KDDS_TASK(synced, VALUE(int, us), WRITE(long, r))
 {
 	KDDS_DATA(long, x);
@@ -80,6 +91,7 @@ KDDS_TASK(synced, VALUE(int, us), WRITE(long, r))
 }
 
 static long many[4096];
+static struct bulk bulk[4096];
 
 int main(int argc, char **argv)
 {
@@ -101,6 +113,13 @@ int main(int argc, char **argv)
 		for (int i = 0; i < n; i++) {
 			KDDS_OVER(long, one, &many[i]);
 			kdds_spawn(write, us, one);
+		}
+		tasks = n;
+		path = 1;
+	} else if (!strcmp(shape, "bulky")) {
+		for (int i = 0; i < n; i++) {
+			KDDS_OVER(struct bulk, one, &bulk[i]);
+			kdds_spawn(bulky, us, one);
 		}
 		tasks = n;
 		path = 1;

@@ -18,10 +18,10 @@ static void sleep_now(struct kd_worker *w)
 	int all = !w->bound && kd_export_sleepers() >= (uint32_t)kd_pool.count;
 	uint64_t ns = (uint64_t)NAP_NS << (all ? NAP_DOUBLINGS : kd_min(w->idle_naps, NAP_DOUBLINGS));
 
-	if (w->rest_us) {
-		int32_t left_us = (int32_t)(w->rest_us - (uint32_t)(kd_os_now_ns() / 1000));
+	if (w->rest_ns) {
+		uint64_t now = kd_os_now_ns();
 
-		ns = kd_min(ns, (uint64_t)kd_max(left_us, 1) * 1000);
+		ns = kd_min(ns, w->rest_ns > now + 1000 ? w->rest_ns - now : 1000);
 	}
 	kd_os_wait(&w->sleeps, 1, ns);
 	w->idle_naps++;

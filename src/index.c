@@ -78,7 +78,7 @@ static int same_shape(struct kdds_closure *c, uint32_t i, struct kdds_closure *q
 
 static int noted(const struct kd_view *v, const char *c)
 {
-	return c < v->index->cursor && kd_note_at(v->stack, c)->life == v->index->life;
+	return kd_position(v->stack, c) < v->index->cursor && kd_note_at(v->stack, c)->life == v->index->life;
 }
 
 /* Whether q counts as complete for one that comes later: for a reduction, when the owner has merged it, hence passed it. */
@@ -313,7 +313,7 @@ static struct kd_note *note(struct kd_view *v, char *at)
 	struct kd_note *n = kd_note_at(v->stack, at);
 
 	*n = (struct kd_note){.units = c->bytes / 16 & 0xfffu, .high = (c->attr & KDDS_PRIORITY_HIGH) != 0, .life = v->index->life};
-	v->index->cursor = at + c->bytes;
+	v->index->cursor = kd_position(v->stack, at + c->bytes);
 	if (kd_net.on && at > v->head) /* the accesses of the one being run may be redirected at this moment */
 		note_uses(v, c);
 	return n;
@@ -339,14 +339,14 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 		int known = x->gen == gen && x->head == parent_head;
 
 		*x = (struct kd_index){.gen = gen, .head = parent_head, .bias = bias, .passed = kd_position(s, v->first),
-				       .cursor = v->first, .life = (uint8_t)++s->life, .task_ns = known ? x->task_ns : 0,
-				       .rests = known ? x->rests & 0x7f : 0, .rest_us = known ? x->rest_us : 0,
+				       .cursor = kd_position(s, v->first), .life = (uint8_t)++s->life,
+				       .task_ns = known ? x->task_ns : 0, .rests = known ? x->rests & 0x7f : 0,
+				       .rest_ns = known ? x->rest_ns : 0,
 				       .ordered = parent_head && (kd_value_overlap(kd_closure_at(parent_head)) &
 							      (KD_OVERLAP_WRITTEN | KD_OVERLAP_REDUCED)) != 0};
 	}
-	if (v->head > x->cursor) { /* the owner has outrun the notes: what they say is of no use */
-		x->cursor = v->head;
-		x->passed = kd_position(s, v->head);
+	if (v->head && kd_position(s, v->head) > x->cursor) { /* the owner has outrun the notes: what they say is of no use */
+		x->cursor = x->passed = kd_position(s, v->head);
 		x->ready = x->ready_end = x->ready_count = 0;
 	}
 	while (kd_position_at(s, x->passed) < v->head) {
@@ -452,7 +452,7 @@ static void extend(struct kd_view *v, struct kd_range *r, uint32_t length,
 {
 	for (uint32_t taken = 1; taken < length && r->end < v->tail; taken++) {
 		struct kdds_closure *c = kd_closure_at(r->end);
-		int fresh = r->end == v->index->cursor;
+		int fresh = kd_position(v->stack, r->end) == v->index->cursor;
 		struct kd_note *n = fresh ? note(v, r->end) : kd_note_at(v->stack, r->end);
 
 		if ((n->state != KD_WAITS && n->state != KD_READY) || !wanted(c, arg) || !join(v, r, c, n)) {
@@ -484,8 +484,9 @@ static void look_ahead(struct kd_view *v, unsigned budget, uint32_t enough, unsi
 	struct kd_index *x = v->index;
 	uint32_t before = x->ready_count;
 
-	for (unsigned n = 0; n < budget && x->cursor < v->tail && (n < LOOK_FURTHER || x->ready_count < enough); n++) {
-		char *at = x->cursor;
+	for (unsigned n = 0; n < budget && x->cursor < kd_position(v->stack, v->tail) &&
+			     (n < LOOK_FURTHER || x->ready_count < enough); n++) {
+		char *at = kd_position_at(v->stack, x->cursor);
 		struct kd_note *fresh;
 
 		if (n >= patience && x->ready_count - before < n / 2)
@@ -627,7 +628,8 @@ static int anything(const struct kdds_closure *c, void *arg)
 
 unsigned kd_index_look_away(struct kd_view *v, const struct kd_range *range, unsigned asked)
 {
-	unsigned found = (v->index->cursor < v->tail ? KD_AWAY_LATER : 0) | (pressed(v, range) ? KD_AWAY_WANTED : 0);
+	unsigned found = (v->index->cursor < kd_position(v->stack, v->tail) ? KD_AWAY_LATER : 0) |
+			 (pressed(v, range) ? KD_AWAY_WANTED : 0);
 	const struct kd_note *n;
 
 	v->thief = KD_ANYWHERE;
@@ -676,7 +678,7 @@ uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range)
 }
 
 #define FINE_NS 60
-#define REST_US 100
+#define REST_NS 100000u
 #define REST_DOUBLINGS 6
 #define SLOWER 4 /* not at once by more: a processor may have been taken away for milliseconds */
 
@@ -685,7 +687,7 @@ void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t no
 	uint64_t each = kd_min(kd_max(ns / count, 1u), UINT16_MAX);
 
 	if (each < FINE_NS) {
-		x->rest_us = (uint32_t)(now_ns / 1000) + (REST_US << x->rests);
+		x->rest_ns = now_ns + ((uint64_t)REST_NS << x->rests);
 		x->rests = kd_min(x->rests + 1, REST_DOUBLINGS) & 0x7f;
 	} else {
 		x->rests = 0;
@@ -695,7 +697,7 @@ void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t no
 
 int kd_index_rests(const struct kd_index *x, uint64_t now_ns)
 {
-	return x->rests && (int32_t)(x->rest_us - (uint32_t)(now_ns / 1000)) > 0;
+	return x->rests && now_ns < x->rest_ns;
 }
 
 int kd_index_has_ready(const struct kd_view *v)

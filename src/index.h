@@ -40,17 +40,16 @@ struct kd_note {
 struct kd_index {
 	uint64_t gen; /* with head, the life of the frame they are about */
 	char *head;   /* of the frame's parent */
-	char *cursor;
-	uint32_t passed;      /* position */
+	uint32_t cursor, passed; /* positions */
 	uint32_t ready, ready_end, ready_count; /* a list, the oldest first: those in state KD_READY */
 	uint32_t bias;
 	uint32_t press;   /* position of a reducing closure that others wait for: the owner is to get past it */
-	/* What steals from this frame have taught, kept when it is emptied and filled again: */
-	uint32_t rest_us; /* leave the frame alone until this time (low 32 bits) */
-	uint16_t task_ns; /* what one of its tasks takes a thief; 0: not known */
-	uint8_t rests : 7;   /* times in a row that the tasks were found too fine to steal; see kd_index_learn */
-	uint8_t ordered : 1; /* its closures run in reference order: see kd_index_ordered */
 	uint8_t life;
+	uint8_t ordered : 1; /* its closures run in reference order: see kd_index_ordered */
+	/* What steals from this frame have taught, kept when it is emptied and filled again: */
+	uint8_t rests : 7;   /* times in a row that the tasks were found too fine to steal; see kd_index_learn */
+	uint16_t task_ns; /* what one of its tasks takes a thief; 0: not known */
+	uint64_t rest_ns; /* leave the frame alone until this time */
 };
 
 /* The mirror has 64 bytes for a frame header, less 8 when the frame begins in the middle of a note's 32. */

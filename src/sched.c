@@ -415,7 +415,7 @@ static int look(struct kd_worker *w, void *arg)
 static int last_look(struct kd_worker *w, void *arg)
 {
 	((struct look *)arg)->quest.poke = 1;
-	w->rest_us = 0;
+	w->rest_ns = 0;
 	return look(w, arg);
 }
 

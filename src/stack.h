@@ -61,9 +61,9 @@ struct kd_stack {
 	char *soft;        /* frames beyond it: the stack is deep, or (at end) full */
 	uint64_t serial;   /* gen of the next frames */
 	uint32_t bound;    /* bodies waiting in kdds_sync on a C stack: only this thread may go on with the stack */
-	struct kdds_frame *waiting; /* the frame of the innermost of them */
-	uint32_t drains;   /* times a frame was emptied while its body went on; thieves read */
 	uint32_t merge;    /* a closure of the base range reduces into a private copy */
+	struct kdds_frame *waiting; /* the frame of the innermost of them */
+	uint64_t drains;   /* times a frame was emptied while its body went on; thieves read */
 	uint32_t quiet;    /* claims since a thief was last seen */
 	uint32_t seen;     /* visits at that time */
 	struct kd_block *blocks; /* frame data that is not in the frame */
@@ -77,21 +77,20 @@ struct kd_stack {
 	/* thieves */
 	uint32_t lock kd_aligned(KD_CACHE_LINE);
 	uint32_t visits; /* sessions under the lock */
-	uint32_t robbed; /* of those, the ones that took something */
 	uint32_t misses; /* of those, the last ones that found nothing */
-	uint32_t next_us; /* when to look again (low 32 bits) */
 	uint32_t divisible; /* the range in the base may be divided; a hint */
 	uint32_t news;   /* KD_NEWS_: what the index has found and whoever visits is to pass on */
 	uint32_t looked; /* links that the index has followed, for the tests */
 	uint32_t active; /* in use: running, parked or halted */
 	uint32_t life;   /* of thieves' notes, see index.h */
+	uint64_t next_ns; /* when to look again */
 	char *park;      /* the stolen closure whose end this stack waits for, nobody owning the stack meanwhile; marked by
 			    kd_park_bound when its runner waits for it, at the foot of its C stack */
 	char *mirror;    /* index.h: thieves' notes, half as large as mem */
 	struct kdds_frame *low; /* see lowest() in steal.c */
 	char *low_head;
-	uint64_t low_gen;
-	uint32_t low_drains;
+	uint64_t low_gen, low_drains;
+	uint64_t robbed; /* of the visits, the ones that took something */
 	struct kd_worker *home;   /* in whose list it is */
 	struct kd_worker *runner; /* who runs it; valid while bound */
 	struct kd_stack *next;    /* in home's list; fixed */

@@ -99,7 +99,7 @@ static int divide(struct kd_stack *s, int far, struct kd_range *range_p)
 static struct kdds_frame *lowest(struct kd_stack *s, struct kdds_frame **top_p)
 {
 	char *head = kd_load_acquire(&s->base.head);
-	uint32_t drains = kd_load_acquire(&s->drains);
+	uint64_t drains = kd_load_acquire(&s->drains);
 
 	*top_p = kd_load_acquire(&s->top);
 	if (!s->low || *top_p == &s->base || s->low_head != head || s->low_gen != s->base.gen || s->low_drains != drains) {
@@ -117,7 +117,7 @@ struct search {
 	uint32_t length; /* closures to take; see kd_index_take */
 	struct kdds_frame *top, *unwanted; /* unwanted: has ready closures, that the thief would rather leave to others */
 	uint64_t now_ns;
-	uint32_t rest_us; /* 0, or until when the frames that have anything are to be left alone */
+	uint64_t rest_ns; /* 0, or until when the frames that have anything are to be left alone */
 	int others;       /* some have something and are not */
 	/* found: */
 	char *begin;
@@ -136,7 +136,7 @@ static int take(struct search *x, struct kdds_frame *f)
 	if (!kd_index_open(&x->view, x->stack, f) || kd_index_ordered(&x->view))
 		return 0;
 	if (kd_index_rests(x->view.index, x->now_ns)) {
-		x->rest_us = x->view.index->rest_us;
+		x->rest_ns = x->view.index->rest_ns;
 		return 0;
 	}
 	x->others = 1;
@@ -192,7 +192,7 @@ static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
 	if (x->unwanted && kd_index_open(&x->view, s, x->unwanted) && take_from(x, 0))
 		return 1;
 	kd_store_relaxed(&s->misses, kd_min(s->misses + 1, MISS_DOUBLINGS));
-	kd_store_relaxed(&s->next_us, x->rest_us && !x->others ? x->rest_us : (uint32_t)(x->now_ns / 1000) + (1u << s->misses));
+	kd_store_relaxed(&s->next_ns, x->rest_ns && !x->others ? x->rest_ns : x->now_ns + (1000u << s->misses));
 	return 0;
 }
 
@@ -203,7 +203,7 @@ static int looks_empty(const struct kd_stack *s)
 	struct kdds_frame *first = (struct kdds_frame *)s->mem;
 
 	if (kd_load_relaxed(&s->misses) && !kd_load_relaxed(&s->park) &&
-	    (int32_t)(kd_load_relaxed(&s->next_us) - (uint32_t)(kd_os_now_ns() / 1000)) > 0)
+	    kd_os_now_ns() < kd_load_relaxed(&s->next_ns))
 		return 1;
 	return kd_load_acquire(&s->top) == &s->base && kd_load_relaxed(&first->tail) == kd_frame_first(first) &&
 	       !kd_load_relaxed(&s->divisible);
@@ -237,10 +237,10 @@ static void poke_running(struct kd_stack *s)
 
 /* The victim has closures, too fine to steal: w is to sleep until they may be worth another look, and leaves no mark. With one the
  * owner would wake it at its next push, again and again: 10 us of the owner's time each. */
-static void rest(struct kd_worker *w, uint32_t rest_us)
+static void rest(struct kd_worker *w, uint64_t rest_ns)
 {
-	if (!w->rest_us || (int32_t)(rest_us - w->rest_us) < 0)
-		w->rest_us = rest_us;
+	if (!w->rest_ns || rest_ns < w->rest_ns)
+		w->rest_ns = rest_ns;
 }
 
 /* The closure at c is the thief's: the owner does not get past it before it is done. */
@@ -305,8 +305,8 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 		range_p->far = quest->far != 0;
 		kd_count(w, steals, 1);
 	} else {
-		if (quest->poke && x.rest_us && !quest->far) {
-			rest(w, x.rest_us);
+		if (quest->poke && x.rest_ns && !quest->far) {
+			rest(w, x.rest_ns);
 		} else if (quest->poke) {
 			kd_fetch_or(&s->flags, KD_POKE);
 			poke_running(s);

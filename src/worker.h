@@ -20,8 +20,7 @@ struct kd_worker {
 	uint64_t idle_since_ns;  /* 0: not idle */
 	uint32_t idle_tries;
 	uint32_t idle_naps;      /* sleeps since it last found work */
-	uint32_t rest_us;        /* in its last look before sleep: when the first frame that rests will be worth one (low 32
-				    bits); 0: none rests */
+	uint64_t rest_ns;        /* in its last look before sleep: when the first frame that rests will be worth one; 0: none rests */
 	int far;                 /* without work it would take some from another process */
 	int polls;               /* and sees to messages meanwhile; see net.c */
 	struct kd_worker_counts stats;

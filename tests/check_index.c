@@ -6,8 +6,12 @@
  * are away: they are complete for the rank where they are and for no other, for nobody once they are being fetched, and it is seen
  * who needs them. And the cost: the links followed grow with the number of accesses, however many visits are made.
  */
+#define _GNU_SOURCE
 #include <check.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "closure.h"
 #include "env.h"
@@ -146,6 +150,24 @@ static unsigned number(const char *at)
 		if (c >= frame->tail)
 			ck_abort_msg("a range begins or ends between closures");
 	return i;
+}
+
+/* The clock of os.c: a test can move it on. */
+static time_t moved_s;
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+	int error = (int)syscall(SYS_clock_gettime, clock, t);
+
+	if (clock == CLOCK_MONOTONIC)
+		t->tv_sec += moved_s;
+	return error;
+}
+
+/* What has been noted lies before it. */
+static char *cursor(void)
+{
+	return kd_position_at(stack, kd_index_at(stack, frame)->cursor);
 }
 
 static int all(const struct kdds_closure *c, void *arg)
@@ -870,7 +892,7 @@ START_TEST(shares)
 	v.index->task_ns = 1;
 	kd_index_look_ahead(&v, 100);
 	v.index->task_ns = 0;
-	ck_assert_ptr_eq(v.index->cursor, frame->tail);
+	ck_assert_ptr_eq(cursor(), frame->tail);
 	ck_assert_uint_eq(v.index->ready_count, 96);
 	ck_assert_int_eq(take_share(&length), 99); /* nothing is known of its tasks yet */
 	ck_assert_uint_eq(length, 1);
@@ -955,7 +977,7 @@ START_TEST(budget)
 	for (int i = 0; i < 1000; i++)
 		spawn(frame, RW, d);
 	claim(0);
-	for (; kd_index_at(stack, frame)->cursor != frame->tail; visits++)
+	for (; cursor() != frame->tail; visits++)
 		ck_assert_int_eq(take_range(&r, 1, 10), -1);
 	ck_assert_uint_eq(visits, 100);
 	ck_assert(kd_index_open(&v, stack, frame));
@@ -1154,17 +1176,44 @@ START_TEST(last_look)
 	stolen_done(&r);
 	kdds_spawn(none);
 	index->rests = 1;
-	index->rest_us = (uint32_t)(kd_os_now_ns() / 1000) + 1000000000;
-	worker.rest_us = 0;
+	index->rest_ns = kd_os_now_ns() + 1000000000000;
+	worker.rest_ns = 0;
 	ck_assert_int_eq(kd_steal(&worker, stack, &last, &r), 0);
 	ck_assert_uint_eq(stack->flags & KD_POKE, 0);
-	ck_assert_uint_eq(worker.rest_us, index->rest_us);
+	ck_assert_uint_eq(worker.rest_ns, index->rest_ns);
 	index->rests = 0;
-	worker.rest_us = 0;
+	worker.rest_ns = 0;
 	ck_assert_int_eq(kd_steal(&worker, stack, &last, &r), 1);
 	ck_assert_int_eq(kd_steal(&worker, stack, &last, &r), 0);
 	ck_assert_uint_eq(stack->flags & KD_POKE, KD_POKE);
-	ck_assert_uint_eq(worker.rest_us, 0);
+	ck_assert_uint_eq(worker.rest_ns, 0);
+}
+END_TEST
+
+static const unsigned far_minutes[] = {1, 20, 35, 40, 60, 71, 72, 100, 1000, 100000};
+
+/* A frame found too fine and a stack visited in vain are left alone for milliseconds, whatever the clock says when they are looked at
+ * again: from the next minute to 70 days later. */
+START_TEST(much_later)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_index *index = kd_index_at(stack, frame);
+	const struct kd_quest look = {.poke = 0};
+	struct kd_range r;
+
+	kdds_spawn(none);
+	ck_assert_int_eq(steal(1, 0, &r), 0);
+	ck_assert_int_eq(kd_steal(&worker, stack, &look, &r), 0);
+	ck_assert_uint_eq(stack->misses, 1);
+	index->rests = 0;
+	kd_index_learn(index, 1000, 1000, kd_os_now_ns());
+	ck_assert_uint_eq(index->rests, 1);
+	ck_assert(kd_index_rests(index, kd_os_now_ns()));
+	kdds_spawn(none);
+	moved_s = 60 * (time_t)far_minutes[_i];
+	ck_assert(!kd_index_rests(index, kd_os_now_ns()));
+	ck_assert_int_eq(kd_steal(&worker, stack, &look, &r), 1);
+	moved_s = 0;
 }
 END_TEST
 
@@ -1591,7 +1640,7 @@ static void check_list(struct kd_view *v)
 	}
 	ck_assert_uint_eq(count, v->index->ready_count);
 	ck_assert_uint_eq(before, v->index->ready_end);
-	for (unsigned i = rnd.head ? rnd.head - 1 : 0; i < rnd.n && rnd.address[i] < v->index->cursor; i++)
+	for (unsigned i = rnd.head ? rnd.head - 1 : 0; i < rnd.n && rnd.address[i] < cursor(); i++)
 		noted += kd_note_at(stack, rnd.address[i])->state == KD_READY;
 	ck_assert_uint_eq(count, noted);
 }
@@ -1670,7 +1719,7 @@ static void random_steal(uint64_t salt)
 	if (!kd_index_open(&v, stack, frame))
 		return;
 	check_list(&v);
-	for (unsigned i = rnd.head; i < rnd.n && rnd.address[i] < v.index->cursor; i++)
+	for (unsigned i = rnd.head; i < rnd.n && rnd.address[i] < cursor(); i++)
 		if ((kd_note_at(stack, rnd.address[i])->state == KD_READY) != (!rnd.at[i].gone && may_run(i, i)))
 			ck_abort_msg("closure %u is noted as ready and is not, or is and is not noted", i);
 	v.index->task_ns = (uint16_t)(1u << draw(16));
@@ -1778,6 +1827,7 @@ int main(void)
 	tcase_add_test(tcase, high_stays_first);
 	tcase_add_test(tcase, low_among_ready);
 	tcase_add_test(tcase, last_look);
+	tcase_add_loop_test(tcase, much_later, 0, (int)(sizeof(far_minutes) / sizeof(*far_minutes)));
 	tcase_add_test(tcase, one_shape);
 	tcase_add_test(tcase, on_worker);
 	tcase_add_test(tcase, on_last_worker);

@@ -322,7 +322,7 @@ static struct kd_note *note(struct kd_view *v, char *at)
 int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 {
 	struct kd_index *x = kd_index_at(s, f);
-	uint64_t gen = kd_load_relaxed(&f->gen);
+	uint64_t gen = kd_frame_life(f);
 	char *parent_head = kd_load_relaxed(&f->parent->head);
 	uint32_t bias = kd_load_acquire(&f->bias);
 

@@ -38,7 +38,7 @@ struct kd_note {
 
 /* A frame's notes. */
 struct kd_index {
-	uint64_t gen; /* with head, the life of the frame they are about */
+	uint64_t gen; /* kd_frame_life; with head and bias, the life of the frame they are about */
 	char *head;   /* of the frame's parent */
 	uint32_t cursor, passed; /* positions */
 	uint32_t ready, ready_end, ready_count; /* a list, the oldest first: those in state KD_READY */

@@ -246,7 +246,7 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*res
 	if (range->import)
 		m.life = (struct kd_version){.gen = kd_import_serial(range->import), .head = 1};
 	else
-		m.life = (struct kd_version){.gen = kd_load_relaxed(&range->frame->gen),
+		m.life = (struct kd_version){.gen = kd_frame_life(range->frame),
 					     .head = (uintptr_t)kd_load_relaxed(&range->frame->parent->head),
 					     .bias = kd_load_relaxed(&range->frame->bias)};
 	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c)) {

@@ -525,13 +525,8 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 	outcome = kd_observe.tasks ? run_observed(w, s, f, patient) : run(w, s, f, patient);
 	s->waiting = waiting;
 	s->bound--;
-	if (outcome == ENDED) {
-		uint32_t used = (uint32_t)((f->tail - kd_frame_first(f)) >> 3);
-
-		/* The bias last: under a new one a thief would find the old closures neither noted nor linked. */
-		kd_frame_reset(f);
-		kd_store_release(&f->bias, f->bias + used);
-	}
+	if (outcome == ENDED)
+		kd_frame_renew(f);
 	kd_store_release(&s->top, f->parent);
 	kd_store_release(&s->drains, s->drains + 1);
 	/* The body will use the memory again without a claim in between. */

@@ -143,6 +143,25 @@ static inline void kd_frame_reset(struct kdds_frame *f)
 	kd_store_release(&f->head, NULL);
 }
 
+/* The same for a frame whose body goes on: what has been noted of its closures, and the names that links give them, are void. The
+ * bias last: under a new one a thief would find the old closures neither noted nor linked. */
+static inline void kd_frame_renew(struct kdds_frame *f)
+{
+	uint32_t used = (uint32_t)((f->tail - kd_frame_first(f)) >> 3), bias = f->bias + used;
+
+	kd_frame_reset(f);
+	if (bias < used)
+		kd_store_release(&f->turns, f->turns + 1);
+	kd_store_release(&f->bias, bias);
+}
+
+/* Names, with the bias, what f is between two times that it is emptied. By gen and bias alone it would be what it was 32 GiB of
+ * closures ago: notes, and copies in other processes, can be older. */
+static inline uint64_t kd_frame_life(const struct kdds_frame *f)
+{
+	return kd_load_relaxed(&f->gen) + 0x94d049bb133111ebu * (uint64_t)kd_load_acquire(&f->turns);
+}
+
 static inline void kd_frame_init(struct kdds_frame *f, struct kdds_frame *parent, char *limit, uint64_t gen)
 {
 	kd_store_relaxed(&f->limit, limit);

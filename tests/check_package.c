@@ -248,11 +248,13 @@ START_TEST(versions)
 	struct kd_parcel p;
 	struct kd_contents x;
 
-	for (int round = 0; round < 6; round++) {
+	for (int round = 0; round < 9; round++) {
 		struct kdds_frame *const kd_self = &parcel_memory.frame;
 		KDDS_OVER_ARRAY(char, bytes, (char *)big, sizeof(big));
 
-		if (round % 3 == 0)
+		if (round == 6)
+			kd_self->turns++; /* it has been emptied until its bias is the same again */
+		else if (round % 3 == 0)
 			empty_frame()->gen = 100 + (uint64_t)round; /* another life of the frame */
 		kd_self->tail = kd_frame_first(kd_self);
 		big[3] = round / 3;

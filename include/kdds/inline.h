@@ -142,7 +142,8 @@ struct kdds_frame {
 	struct kdds_frame *parent;
 	uint64_t gen; /**< names this life of the frame: what thieves noted under another gen is void */
 	uint32_t bias; /**< see kd_link_of; not initialised: any value will do as long as the frame lives */
-	uint32_t pad[3];
+	uint32_t turns; /**< times that bias has come round; likewise */
+	uint32_t pad[2];
 	char data[KD_FRAME_DATA]; /**< the first KDDS_DATA of the body */
 	/* closures follow */
 };

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -666,6 +667,7 @@ kd_noreturn void run_agent_main(int near)
 	pid_t watcher = getpid(), agent;
 
 	if (!near) {
+		signal(SIGCHLD, SIG_DFL); /* while it is ignored, the agent leaves no status */
 		run_tree_adopt();
 		agent = fork();
 		if (agent < 0) {

@@ -64,19 +64,33 @@ static void signal_ready(struct run_watch *watch, short events)
 			signal_callback((int)info.ssi_signo);
 }
 
+/*
+ * What the caller ignores (nohup's SIGHUP, SIGINT in a background job of a script) stays ignored: a
+ * blocked signal is queued, and read, even while it is ignored. What the caller blocks is listened to:
+ * a mask is inherited by accident more often than on purpose.
+ */
+static void find_caught(sigset_t *set)
+{
+	struct sigaction action;
+
+	/* These two are needed; while SIGCHLD is ignored, children leave no status. */
+	signal(SIGCHLD, SIG_DFL);
+	signal(SIGCONT, SIG_DFL);
+	sigemptyset(set);
+	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++)
+		if (!sigaction(caught[i], NULL, &action) && action.sa_handler != SIG_IGN)
+			sigaddset(set, caught[i]);
+}
+
 int run_loop_init(void (*signal_called)(int number), void (*child)(pid_t pid, int status))
 {
 	sigset_t set;
 	struct rlimit most;
 
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(caught) / sizeof(*caught); i++)
-		sigaddset(&set, caught[i]);
 	signal_callback = signal_called;
 	child_callback = child;
+	find_caught(&set);
 	sigprocmask(SIG_BLOCK, &set, &signals_before);
-	/* What the caller ignores, nohup's SIGHUP, is not delivered. This one we need to know. */
-	signal(SIGCHLD, SIG_DFL);
 	getrlimit(RLIMIT_NOFILE, &files_before);
 	most = (struct rlimit){files_before.rlim_max, files_before.rlim_max};
 	setrlimit(RLIMIT_NOFILE, &most);

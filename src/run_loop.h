@@ -28,7 +28,8 @@ struct run_timer {
 };
 
 /* Blocks the signals that the loop delivers; signal is called with each, SIGCHLD excepted; child with each reaped child.
- * Allows this process as many descriptors as it may have. */
+ * Signals that are ignored stay so, SIGCHLD and SIGCONT excepted. Allows this process as many
+ * descriptors as it may have. */
 int run_loop_init(void (*signal)(int number), void (*child)(pid_t pid, int status));
 /* In a forked child, before exec: signals and limits as they were. */
 void run_loop_restore(void);

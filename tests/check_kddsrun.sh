@@ -281,11 +281,12 @@ silent
 # --- Signals.
 
 # background COMMAND...: kddsrun as a job of the shell that runs until it is told; returns when its 3 ranks have said "up".
+# signals: what env(1) does to them before.
 background()
 {
 	: > "$dir/out"
 	# A shell's background jobs ignore SIGINT.
-	env --default-signal=INT,QUIT "$run" -n 3 "$@" > "$dir/out" 2> "$dir/err" &
+	env --default-signal=INT,QUIT ${signals-} "$run" -n 3 "$@" > "$dir/out" 2> "$dir/err" &
 	job=$!
 	for i in $(seq 200); do
 		[ "$(grep -c '^up' "$dir/out")" != 3 ] || return 0
@@ -341,6 +342,27 @@ background sh -c 'trap "echo got; exit 0" USR1; echo up; sleep 60 & wait'
 kill -s USR1 $job
 ended 0
 said out '^got$' 3
+for signal in HUP INT TERM QUIT TSTP USR1; do
+	what="SIG$signal, which kddsrun was started to ignore"
+	signals=--ignore-signal=$signal \
+		background sh -c 'trap "echo got; exit 0" USR2; echo up; sleep 60 & wait'
+	kill -s $signal $job
+	kill -s USR2 $job # read after the other
+	ended 0
+	said out '^got$' 3
+	silent
+done
+what='a signal that kddsrun was started to block'
+signals=--block-signal=TERM background sh -c 'echo up; sleep 60'
+kill -s TERM $job
+ended 143
+one_line
+what='signals of the ranks' status=0
+env --ignore-signal=HUP --block-signal=USR1 "$run" -n 2 grep -E '^Sig(Blk|Ign)' /proc/self/status \
+	> "$dir/out" 2> "$dir/err" || status=$?
+[ $status = 0 ] || fail "status $status"
+said out '^SigBlk:.0*200$' 2
+said out '^SigIgn:.*1$' 2
 what='stop and go on'
 # state PATTERN: until kddsrun and the ranks are all in it.
 state()
@@ -399,12 +421,13 @@ old) # an agent's first frame: protocol 9, version 1.2.3, process 1, host "h"
 	printf '\nkddsrun-agent\n\026\0\0\0\0\0\0\0\040\0\0\0kdds\011\0\0\0\333\047\0\0\001\0\0\0\002\0\0\0h\0'
 	exec sleep 60 ;;
 bare) exec /no/such/kddsrun --agent ;;
+childless) exec env --ignore-signal=CHLD "$KDDS_TEST_RUN" --agent ;;
 esac
 export RSH_HOST="$1"
 exec sh -c "$2"
 END
 chmod +x "$dir/rsh"
-export KDDS_RSH="'$dir/rsh'"
+export KDDS_RSH="'$dir/rsh'" KDDS_TEST_RUN="$run"
 
 job 'three hosts' 0 --hosts a:2,b,c:3 "$probe"
 said out ', ok$' 6
@@ -481,6 +504,22 @@ what='kill -9 of kddsrun, with hosts'
 background --hosts a:2,b:1 sh -c 'echo up; sleep 60 & setsid sleep 60 & exec sleep 60'
 kill -s KILL $job
 ended 137
+for signal in CHLD CONT; do
+	what="SIG$signal ignored"
+	signals=--ignore-signal=$signal \
+		background --hosts "$host:1,childless:2" sh -c 'echo up$$; exec sleep 60'
+	kill -s TSTP $job
+	state T
+	kill -s CONT $job
+	state S
+	for pid in $(marked); do
+		! grep -qsz -x -e --agent "/proc/$pid/cmdline" || agent=$pid
+	done
+	kill -s KILL $agent
+	ended 1
+	one_line
+	said err 'host childless: its agent is lost: .* ended with status 137, as after signal 9'
+done
 what='a silent host'
 background --hosts a:2,b:1 --heartbeat 3 sh -c 'echo up; exec sleep 60'
 # There are two processes, one that only watches over the other.

@@ -330,6 +330,20 @@ static int start_rank(struct run_rank *r)
 	return error;
 }
 
+/* Before any of them is started. */
+static int check_files(void)
+{
+	size_t most, all = run_loop_lacks(run_ranks_files(job.ranks), &most);
+	char text[300];
+
+	if (!all)
+		return 0;
+	snprintf(text, sizeof(text), "the agent of its %u ranks needs %zu file descriptors, and its hard limit "
+		 "is %zu: raise it (ulimit -Hn), or start fewer ranks there", job.ranks, all, most);
+	send_text(KD_CONTROL_FAILED, job.first, text);
+	return -EMFILE;
+}
+
 static void start_ranks(void)
 {
 	ranks = run_alloc(NULL, job.ranks * sizeof(*ranks));
@@ -346,6 +360,8 @@ static void start_ranks(void)
 	}
 	run_ranks_prepare(&job);
 	members = job.ranks;
+	if (check_files())
+		return;
 	for (uint32_t i = 0; i < job.ranks; i++)
 		if (start_rank(&ranks[i]))
 			return;

@@ -367,10 +367,24 @@ static void start_some(void)
 	}
 }
 
-void run_hosts_start(const struct run_options *given, const struct run_host_events *callbacks)
+/* A link and a pipe for each; while one is started both ends of them. */
+static int check_files(void)
+{
+	size_t most, all = run_loop_lacks(2 * options->places.count + 2, &most);
+
+	if (!all)
+		return 0;
+	run_say("for %zu hosts kddsrun needs %zu file descriptors, and its hard limit is %zu: raise it "
+		"(ulimit -Hn), or use fewer hosts", options->places.count, all, most);
+	return -EMFILE;
+}
+
+int run_hosts_start(const struct run_options *given, const struct run_host_events *callbacks)
 {
 	options = given;
 	events = callbacks;
+	if (check_files())
+		return -EMFILE;
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		strcpy(self, "kddsrun");
 	run_hosts = run_alloc(NULL, options->places.count * sizeof(*run_hosts));
@@ -392,4 +406,5 @@ void run_hosts_start(const struct run_options *given, const struct run_host_even
 	if (options->heartbeat_ms)
 		run_timer_set(&beat_timer, 1);
 	start_some();
+	return 0;
 }

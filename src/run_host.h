@@ -36,7 +36,8 @@ struct run_host_events {
 
 extern struct run_host *run_hosts; /* as many as there are places */
 
-void run_hosts_start(const struct run_options *options, const struct run_host_events *events);
+/* 0, or -EMFILE after a line on stderr: too few descriptors, and nothing is started. */
+int run_hosts_start(const struct run_options *options, const struct run_host_events *events);
 /* A child of ours has ended: it may be one of them. */
 void run_hosts_child(pid_t pid, int status);
 void run_hosts_send(uint16_t type, uint32_t argument);

@@ -594,7 +594,8 @@ int run_job(const struct run_options *given)
 		return 1;
 	if (options->timeout_ms)
 		run_timer_set(&time_out, options->timeout_ms * 1000000ull);
-	run_hosts_start(options, &events);
+	if (run_hosts_start(options, &events))
+		return 1;
 	for (size_t i = 0; i < options->places.count; i++)
 		for (uint32_t j = 0; j < run_hosts[i].place->ranks; j++)
 			ranks[run_hosts[i].place->first + j].host = &run_hosts[i];

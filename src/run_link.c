@@ -141,16 +141,17 @@ static size_t take(struct run_link *link)
 	return 0;
 }
 
-static void in_ready(struct run_watch *watch, short events)
-{
-	(void)events;
-	take(container_of(watch, struct run_link, in));
-}
-
 void run_link_drain(struct run_link *link)
 {
 	while (take(link))
 		;
+}
+
+/* One descriptor for both ways is watched once: poll refuses more entries than this process may have
+ * descriptors. */
+static int is_single(const struct run_link *link)
+{
+	return link->in.fd == link->out.fd;
 }
 
 /* Errors are left for the reading side to find, which may still have something to tell. */
@@ -170,7 +171,20 @@ static void push(struct run_link *link)
 		run_bytes_drop(b, (size_t)n);
 		link->sent_ns = kd_os_now_ns();
 	}
-	link->out.events = b->size ? POLLOUT : 0;
+	if (is_single(link))
+		link->in.events = b->size ? POLLIN | POLLOUT : POLLIN;
+	else
+		link->out.events = b->size ? POLLOUT : 0;
+}
+
+static void in_ready(struct run_watch *watch, short events)
+{
+	struct run_link *link = container_of(watch, struct run_link, in);
+
+	if (events & POLLOUT)
+		push(link);
+	if (events & ~POLLOUT)
+		take(link);
 }
 
 static void out_ready(struct run_watch *watch, short events)
@@ -187,7 +201,8 @@ void run_link_open(struct run_link *link, int in, int out)
 	link->out = (struct run_watch){out, 0, 0, out_ready};
 	link->heard_ns = link->sent_ns = kd_os_now_ns();
 	run_watch_add(&link->in);
-	run_watch_add(&link->out);
+	if (!is_single(link))
+		run_watch_add(&link->out);
 }
 
 int run_link_is_open(const struct run_link *link)

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "run_loop.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "log.h"
 #include "os.h"
 #include "run_say.h"
 
@@ -106,6 +108,30 @@ void run_loop_restore(void)
 	setrlimit(RLIMIT_NOFILE, &files_before);
 }
 
+/* Descriptors that are open, the one that looks for them included. */
+static size_t open_files(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	while (dir && readdir(dir))
+		n++;
+	if (dir)
+		closedir(dir);
+	return n > 2 ? n - 2 : 0; /* . and .. */
+}
+
+size_t run_loop_lacks(size_t more, size_t *most_p)
+{
+	struct rlimit limit;
+	size_t all = open_files() + more;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || all <= limit.rlim_cur)
+		return 0;
+	*most_p = limit.rlim_cur;
+	return all;
+}
+
 int run_watch_add(struct run_watch *watch)
 {
 	if (watch->slot)
@@ -187,8 +213,13 @@ static void call_due(void)
 void run_loop_once(void)
 {
 	size_t n = prepare();
+	int ready = poll(polled, n, timeout_ms());
 
-	if (poll(polled, n, timeout_ms()) > 0)
+	if (ready < 0 && errno != EINTR) {
+		run_say("cannot wait for %zu descriptors (poll): %s", n, kd_errno_text(errno));
+		_exit(1); /* as out of memory */
+	}
+	if (ready > 0)
 		for (size_t i = 0; i < n; i++)
 			if (polled[i].revents && watches[i])
 				watches[i]->ready(watches[i], polled[i].revents);

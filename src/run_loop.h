@@ -33,6 +33,8 @@ struct run_timer {
 int run_loop_init(void (*signal)(int number), void (*child)(pid_t pid, int status));
 /* In a forked child, before exec: signals and limits as they were. */
 void run_loop_restore(void);
+/* 0: this process may open so many more descriptors. Else how many it would have, and the limit. */
+size_t run_loop_lacks(size_t more, size_t *most_p);
 
 int run_watch_add(struct run_watch *watch);
 void run_watch_remove(struct run_watch *watch);

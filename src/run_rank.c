@@ -58,6 +58,13 @@ static void divide_cpus(const struct run_order *job)
 		set_number("KDDS_WORKERS", (uint32_t)kd_max(cpus / ranks, 1));
 }
 
+size_t run_ranks_files(uint32_t ranks)
+{
+	/* Each has its outlets and its control socket, the first besides a pipe to its stdin; the last needs all of struct pipes
+	 * until it is forked. */
+	return 3 * (size_t)ranks - 3 + 1 + sizeof(struct pipes) / sizeof(int);
+}
+
 void run_ranks_prepare(const struct run_order *job)
 {
 	for (uint32_t i = 0; i < job->settings; i++)

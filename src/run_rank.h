@@ -24,6 +24,8 @@ struct run_rank {
 	char wants_key[KD_CONTROL_KEY_BYTES];
 };
 
+/* Descriptors that the agent of so many ranks opens, at most at one time. */
+size_t run_ranks_files(uint32_t ranks);
 /* What all ranks of this host need: variables, shares of the CPUs, descriptors. */
 void run_ranks_prepare(const struct run_order *job);
 /* The rank's number and the callbacks of its control link and outlets are set; adds those to the loop. 0, or -errno and what

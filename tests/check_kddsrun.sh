@@ -278,6 +278,27 @@ said err 'the job has run for 0.5 s \(--timeout\)'
 job 'what ranks leave behind' 0 -n 2 sh -c 'sleep 60 & (trap "" TERM; setsid sleep 60) & exit 0'
 silent
 
+# --- Descriptors: the soft limit is raised for kddsrun, not for the ranks; the hard one is checked first.
+
+# limited HARD SOFT COMMAND...
+limited()
+(
+	ulimit -S -n "$2" && ulimit -H -n "$1" && shift 2 && exec "$@"
+)
+what='many ranks under a low limit' status=0
+limited 128 64 timeout -k 5 60 "$run" -n 32 sh -c 'ulimit -n' > "$dir/out" 2> "$dir/err" ||
+	status=$?
+[ $status = 0 ] || fail "status $status"
+said out '^64$' 32
+what='more ranks than the limit allows' status=0
+limited 128 128 timeout -k 5 60 "$run" -n 60 touch "$dir/started" > "$dir/out" 2> "$dir/err" ||
+	status=$?
+[ $status = 1 ] || fail "status $status, not 1"
+one_line
+said err 'cannot start rank 0: the agent of its 60 ranks needs [0-9]+ file descriptors, .* limit is 128: '
+[ ! -e "$dir/started" ] || fail 'some were started'
+nothing_left
+
 # --- Signals.
 
 # background COMMAND...: kddsrun as a job of the shell that runs until it is told; returns when its 3 ranks have said "up".
@@ -472,6 +493,20 @@ for nodes in 'n[1-' 'n[]' 'n[3-1]' 'n[1,]' 'a,,b' 'n[x]' 'n[1-999999999]'; do
 	SLURM_JOB_NODELIST=$nodes job "Slurm's nodes $nodes" 2 true
 	one_line
 done
+
+what='many hosts under a low limit' status=0
+limited 64 32 timeout -k 5 60 "$run" --hosts "$(seq -s , -f h%g 20)" true > "$dir/out" 2> "$dir/err" ||
+	status=$?
+[ $status = 0 ] || fail "status $status"
+silent
+what='more hosts than the limit allows' status=0
+limited 64 64 timeout -k 5 60 "$run" --hosts "$(seq -s , -f h%g 40)" touch "$dir/started" \
+	> "$dir/out" 2> "$dir/err" || status=$?
+[ $status = 1 ] || fail "status $status, not 1"
+one_line
+said err 'for 40 hosts kddsrun needs [0-9]+ file descriptors, and its hard limit is 64: '
+[ ! -e "$dir/started" ] || fail 'some were started'
+nothing_left
 
 job 'a host that is not there' 1 --hosts a:2,nowhere:2 "$probe"
 one_line

@@ -26,19 +26,23 @@
 #define START_NS 60000000000u /* from our start to JOB */
 #define TICK_NS 20000000u     /* between looks at processes that are to go */
 #define LAST_CHUNKS 64        /* a full pipe and more */
+#define STARTS_AT_ONCE 16     /* ranks forked between two looks at what else there is to do */
 
 static struct run_link up; /* to kddsrun */
 static struct run_order job;
 static struct kd_published values;
 static struct run_rank *ranks;
+static uint32_t started; /* ranks, in their order; job.ranks: no more will be */
 static uint32_t running, fenced;
+static struct run_watch failures; /* of ranks to start */
+static int failures_end;          /* theirs */
 static uint32_t members; /* ranks that a fence waits for: all but those that left and ended */
 static int fence_told, fence_shares;
 static struct run_watch inlet; /* the pipe to the stdin of rank 0, if that is ours */
 static struct run_bytes input;
 static int input_ended;
 static uint32_t window = RUN_AGENT_WINDOW_BYTES;
-static struct run_timer start_timer, beat_timer, end_timer;
+static struct run_timer start_timer, next_timer, beat_timer, end_timer;
 static enum { SERVING, ASKED, KILLED, FINISHED } stage; /* of the ranks' end */
 static uint64_t kill_ns;
 static int stragglers_asked;
@@ -309,25 +313,52 @@ static void send_started(const struct run_rank *r)
 	run_link_send(&up, KD_CONTROL_STARTED, r->rank, payload, sizeof(payload));
 }
 
-static int start_rank(struct run_rank *r)
+/* No more of them are started: the job has no use for those that were. */
+static void fail_start(uint32_t rank, const char *what, int error)
+{
+	char text[4500];
+
+	snprintf(text, sizeof(text), "%s: %s", what, kd_errno_text(error));
+	send_text(KD_CONTROL_FAILED, rank, text);
+	started = job.ranks;
+}
+
+static void failures_ready(struct run_watch *watch, short events)
+{
+	struct run_failure f;
+
+	(void)events;
+	while (read(watch->fd, &f, sizeof(f)) == sizeof(f)) /* whole: it is shorter than PIPE_BUF */
+		fail_start(f.rank, f.in_directory ? job.directory : job.argument[0], f.error);
+}
+
+static void start_rank(struct run_rank *r)
 {
 	const char *what;
-	char text[4500];
-	int error = run_rank_start(r, &job, &what);
+	int error = run_rank_start(r, &job, failures_end, &what);
 
-	if (r->pid)
-		running++;
+	if (error) {
+		fail_start(r->rank, what, -error);
+		return;
+	}
+	running++;
 	if (r->input >= 0) {
 		inlet = (struct run_watch){r->input, 0, 0, inlet_ready};
 		run_watch_add(&inlet);
 	}
-	if (!error) {
-		send_started(r);
-		return 0;
-	}
-	snprintf(text, sizeof(text), "%s: %s", what, kd_errno_text(-error));
-	send_text(KD_CONTROL_FAILED, r->rank, text);
-	return error;
+	send_started(r);
+}
+
+/* Some at a time: heartbeats go on meanwhile. */
+static void start_some(struct run_timer *timer)
+{
+	if (stage != SERVING)
+		return;
+	for (int i = 0; i < STARTS_AT_ONCE && started < job.ranks; i++)
+		start_rank(&ranks[started++]);
+	if (started < job.ranks)
+		run_timer_set(timer, 1);
+	check_end();
 }
 
 /* Before any of them is started. */
@@ -344,8 +375,21 @@ static int check_files(void)
 	return -EMFILE;
 }
 
+static int open_failures(void)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		return -errno;
+	failures = (struct run_watch){ends[0], POLLIN, 0, failures_ready};
+	failures_end = ends[1];
+	return run_watch_add(&failures);
+}
+
 static void start_ranks(void)
 {
+	int error;
+
 	ranks = run_alloc(NULL, job.ranks * sizeof(*ranks));
 	memset(ranks, 0, job.ranks * sizeof(*ranks));
 	for (uint32_t i = 0; i < job.ranks; i++) {
@@ -360,11 +404,16 @@ static void start_ranks(void)
 	}
 	run_ranks_prepare(&job);
 	members = job.ranks;
+	started = job.ranks;
 	if (check_files())
 		return;
-	for (uint32_t i = 0; i < job.ranks; i++)
-		if (start_rank(&ranks[i]))
-			return;
+	error = open_failures();
+	if (error) {
+		fail_start(job.first, "pipe", -error);
+		return;
+	}
+	started = 0;
+	start_some(&next_timer);
 }
 
 static int handle_job(struct kd_unpack *u)
@@ -444,7 +493,7 @@ static void end_tick(struct run_timer *timer)
 /* All ranks have ended by themselves. */
 static void check_end(void)
 {
-	if (stage != SERVING || running)
+	if (stage != SERVING || running || started < job.ranks)
 		return;
 	stage = ASKED;
 	kill_ns = kd_os_now_ns() + RUN_AGENT_GRACE_NS;
@@ -463,6 +512,7 @@ static void child_ended(pid_t pid, int status)
 	if (!r)
 		return; /* an orphan that came to us */
 	/* Its last words first. */
+	failures_ready(&failures, POLLIN);
 	run_link_drain(&r->control);
 	run_link_close(&r->control);
 	r->pid = 0;
@@ -648,6 +698,7 @@ static kd_noreturn void serve(void)
 	run_tree_adopt();
 	inlet.fd = -1;
 	start_timer.due = not_started;
+	next_timer.due = start_some;
 	beat_timer.due = beat;
 	end_timer.due = end_tick;
 	if (run_loop_init(signalled, child_ended))

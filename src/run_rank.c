@@ -19,13 +19,7 @@
 #include "topo.h"
 
 struct pipes {
-	int in[2], out[2], err[2], control[2], report[2];
-};
-
-/* How a child says that it could not become the program. */
-struct failure {
-	int error;
-	int in_directory; /* else in the program */
+	int in[2], out[2], err[2], control[2];
 };
 
 static int shared; /* each rank gets its share of the CPUs */
@@ -60,9 +54,9 @@ static void divide_cpus(const struct run_order *job)
 
 size_t run_ranks_files(uint32_t ranks)
 {
-	/* Each has its outlets and its control socket, the first besides a pipe to its stdin; the last needs all of struct pipes
-	 * until it is forked. */
-	return 3 * (size_t)ranks - 3 + 1 + sizeof(struct pipes) / sizeof(int);
+	/* Each has its outlets and its control socket, the first besides a pipe to its stdin; the last needs
+	 * all of struct pipes until it is forked. The two ends of the pipe for failures. */
+	return 3 * (size_t)ranks - 3 + 1 + sizeof(struct pipes) / sizeof(int) + 2;
 }
 
 void run_ranks_prepare(const struct run_order *job)
@@ -90,9 +84,10 @@ static void set_environment(const struct run_rank *r, const struct run_order *jo
 	setenv(KD_CONTROL_ENV, text, 1);
 }
 
-static kd_noreturn void become_rank(const struct run_rank *r, const struct run_order *job, pid_t agent, const struct pipes *p)
+static kd_noreturn void become_rank(const struct run_rank *r, const struct run_order *job, pid_t agent,
+				    const struct pipes *p, int failures)
 {
-	struct failure failure = {0, 1};
+	struct run_failure failure = {r->rank, 0, 1};
 
 	if (run_tree_die_with(agent, SIGKILL))
 		_exit(1);
@@ -110,7 +105,7 @@ static kd_noreturn void become_rank(const struct run_rank *r, const struct run_o
 		execvp(job->argument[0], job->argument);
 	}
 	failure.error = errno;
-	if (write(p->report[1], &failure, sizeof(failure)) < 0)
+	if (write(failures, &failure, sizeof(failure)) < 0)
 		_exit(126);
 	_exit(127);
 }
@@ -126,10 +121,10 @@ static void close_fd(int *fd)
 
 static int open_pipes(struct pipes *p, int rank)
 {
-	const struct pipes none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
+	const struct pipes none = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
 
 	*p = none;
-	if (pipe2(p->out, O_CLOEXEC) || pipe2(p->err, O_CLOEXEC) || pipe2(p->report, O_CLOEXEC) ||
+	if (pipe2(p->out, O_CLOEXEC) || pipe2(p->err, O_CLOEXEC) ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, p->control))
 		return -errno;
 	if (!rank)
@@ -144,14 +139,12 @@ static void close_pipes(struct pipes *p, int ours)
 	close_fd(&p->out[1]);
 	close_fd(&p->err[1]);
 	close_fd(&p->control[1]);
-	close_fd(&p->report[1]);
 	if (!ours)
 		return;
 	close_fd(&p->in[1]);
 	close_fd(&p->out[0]);
 	close_fd(&p->err[0]);
 	close_fd(&p->control[0]);
-	close_fd(&p->report[0]);
 }
 
 static void watch_pipes(struct run_rank *r, const struct run_order *job, const struct pipes *p)
@@ -174,23 +167,10 @@ static void watch_pipes(struct run_rank *r, const struct run_order *job, const s
 		fcntl(r->input, F_SETFL, O_NONBLOCK);
 }
 
-/* The child's end of the pipe closes with its exec. */
-static struct failure read_report(int fd)
-{
-	struct failure failure = {0, 0};
-	ssize_t n;
-
-	do
-		n = read(fd, &failure, sizeof(failure));
-	while (n < 0 && errno == EINTR);
-	close(fd);
-	return failure;
-}
-
-int run_rank_start(struct run_rank *r, const struct run_order *job, const char **what_p)
+int run_rank_start(struct run_rank *r, const struct run_order *job, int failures,
+		   const char **what_p)
 {
 	struct pipes p;
-	struct failure failure;
 	pid_t agent = getpid();
 	int error = open_pipes(&p, (int)r->rank);
 
@@ -198,7 +178,7 @@ int run_rank_start(struct run_rank *r, const struct run_order *job, const char *
 	if (!error) {
 		r->pid = fork();
 		if (!r->pid)
-			become_rank(r, job, agent, &p);
+			become_rank(r, job, agent, &p, failures);
 		error = r->pid < 0 ? -errno : 0;
 		*what_p = "fork";
 	}
@@ -210,9 +190,7 @@ int run_rank_start(struct run_rank *r, const struct run_order *job, const char *
 	setpgid(r->pid, r->pid); /* whoever is first, it or we */
 	close_pipes(&p, 0);
 	watch_pipes(r, job, &p);
-	failure = read_report(p.report[0]);
-	*what_p = failure.in_directory ? job->directory : job->argument[0];
-	return -failure.error;
+	return 0;
 }
 
 /* libfabric's shm provider has a file PID:UID:NUMBER in /dev/shm, which stays when the process does not close its endpoint. */

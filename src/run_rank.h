@@ -24,13 +24,23 @@ struct run_rank {
 	char wants_key[KD_CONTROL_KEY_BYTES];
 };
 
+/* How a process that was forked to be a rank says, through the pipe that all of them share, that it
+ * could not become one. */
+struct run_failure {
+	uint32_t rank;
+	int error;
+	int in_directory; /* else in the program */
+};
+
 /* Descriptors that the agent of so many ranks opens, at most at one time. */
 size_t run_ranks_files(uint32_t ranks);
 /* What all ranks of this host need: variables, shares of the CPUs, descriptors. */
 void run_ranks_prepare(const struct run_order *job);
 /* The rank's number and the callbacks of its control link and outlets are set; adds those to the loop. 0, or -errno and what
- * could not be had or run. In the second case the process is there and will end by itself. */
-int run_rank_start(struct run_rank *rank, const struct run_order *job, const char **what_p);
+ * could not be had. Does not wait for the program: directories and programs can lie on file systems
+ * that are slow to answer. Where it cannot be run, the process writes a run_failure and ends. */
+int run_rank_start(struct run_rank *rank, const struct run_order *job, int failures,
+		   const char **what_p);
 /* Removes the files that its program, which is gone, may have left. */
 void run_rank_tidy(const struct run_rank *rank);
 

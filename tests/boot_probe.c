@@ -12,6 +12,11 @@
  *   boot_probe --marked VARIABLE=VALUE
  *
  * prints the processes whose environment, when they started, had this in it.
+ *
+ *   boot_probe --hold FILE SECONDS
+ *
+ * makes FILE slow to open: whoever does so first waits that long. Says "held" when it does. Status 77:
+ * this cannot be done there.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -222,6 +227,25 @@ static int print_marked(const char *mark)
 	return !dir;
 }
 
+/* The kernel asks the holder of a lease to give it up, and whoever opens the file waits until then. */
+static int hold(const char *path, const char *seconds)
+{
+	int fd = open(path, O_RDWR), number;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGIO);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	if (fd < 0 || fcntl(fd, F_SETLEASE, F_WRLCK))
+		return 77;
+	printf("held\n");
+	fflush(stdout);
+	alarm(60);
+	sigwait(&set, &number);
+	usleep((useconds_t)(atof(seconds) * 1e6));
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	int wrong = 0;
@@ -229,6 +253,8 @@ int main(int argc, char **argv)
 
 	if (argc == 3 && !strcmp(argv[1], "--marked"))
 		return print_marked(argv[2]);
+	if (argc == 4 && !strcmp(argv[1], "--hold"))
+		return hold(argv[2], argv[3]);
 
 	plans = argv + (argc > 0);
 	for (;; round_number++) {

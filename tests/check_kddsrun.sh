@@ -539,6 +539,20 @@ what='kill -9 of kddsrun, with hosts'
 background --hosts a:2,b:1 sh -c 'echo up; sleep 60 & setsid sleep 60 & exec sleep 60'
 kill -s KILL $job
 ended 137
+cp "$probe" "$dir/slow"
+"$probe" --hold "$dir/slow" 8 > "$dir/held" &
+holder=$!
+for i in $(seq 50); do
+	[ ! -s "$dir/held" ] && kill -0 $holder 2> /dev/null || break
+	sleep 0.1
+done
+if [ -s "$dir/held" ]; then
+	job 'a program that takes longer to start than hosts may be silent' 0 --hosts a:1,b:2 \
+		--heartbeat 3 "$dir/slow"
+	silent
+	said out ', ok$' 3
+fi
+wait $holder || :
 for signal in CHLD CONT; do
 	what="SIG$signal ignored"
 	signals=--ignore-signal=$signal \

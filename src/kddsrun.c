@@ -28,7 +28,7 @@
 extern char **environ;
 
 static int progress;
-static struct run_options options = {.heartbeat_ms = 5000, .bind = 1};
+static struct run_options options = {.heartbeat_ms = 30000, .bind = 1};
 
 static const char help[] =
 	"Usage: kddsrun [OPTION]... PROGRAM [ARGUMENT]...\n"
@@ -47,7 +47,8 @@ static const char help[] =
 	"      --progress          tell how it goes, in one line, if standard error is a terminal (KDDS_PROGRESS)\n"
 	"      --label             put the rank's number before each line of output\n"
 	"      --timeout SECONDS   end the job after that time, with status 124\n"
-	"      --heartbeat SECONDS give up a host that is silent for so long; 0: never (default 5)\n"
+	"      --heartbeat SECONDS give up a host that is silent for so long; 0: never (default "
+	"30)\n"
 	"  -v, --verbose           say what is started where, and how it ends\n"
 	"  -h, --help              print this, and end\n"
 	"      --version           print the version, and end\n"

@@ -569,13 +569,26 @@ for signal in CHLD CONT; do
 	one_line
 	said err 'host childless: its agent is lost: .* ended with status 137, as after signal 9'
 done
+# agents HOST: those there. There are two processes, one that only watches over the other.
+agents()
+{
+	for pid in $(marked); do
+		! tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "RSH_HOST=$1" ||
+			! grep -qsz -x -e --agent "/proc/$pid/cmdline" || echo "$pid"
+	done
+}
+what='a host that is silent for 7 s'
+background --hosts a:2,b:1 sh -c 'trap "exit 0" USR1; echo up; sleep 60 & wait'
+pids=$(agents b)
+kill -s STOP $pids
+sleep 7
+kill -s CONT $pids
+kill -s USR1 $job || :
+ended 0
+silent
 what='a silent host'
 background --hosts a:2,b:1 --heartbeat 3 sh -c 'echo up; exec sleep 60'
-# There are two processes, one that only watches over the other.
-for pid in $(marked); do
-	! tr '\0' '\n' < "/proc/$pid/environ" | grep -qx RSH_HOST=b || ! grep -qsz -x -e --agent "/proc/$pid/cmdline" ||
-		kill -s STOP "$pid"
-done
+kill -s STOP $(agents b)
 ended 1
 one_line
 said err 'host b: no sign of life for 3 s'

@@ -353,13 +353,9 @@ void kd_results_make(struct kd_results *r, struct kd_contents *x)
 			kd_value_gather(&k->value, at);
 			at += KD_ROUND16(bytes);
 		} else {
-			struct kd_comm_region *region = &r->regions[r->nregions++];
-			int error = kd_comm_expose(k->value.data, bytes, region);
+			struct kd_exposed *e = &r->regions[r->nregions++];
 
-			if (error)
-				kd_die("cannot let other ranks read %llu bytes: %s", (unsigned long long)bytes,
-				       kd_errno_text(-error));
-			result->memory = (struct kd_wire_memory){region->addr, region->key, bytes};
+			kd_exposed_add(e, k->value.data, bytes, &result->memory);
 			r->large += bytes;
 			r->fresh += k->flags & KD_WIRE_RESTS ? 0 : bytes;
 		}
@@ -371,7 +367,7 @@ void kd_results_make(struct kd_results *r, struct kd_contents *x)
 void kd_results_free(struct kd_results *r)
 {
 	for (uint32_t i = 0; i < r->nregions; i++)
-		kd_comm_hide(&r->regions[i]);
+		kd_exposed_remove(&r->regions[i]);
 	free(r->regions);
 	free(r->bytes);
 	memset(r, 0, sizeof(*r));

@@ -49,7 +49,7 @@ struct kd_results {
 	char *bytes;
 	size_t size;
 	uint32_t count;
-	struct kd_comm_region *regions;
+	struct kd_exposed *regions;
 	uint32_t nregions;
 	uint64_t large, fresh; /* bytes of values that are exposed; of these, not written over what earlier results left here */
 };

@@ -34,6 +34,9 @@ static const struct option options[] = {
 	 "microseconds a worker without work looks for some before it sleeps"},
 	{"KDDS_CACHE", FIELD(cache), 0, 1ull << 40, "256M", NULL,
 	 "bytes of other ranks' data, not in use, that a rank keeps in case it needs them again; likewise of results left with thieves"},
+	{"KDDS_VERIFY", FIELD(verify), 0, 1, "1", "0|1",
+	 "1: data read from other ranks is compared with a tag that its owner makes of it; 0: only "
+	 "packages and lists of results are"},
 	{"KDDS_PROVIDER", FIELD(provider), 0, 0, "tcp;ofi_rxm", "", "libfabric provider for messages between ranks"},
 	{"KDDS_ADDRESS", FIELD(address), 0, 0, "", "",
 	 "address or host name to listen on when ranks are on several hosts; empty: that of the host's name"},

@@ -18,6 +18,7 @@ struct kd_env {
 	uint64_t stack;   /* bytes */
 	uint64_t spin_us;
 	uint64_t cache; /* bytes */
+	uint64_t verify; /* 1: data that is read from other ranks, too */
 	const char *provider, *address; /* address "": the host's own */
 	uint64_t stats;      /* enum kd_stats_choice */
 	const char *trace, *dot; /* file names; "": none */

@@ -131,7 +131,7 @@ static void send_work(uint32_t thief, uint32_t request, const struct kd_range *r
 	work = (struct kd_wire_work){.request = request, .slot = x->slot, .generation = x->generation};
 	fits = sizeof(*m) + sizeof(work) + x->parcel.size <= KD_COMM_MESSAGE_BYTES;
 	if (!fits)
-		kd_parcel_expose(&x->parcel, &work.package);
+		kd_parcel_expose(&x->parcel, &work.package, &work.seal);
 	m = kd_peer_message(KD_WIRE_WORK, sizeof(work) + (fits ? x->parcel.size : 0));
 	memcpy(m + 1, &work, sizeof(work));
 	if (fits)
@@ -359,7 +359,8 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes)
 		       (unsigned long long)d.results.bytes, d.outputs);
 	x->results_bytes = d.results.bytes;
 	x->results = kd_must(malloc(d.results.bytes));
-	x->get = (struct kd_reading){.whose = x, .rank = from, .to = x->results, .from = d.results, .arrived = results_arrived};
+	x->get = (struct kd_reading){.whose = x, .rank = from, .to = x->results, .from = d.results,
+				     .seal = d.seal, .arrived = results_arrived};
 	kd_reading_start(&x->get);
 }
 

@@ -43,7 +43,7 @@ struct kd_import {
 	struct kd_reading *gets;
 	struct kd_contents contents;
 	struct kd_results results;
-	struct kd_comm_region results_region; /* of the results themselves, when they do not fit */
+	struct kd_exposed results_region; /* of the results themselves, when they do not fit */
 	int results_exposed;
 	int signalled; /* DONE has been sent, only FREE is waited for */
 	char *package;
@@ -118,7 +118,7 @@ static uint32_t add_lengths(struct kd_results *r, struct kd_import *im)
 static void free_import(struct kd_import *im)
 {
 	if (im->results_exposed)
-		kd_comm_hide(&im->results_region);
+		kd_exposed_remove(&im->results_region);
 	me.kept_bytes -= im->results.large;
 	kd_results_free(&im->results);
 	kd_contents_free(&im->contents);
@@ -276,7 +276,9 @@ void kd_import_work(uint32_t from, const void *body, size_t bytes)
 	im->package_bytes = w.package.bytes;
 	im->package = kd_must(malloc(w.package.bytes));
 	im->gets = kd_must(calloc(1, sizeof(*im->gets)));
-	*im->gets = (struct kd_reading){.whose = im, .rank = from, .to = im->package, .from = w.package, .arrived = package_arrived};
+	*im->gets = (struct kd_reading){.whose = im, .rank = from, .to = im->package,
+					.from = w.package, .seal = w.seal,
+					.arrived = package_arrived};
 	kd_reading_start(im->gets);
 }
 
@@ -340,12 +342,9 @@ static void signal_victim(struct kd_import *im)
 		kd_trace_net(KD_EVENT_DONE, 0, kd_trace_flow(im->victim, im->generation), 0, im->victim);
 	fits = sizeof(*m) + sizeof(done) + r->size <= KD_COMM_MESSAGE_BYTES;
 	if (!fits) {
-		int error = kd_comm_expose(r->bytes, r->size, &im->results_region);
-
-		if (error)
-			kd_die("cannot let other ranks read %zu bytes: %s", r->size, kd_errno_text(-error));
+		kd_exposed_add(&im->results_region, r->bytes, r->size, &done.results);
+		done.seal = kd_exposed_seal(&im->results_region);
 		im->results_exposed = 1;
-		done.results = (struct kd_wire_memory){im->results_region.addr, im->results_region.key, r->size};
 	}
 	m = kd_peer_message(KD_WIRE_DONE, sizeof(done) + (fits ? r->size : 0));
 	memcpy(m + 1, &done, sizeof(done));

@@ -32,6 +32,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/env.h \
 	src/export.c \
 	src/export.h \
+	src/exposed.c \
+	src/exposed.h \
 	src/files.c \
 	src/files.h \
 	src/gdata.c \
@@ -49,6 +51,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/keep.h \
 	src/log.c \
 	src/log.h \
+	src/mac.c \
+	src/mac.h \
 	src/net.c \
 	src/net.h \
 	src/observe.c \
@@ -102,7 +106,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/wire.h \
 	src/worker.c \
 	src/worker.h
-src_libkdds_internal_la_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(LIBFABRIC_CFLAGS) $(PMIX_CFLAGS)
+src_libkdds_internal_la_CPPFLAGS = $(AM_CPPFLAGS) $(HWLOC_CFLAGS) $(LIBCRYPTO_CFLAGS) \
+	$(LIBFABRIC_CFLAGS) $(PMIX_CFLAGS)
 src_libkdds_internal_la_LIBADD = $(HWLOC_LIBS)
 
 lib_LTLIBRARIES += libkdds.la

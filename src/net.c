@@ -14,6 +14,7 @@
 #include "import.h"
 #include "kdds.h"
 #include "log.h"
+#include "mac.h"
 #include "observe.h"
 #include "os.h"
 #include "peer.h"
@@ -125,6 +126,8 @@ static int join_job(void)
 {
 	int error = kd_peer_start(kd_net.rank, kd_net.size, kd_boot.secret);
 
+	if (!error)
+		error = kd_mac_start(kd_net.rank, kd_boot.secret);
 	kd_os_allow_files(kd_net.size + OTHER_FILES);
 	if (!error)
 		error = publish_card();
@@ -202,6 +205,7 @@ void kd_net_stop(void)
 		kd_gdata_stop();
 		kd_peer_stop();
 		kd_comm_close();
+		kd_mac_stop();
 		kd_net.on = 0;
 	}
 	kd_boot_stop();

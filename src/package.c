@@ -120,13 +120,11 @@ static uint32_t record_of(struct making *m, struct kdds_closure *c, uint32_t i, 
 
 static void expose(struct kd_parcel *p, void *at, uint64_t bytes, uint64_t *at_p, uint64_t *key_p)
 {
-	struct kd_comm_region *r = &p->regions[p->nregions++];
-	int error = kd_comm_expose(at, bytes, r);
+	struct kd_wire_memory m;
 
-	if (error)
-		kd_die("cannot let other ranks read %llu bytes: %s", (unsigned long long)bytes, kd_errno_text(-error));
-	*at_p = r->addr;
-	*key_p = r->key;
+	kd_exposed_add(&p->regions[p->nregions++], at, bytes, &m);
+	*at_p = m.addr;
+	*key_p = m.key;
 }
 
 /* How the input of the record travels. */
@@ -286,16 +284,19 @@ void kd_parcel_gather(struct kd_parcel *p, const void *data)
 			kd_value_gather(&p->staged[i].value, p->staged[i].bytes);
 }
 
-void kd_parcel_expose(struct kd_parcel *p, struct kd_wire_memory *memory_p)
+void kd_parcel_expose(struct kd_parcel *p, struct kd_wire_memory *memory_p,
+		      struct kd_wire_seal *seal_p)
 {
-	expose(p, p->bytes, p->size, &memory_p->addr, &memory_p->key);
-	memory_p->bytes = p->size;
+	struct kd_exposed *e = &p->regions[p->nregions++];
+
+	kd_exposed_add(e, p->bytes, p->size, memory_p);
+	*seal_p = kd_exposed_seal(e);
 }
 
 void kd_parcel_hide(struct kd_parcel *p)
 {
 	for (uint32_t i = 0; i < p->nregions; i++)
-		kd_comm_hide(&p->regions[i]);
+		kd_exposed_remove(&p->regions[i]);
 	for (uint32_t i = 0; i < p->nstaged; i++)
 		free(p->staged[i].bytes);
 	p->nregions = p->nstaged = 0;

@@ -9,7 +9,7 @@
 #ifndef KD_PACKAGE_H
 #define KD_PACKAGE_H
 
-#include "comm.h"
+#include "exposed.h"
 #include "stack.h"
 #include "value.h"
 #include "wire.h"
@@ -44,7 +44,7 @@ struct kd_parcel {
 	char *bytes; /* the package */
 	size_t size;
 	uint32_t closures;
-	struct kd_comm_region *regions;
+	struct kd_exposed *regions;
 	uint32_t nregions;
 	struct kd_staged *staged;
 	uint32_t nstaged;
@@ -61,7 +61,8 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*res
 /* The data has changed since: gathers it again, if it has been. */
 void kd_parcel_gather(struct kd_parcel *p, const void *data);
 /* Lets the package itself be read. */
-void kd_parcel_expose(struct kd_parcel *p, struct kd_wire_memory *memory_p);
+void kd_parcel_expose(struct kd_parcel *p, struct kd_wire_memory *memory_p,
+		      struct kd_wire_seal *seal_p);
 /* The thief has run the closures: it reads no input any more. What is left are the targets. */
 void kd_parcel_hide(struct kd_parcel *p);
 void kd_parcel_free(struct kd_parcel *p);

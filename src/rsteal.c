@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "export.h"
+#include "exposed.h"
 #include "idle.h"
 #include "import.h"
+#include "mac.h"
 #include "net.h"
 #include "peer.h"
 #include "reading.h"
@@ -26,6 +28,7 @@ void kd_rsteal_stop(void)
 	kd_import_stop();
 	kd_export_stop();
 	kd_reading_stop();
+	kd_exposed_stop();
 }
 
 static void tell_end(void)
@@ -68,6 +71,12 @@ void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t by
 	case KD_WIRE_FREE:
 		kd_import_free(from, body, bytes);
 		break;
+	case KD_WIRE_SIGN:
+		kd_exposed_sign(from, body, bytes);
+		break;
+	case KD_WIRE_SIGNED:
+		kd_reading_signed(from, body, bytes);
+		break;
 	case KD_WIRE_END:
 		on_end();
 		break;
@@ -76,11 +85,12 @@ void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t by
 
 uint64_t kd_rsteal_tick(uint64_t now)
 {
+	int more = kd_mac_work(); /* first: the others look at what has arrived */
 	uint64_t due = kd_import_tick(now), retry, prompt;
 
 	if (kd_rsteal_over)
 		return UINT64_MAX;
 	retry = kd_reading_retry(now);
 	prompt = kd_export_tick(now);
-	return kd_min(due, kd_min(retry, prompt));
+	return more ? now : kd_min(due, kd_min(retry, prompt));
 }

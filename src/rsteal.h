@@ -28,6 +28,7 @@ struct kd_rsteal_counts {
 	uint64_t returned;           /* packages whose results are in place */
 	uint64_t kept_bytes;         /* results that never came back: a later task of the same thief had written over them */
 	uint64_t fetched_bytes;      /* read from others: inputs and outputs */
+	uint64_t altered;            /* reads that brought something else than the owner has */
 	uint64_t asks, ask_ns;       /* packages that answered a request; from request to first instruction, summed */
 };
 

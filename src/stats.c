@@ -151,6 +151,7 @@ static void count_net(struct kd_rank_counts *c)
 	c->asks = r->asks;
 	c->ask_ns = r->ask_ns;
 	c->fetched_bytes = r->fetched_bytes;
+	c->altered = r->altered;
 	c->kept_bytes = r->kept_bytes;
 	c->messages = p->messages - p0->messages;
 	c->message_bytes = p->bytes - p0->bytes;

@@ -51,6 +51,8 @@
 	X(rejected, "messages received and dropped: not of this job, or altered") \
 	X(doubled, "messages received and dropped: seen before") \
 	X(fetched_bytes, "read from other ranks: inputs and outputs") \
+	X(altered, \
+	  "reads that brought something else than the owner has, and were repeated (KDDS_VERIFY)") \
 	X(kept_bytes, "of results that stayed with a thief until it had written over them") \
 	X(hits, "inputs that were there from an earlier package") \
 	X(hit_bytes, "bytes of them") \

@@ -9,6 +9,8 @@
  *   DONE   thief -> victim   they are complete; the outputs      reliable
  *   FREE   victim -> thief   I have fetched the outputs          reliable
  *   END    down the tree     the job is over                     reliable
+ *   SIGN   reader -> owner   the tag of what I have read         reliable
+ *   SIGNED owner -> reader   it                                  reliable
  *   ACK                      nothing but its head                may be lost
  */
 #ifndef KD_WIRE_H
@@ -16,7 +18,8 @@
 
 #include "base.h"
 
-enum kd_wire_kind { KD_WIRE_ACK = 1, KD_WIRE_REQ, KD_WIRE_NONE, KD_WIRE_WORK, KD_WIRE_DONE, KD_WIRE_FREE, KD_WIRE_END, KD_WIRE_KINDS };
+enum kd_wire_kind { KD_WIRE_ACK = 1, KD_WIRE_REQ, KD_WIRE_NONE, KD_WIRE_WORK, KD_WIRE_DONE,
+		    KD_WIRE_FREE, KD_WIRE_END, KD_WIRE_SIGN, KD_WIRE_SIGNED, KD_WIRE_KINDS };
 
 /* Begins every message. */
 struct kd_wire_head {
@@ -44,12 +47,20 @@ struct kd_wire_memory {
 	uint64_t addr, key, bytes;
 };
 
+/* Proves that bytes are what a rank of this job has: their tag, and the number it was made under
+ * (mac.h). */
+struct kd_wire_seal {
+	uint64_t number;
+	uint8_t tag[16];
+};
+
 /* kind WORK: the package follows, or lies in memory. */
 struct kd_wire_work {
 	uint32_t request; /* that this answers; 0: a waiting thief's */
 	uint32_t slot, generation; /* names the export */
 	uint32_t pad;
 	struct kd_wire_memory package; /* bytes 0: it follows */
+	struct kd_wire_seal seal;      /* of the package in memory */
 };
 
 /* The package: this, the data's records, their inline bytes, the closures. Each part begins at a multiple of 16. */
@@ -92,6 +103,7 @@ struct kd_wire_done {
 	uint32_t import;           /* the sender's slot, for FREE */
 	uint32_t outputs;
 	struct kd_wire_memory results; /* bytes 0: they follow */
+	struct kd_wire_seal seal;      /* of these, not of the values they name */
 	uint32_t lengths;          /* 0, or the number of closures: behind the results, 64 bits for each, its length in ns (span.h) */
 	uint32_t home;             /* read the results at once: the sender keeps enough of them already */
 };
@@ -107,9 +119,24 @@ struct kd_wire_free {
 	uint32_t generation; /* the export's, as a check */
 };
 
+/* kind SIGN: the tag of this memory of yours, under this number of mine */
+struct kd_wire_sign {
+	uint64_t number;
+	struct kd_wire_memory memory;
+};
+
+/* kind SIGNED */
+struct kd_wire_signed {
+	struct kd_wire_seal seal;
+	uint32_t known; /* 0: there is no such memory */
+	uint32_t pad;
+};
+
 _Static_assert(sizeof(struct kd_wire_head) == 40, "messages have no holes");
-_Static_assert(sizeof(struct kd_wire_work) == 40, "messages have no holes");
-_Static_assert(sizeof(struct kd_wire_done) == 48, "messages have no holes");
+_Static_assert(sizeof(struct kd_wire_work) == 64, "messages have no holes");
+_Static_assert(sizeof(struct kd_wire_done) == 72, "messages have no holes");
+_Static_assert(sizeof(struct kd_wire_sign) == 32, "messages have no holes");
+_Static_assert(sizeof(struct kd_wire_signed) == 32, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_package) % 16 == 0, "parts of a package are aligned");
 _Static_assert(sizeof(struct kd_wire_data) % 16 == 0, "parts of a package are aligned");
 

@@ -13,6 +13,7 @@
 #include "env.h"
 
 static const char *const names[] = {"KDDS_WORKERS", "KDDS_BIND", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US", "KDDS_CACHE",
+	"KDDS_VERIFY",
 	"KDDS_STATS", "KDDS_TRACE_SIZE", "KDDS_PROGRESS", "KDDS_PROVIDER", "KDDS_ADDRESS", "KDDS_TRACE", "KDDS_DOT"};
 #define NAMES (sizeof(names) / sizeof(*names))
 #define TEXTS 4 /* the last of them: any value will do */
@@ -50,6 +51,8 @@ static const struct good goods[] = {
 	{"KDDS_CACHE", "0", 0, &kd_env.cache},
 	{"KDDS_CACHE", "1G", 1u << 30, &kd_env.cache},
 	{"KDDS_CACHE", "", 256u << 20, &kd_env.cache},
+	{"KDDS_VERIFY", "0", 0, &kd_env.verify},
+	{"KDDS_VERIFY", "1", 1, &kd_env.verify},
 	{"KDDS_STATS", "0", KD_STATS_NONE, &kd_env.stats},
 	{"KDDS_STATS", "1", KD_STATS_1, &kd_env.stats},
 	{"KDDS_STATS", "text", KD_STATS_TEXT, &kd_env.stats},
@@ -91,6 +94,7 @@ static const struct bad bads[] = {
 	{"KDDS_STACK", "68719476737", "to 68719476736"},
 	{"KDDS_STACK", "65G", "to 68719476736"},
 	{"KDDS_SPIN_US", "10000001", "from 0 to 10000000"},
+	{"KDDS_VERIFY", "2", "0|1"},
 };
 #define BADS (sizeof(bads) / sizeof(*bads))
 
@@ -108,6 +112,7 @@ static void expect_defaults(void)
 	ck_assert_uint_eq(kd_env.window, 512 << 10);
 	ck_assert_uint_eq(kd_env.stack, 1u << 30);
 	ck_assert_uint_eq(kd_env.spin_us, 1000);
+	ck_assert_uint_eq(kd_env.verify, 1);
 }
 
 START_TEST(defaults)

@@ -49,6 +49,12 @@ tests_check_peer_SOURCES = tests/check_peer.c src/log.c src/siphash.c
 tests_check_peer_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_peer_LDADD = $(CHECK_LIBS)
 
+# The same of reading.c, exposed.c and mac.c.
+unit_tests += tests/check_reading
+tests_check_reading_SOURCES = tests/check_reading.c src/exposed.c src/log.c src/mac.c src/reading.c
+tests_check_reading_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBCRYPTO_CFLAGS)
+tests_check_reading_LDADD = $(CHECK_LIBS)
+
 unit_tests += tests/check_package
 tests_check_package_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_package_LDADD = $(UNIT_LIBS)
@@ -138,7 +144,8 @@ test_programs += $(fuzz_programs)
 
 .PHONY: fuzz
 fuzz:
-	CPPFLAGS='-I$(abs_builddir) $(HWLOC_CFLAGS) $(LIBFABRIC_CFLAGS)' LIBS='$(HWLOC_LIBS)' $(srcdir)/tests/fuzz/run $(SECONDS)
+	CPPFLAGS='-I$(abs_builddir) $(HWLOC_CFLAGS) $(LIBFABRIC_CFLAGS) $(LIBCRYPTO_CFLAGS)' \
+		LIBS='$(HWLOC_LIBS)' $(srcdir)/tests/fuzz/run $(SECONDS)
 
 # Attacks jobs of tests/oracle.
 test_programs += tests/check_strangers

@@ -21,9 +21,16 @@
 #include "import.h"
 #include "parcels.h"
 
-/* In place of src/peer.c: what is sent is gone. */
+/* In place of src/peer.c: what is sent is gone, but for tags: whatever rank we ask for one, it is
+ * ours that answers. */
 struct kd_peer_counts kd_peer_counts;
 void (*kd_peer_sent)(const struct kd_wire_head *m);
+
+#define ASKED 256
+static uint32_t asked[ASKED]; /* by number */
+static uint64_t last_asked;
+static struct kd_wire_signed answers[ASKED];
+static unsigned nanswers;
 
 int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32])
 {
@@ -49,9 +56,26 @@ struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes)
 
 void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once)
 {
-	(void)rank;
+	const struct kd_wire_sign *sign = (const void *)(m + 1);
+
 	(void)once;
+	if (m->kind == KD_WIRE_SIGN) {
+		last_asked = sign->number;
+		asked[sign->number % ASKED] = rank;
+		kd_exposed_sign(kd_net.rank, sign, sizeof(*sign));
+	} else if (m->kind == KD_WIRE_SIGNED && rank == kd_net.rank) {
+		memcpy(&answers[nanswers++ % ASKED], m + 1, sizeof(*answers));
+	}
 	free(m);
+}
+
+static void deliver_answers(void)
+{
+	for (; nanswers; nanswers--) {
+		const struct kd_wire_signed *s = &answers[(nanswers - 1) % ASKED];
+
+		kd_reading_signed(asked[s->seal.number % ASKED], s, sizeof(*s));
+	}
 }
 
 void kd_peer_receive(const void *message, size_t len)
@@ -69,11 +93,12 @@ uint64_t kd_peer_tick(uint64_t now)
 static void start(void)
 {
 	static const struct kd_comm_events events = {kd_peer_receive};
+	static const uint8_t secret[32];
 	static int started;
 	char address[KD_COMM_ADDRESS_BYTES];
 	size_t size = sizeof(address);
 
-	if (!started++ && (kd_image_init() || kd_env_read()))
+	if (!started++ && (kd_image_init() || kd_env_read() || kd_mac_start(1, secret)))
 		abort();
 	if (kd_comm_open("loop", "", 1, &events, address, &size))
 		abort();
@@ -95,7 +120,8 @@ static struct {
 	char closures[4096] kd_aligned(16);
 	char *next;
 	struct kd_stack stack; /* of which nothing is used but the address */
-	struct kd_comm_region region; /* what rank 2 lets others read */
+	struct kd_exposed region; /* what rank 2 lets others read */
+	struct kd_wire_memory memory; /* where that is */
 } chain kd_aligned(64);
 
 static unsigned found; /* of KD_AWAY_, of whatever rests */
@@ -159,8 +185,7 @@ static void begin_chain(void)
 		kdds_spawn(scale, i, a, &b.at);
 		kdds_spawn(scale, i, &b.at, a);
 	}
-	if (kd_comm_expose(elsewhere, ARRAY_BYTES, &chain.region))
-		abort();
+	kd_exposed_add(&chain.region, elsewhere, ARRAY_BYTES, &chain.memory);
 	send_work(2, 2, &r);
 }
 
@@ -172,6 +197,7 @@ static void begin(unsigned seed, unsigned what)
 	r = parcel_range(&w, seed, 1 + seed % 5);
 	kd_rsteal_start();
 	kd_pool.sleepers = seed % 8 == 7;
+	kd_env.verify = seed % 2;
 	send_work(2, 1, &r);
 	found = what;
 	begin_chain();
@@ -184,8 +210,14 @@ static void tame_results(uint8_t *data, size_t size)
 		struct kd_wire_result *r = (struct kd_wire_result *)(void *)(data + at);
 
 		if (r->memory.key == 2 && r->memory.bytes == ARRAY_BYTES)
-			r->memory = (struct kd_wire_memory){chain.region.addr, chain.region.key, ARRAY_BYTES};
+			r->memory = chain.memory;
 	}
+}
+
+static void tame_sign(struct kd_wire_sign *s)
+{
+	if (s->memory.key == 2)
+		s->memory = chain.memory;
 }
 
 /* Stays quiet about what a rank with a bad message would leave behind: it would have ended. */
@@ -206,7 +238,8 @@ static void end(void)
 		kd_reduce_merge(kd_closure_at(c));
 	kd_rsteal_stop();
 	kd_gdata_stop();
-	kd_comm_hide(&chain.region);
+	kd_exposed_remove(&chain.region);
+	nanswers = 0;
 	kd_comm_close();
 	world_free(&w);
 }
@@ -222,6 +255,10 @@ static void take_one(const uint8_t *data, size_t size)
 		tame_package((uint8_t *)body + sizeof(struct kd_wire_work), size - 4 - sizeof(struct kd_wire_work));
 	if (data[0] % KD_WIRE_KINDS == KD_WIRE_DONE && size - 4 > sizeof(struct kd_wire_done))
 		tame_results((uint8_t *)body + sizeof(struct kd_wire_done), size - 4 - sizeof(struct kd_wire_done));
+	if (data[0] % KD_WIRE_KINDS == KD_WIRE_SIGN && size - 4 >= sizeof(struct kd_wire_sign))
+		tame_sign((void *)body);
+	if (data[0] % KD_WIRE_KINDS == KD_WIRE_SIGNED && size - 4 >= sizeof(struct kd_wire_signed))
+		body[0] = last_asked - body[0] % 8;
 	if (data[0] % KD_WIRE_KINDS != KD_WIRE_END) /* that is the end of the threads that are not here */
 		kd_rsteal_message(data[1] % 4 == 1 ? 0 : data[1] % 4, data[0] % KD_WIRE_KINDS, body, size - 4);
 	free(body);
@@ -230,6 +267,7 @@ static void take_one(const uint8_t *data, size_t size)
 	if (found & KD_AWAY_WANTED && size % 2)
 		kd_export_want();
 	kd_rsteal_tick(kd_os_now_ns());
+	deliver_answers();
 	while (kd_import_take(0, &range))
 		kd_import_complete(&range);
 }
@@ -238,8 +276,8 @@ static void take_rest(const uint8_t *data, size_t size)
 {
 	(void)data;
 	(void)size;
-	for (int i = 0; i < 100 && kd_comm_progress(); i++)
-		;
+	for (int i = 0; i < 100 && kd_comm_progress() + kd_mac_work(); i++)
+		deliver_answers();
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -282,6 +320,8 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 	struct kd_wire_work work = {.request = 1, .slot = 3, .generation = 4};
 	struct kd_wire_done done = {.slot = 0, .generation = 1, .import = 5};
 	struct kd_wire_free f = {.import = 0, .generation = 4};
+	struct kd_wire_sign sign = {.number = i, .memory = {1, 2, ARRAY_BYTES}};
+	struct kd_wire_signed got = {.seal = {.number = i}, .known = i % 2};
 	const struct kd_wire_result left[2] = {{.memory = {1, 2, ARRAY_BYTES}}, {.memory = {1, 2, ARRAY_BYTES}}};
 	struct kd_parcel p;
 	struct kd_contents x;
@@ -311,6 +351,8 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 		at += put_message(data + at, KD_WIRE_DONE, 2, &done, sizeof(done), results.bytes, results.size);
 	done.results = (struct kd_wire_memory){1, 2, 100};
 	at += put_message(data + at, KD_WIRE_DONE, 2, &done, sizeof(done), NULL, 0);
+	at += put_message(data + at, KD_WIRE_SIGN, i % 4, &sign, sizeof(sign), NULL, 0);
+	at += put_message(data + at, KD_WIRE_SIGNED, 2, &got, sizeof(got), NULL, 0);
 	/* The two arrays rest at rank 2, then updates that follow each other, some of them given away before the last is done. */
 	for (uint32_t n = 0; n < 1 + i % CHAIN_LENGTH; n++) {
 		done = (struct kd_wire_done){.slot = 1 + n, .generation = 2 + n, .import = 6 + n, .outputs = n ? 1 : 2};

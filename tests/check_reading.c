@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves of src/reading.c, src/exposed.c and src/mac.c, a reader and an owner in one process with
+ * an engine and a clock of the test's own: a read whose bytes are altered, all of it or one bit, is
+ * noticed and repeated, whether its seal came with its name or its owner is asked, whatever comes
+ * first, and nothing is handed up but what the owner has; answers of others, of earlier tries and
+ * to nothing count for nothing; what is altered each time, or is unknown to its owner, ends the
+ * process with one line after 12 tries. With KDDS_VERIFY=0 only what has a seal is compared. A tag
+ * is GMAC's, by openssl(1), the same by bits and at once, and no number serves for two. What is
+ * hidden while its tag is owed is not looked at any more.
+ */
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "child.h"
+#include "env.h"
+#include "exposed.h"
+#include "mac.h"
+#include "net.h"
+#include "os.h"
+#include "peer.h"
+#include "reading.h"
+#include "rsteal.h"
+
+#define MS 1000000u
+#define BYTES 3000
+#define OWNER 2
+#define LONG (3u << 20) /* more than is hashed in one go */
+
+static const uint8_t secret[32] = "a secret of thirty-two bytes ...";
+
+static uint64_t clock_ns;
+struct kd_env kd_env;
+struct kd_net kd_net;
+struct kd_rsteal_counts kd_rsteal_counts;
+
+uint64_t kd_os_now_ns(void)
+{
+	return clock_ns;
+}
+
+/* The engine: memory is named by its address, plus a number that has to be known. */
+#define KEY 0x5eedbeef
+
+static struct {
+	struct kd_comm_get *get;
+	char *to;
+	const char *from;
+	size_t bytes;
+} read_asked;
+static unsigned exposed, reads;
+static unsigned alter; /* so many of the next reads */
+static size_t alter_at;
+
+int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
+		struct kd_comm_get *get)
+{
+	ck_assert_uint_eq(rank, OWNER);
+	ck_assert_uint_eq(key, KEY + exposed);
+	ck_assert_ptr_null(read_asked.get);
+	read_asked.get = get;
+	read_asked.to = local;
+	read_asked.from = (const char *)(uintptr_t)addr;
+	read_asked.bytes = len;
+	reads++;
+	return 0;
+}
+
+int kd_comm_expose(void *p, size_t len, struct kd_comm_region *region_p)
+{
+	(void)len;
+	region_p->addr = (uintptr_t)p;
+	region_p->key = KEY + ++exposed;
+	return 0;
+}
+
+void kd_comm_hide(struct kd_comm_region *region)
+{
+	(void)region;
+}
+
+static void read_ends(int error)
+{
+	struct kd_comm_get *get = read_asked.get;
+
+	ck_assert_ptr_nonnull(get);
+	if (!error)
+		memcpy(read_asked.to, read_asked.from, read_asked.bytes);
+	if (!error && alter) {
+		alter--;
+		if (alter_at == SIZE_MAX)
+			memset(read_asked.to, 0, read_asked.bytes);
+		else
+			read_asked.to[alter_at] ^= 1;
+	}
+	read_asked.get = NULL;
+	get->done(get, error);
+}
+
+/* What the reader, rank 0, and the owner say to each other. */
+static struct {
+	unsigned asked, answered;
+	struct kd_wire_sign sign;
+	struct kd_wire_signed answer;
+} said;
+
+struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes)
+{
+	struct kd_wire_head *m = calloc(1, sizeof(*m) + bytes);
+
+	ck_assert_ptr_nonnull(m);
+	m->kind = (uint16_t)kind;
+	m->bytes = (uint16_t)bytes;
+	return m;
+}
+
+void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once)
+{
+	ck_assert_int_eq(once, 0);
+	if (m->kind == KD_WIRE_SIGN) {
+		ck_assert_uint_eq(rank, OWNER);
+		said.asked++;
+		memcpy(&said.sign, m + 1, sizeof(said.sign));
+	} else {
+		ck_assert_uint_eq(m->kind, KD_WIRE_SIGNED);
+		ck_assert_uint_eq(rank, 0);
+		said.answered++;
+		memcpy(&said.answer, m + 1, sizeof(said.answer));
+	}
+	free(m);
+}
+
+static void work(void)
+{
+	for (int more = 1; more;)
+		more = kd_mac_work();
+}
+
+static void owner_answers(void)
+{
+	kd_exposed_sign(0, &said.sign, sizeof(said.sign));
+	work();
+}
+
+static void reader_hears(void)
+{
+	kd_reading_signed(OWNER, &said.answer, sizeof(said.answer));
+}
+
+static struct kd_exposed region;
+static char theirs[LONG], ours[LONG];
+static struct kd_reading r;
+static unsigned arrivals;
+
+static void arrived(struct kd_reading *g)
+{
+	ck_assert_ptr_eq(g, &r);
+	ck_assert_mem_eq(ours, theirs, r.from.bytes);
+	arrivals++;
+}
+
+/* Something to be read. */
+static void offer(size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		theirs[i] = (char)(i * 7 + 3);
+	memset(ours, 0, bytes);
+	r = (struct kd_reading){.rank = OWNER, .to = ours, .arrived = arrived};
+	kd_exposed_add(&region, theirs, bytes, &r.from);
+}
+
+static void start(void)
+{
+	kd_env.verify = 1;
+	ck_assert_int_eq(kd_mac_start(0, secret), 0);
+	clock_ns = 1000 * MS;
+}
+
+static void stop(void)
+{
+	kd_reading_stop();
+	kd_exposed_stop();
+	kd_mac_stop();
+}
+
+/* Until it arrives or has failed; the answer first, or the bytes. */
+static void try_once(int answer_first)
+{
+	if (answer_first) {
+		owner_answers();
+		reader_hears();
+		ck_assert_uint_eq(arrivals, 0);
+		read_ends(0);
+		work();
+		return;
+	}
+	read_ends(0);
+	work();
+	ck_assert_uint_eq(arrivals, 0);
+	owner_answers();
+	reader_hears();
+}
+
+START_TEST(altered_data)
+{
+	for (int first = 0; first < 2; first++)
+		for (int times = 0; times < 4; times++) {
+			arrivals = reads = said.asked = 0;
+			kd_rsteal_counts.altered = 0;
+			offer(BYTES);
+			alter = (unsigned)times;
+			alter_at = times == 3 ? SIZE_MAX : (size_t)times * (BYTES - 1) / 2;
+			kd_reading_start(&r);
+			for (int i = 0; i < times; i++) {
+				try_once(first);
+				ck_assert_uint_eq(arrivals, 0);
+				/* Not at once. */
+				ck_assert_uint_gt(kd_reading_retry(clock_ns), clock_ns);
+				clock_ns = kd_reading_retry(clock_ns);
+				ck_assert_uint_eq(kd_reading_retry(clock_ns), UINT64_MAX);
+			}
+			try_once(first);
+			ck_assert_uint_eq(arrivals, 1);
+			ck_assert_uint_eq(reads, times + 1);
+			ck_assert_uint_eq(said.asked, times + 1);
+			ck_assert_uint_eq(kd_rsteal_counts.altered, times);
+			kd_exposed_remove(&region);
+		}
+}
+END_TEST
+
+/* One with a seal: its owner is not asked. Also where data are not compared. */
+START_TEST(altered_block)
+{
+	kd_mac_stop();
+	ck_assert_int_eq(kd_mac_start(OWNER, secret), 0); /* who draws the numbers here */
+	for (kd_env.verify = 0; kd_env.verify < 2; kd_env.verify++) {
+		arrivals = reads = said.asked = 0;
+		offer(BYTES);
+		r.seal = kd_exposed_seal(&region);
+		alter = 2;
+		alter_at = BYTES - 1;
+		kd_reading_start(&r);
+		for (int i = 0; i < 2; i++) {
+			read_ends(0);
+			work();
+			ck_assert_uint_eq(arrivals, 0);
+			clock_ns = kd_reading_retry(clock_ns);
+			kd_reading_retry(clock_ns);
+		}
+		read_ends(0);
+		work();
+		ck_assert_uint_eq(arrivals, 1);
+		ck_assert_uint_eq(reads, 3);
+		ck_assert_uint_eq(said.asked, 0);
+		kd_exposed_remove(&region);
+	}
+}
+END_TEST
+
+START_TEST(not_compared)
+{
+	kd_env.verify = 0;
+	offer(BYTES);
+	kd_reading_start(&r);
+	read_ends(0);
+	ck_assert_uint_eq(arrivals, 1);
+	ck_assert_uint_eq(said.asked, 0);
+}
+END_TEST
+
+/* What is not the answer: short, from another rank, to another number, of a try that has failed.
+ * And one that was altered. */
+START_TEST(false_answers)
+{
+	struct kd_wire_signed old, other;
+
+	offer(BYTES);
+	kd_reading_start(&r);
+	owner_answers();
+	old = said.answer;
+	read_ends(-EIO);
+	kd_reading_signed(OWNER, &old, sizeof(old));
+	clock_ns = kd_reading_retry(clock_ns);
+	kd_reading_retry(clock_ns);
+	read_ends(0);
+	work();
+	kd_reading_signed(OWNER, &old, sizeof(old));
+	owner_answers();
+	kd_reading_signed(OWNER, &said.answer, sizeof(said.answer) - 1);
+	kd_reading_signed(OWNER - 1, &said.answer, sizeof(said.answer));
+	other = said.answer;
+	other.seal.number++;
+	kd_reading_signed(OWNER, &other, sizeof(other));
+	ck_assert_uint_eq(arrivals, 0);
+	ck_assert_uint_eq(kd_rsteal_counts.altered, 0);
+	said.answer.seal.tag[15] ^= 1;
+	reader_hears();
+	ck_assert_uint_eq(arrivals, 0);
+	ck_assert_uint_eq(kd_rsteal_counts.altered, 1);
+	clock_ns = kd_reading_retry(clock_ns);
+	kd_reading_retry(clock_ns);
+	try_once(0);
+	ck_assert_uint_eq(arrivals, 1);
+}
+END_TEST
+
+static void always_altered(void *arg)
+{
+	offer(BYTES);
+	alter = 100;
+	alter_at = 0;
+	if (arg)
+		r.from.bytes--; /* that is no memory of theirs */
+	kd_reading_start(&r);
+	for (unsigned n = 1; n <= 12; n++) {
+		try_once(0);
+		if (n == 12)
+			break;
+		clock_ns = kd_reading_retry(clock_ns);
+		kd_reading_retry(clock_ns);
+	}
+}
+
+START_TEST(told)
+{
+	struct child c;
+
+	for (int unknown = 0; unknown < 2; unknown++) {
+		child_run(&c, always_altered, unknown ? &unknown : NULL, 10);
+		ck_assert_int_eq(c.status, 1);
+		ck_assert_msg(one_line(c.err, "bytes from rank 2, 12 times, and they were not what"),
+			      "%s", c.err);
+	}
+}
+END_TEST
+
+START_TEST(tags)
+{
+	static const uint8_t expected[KD_MAC_BYTES] = {0x55, 0x81, 0xb1, 0xe7, 0xdd, 0x98,
+						       0xf3, 0xde, 0x19, 0x8f, 0x88, 0xf4,
+						       0x66, 0x8f, 0xb4, 0xdc};
+	uint8_t tag[KD_MAC_BYTES];
+	struct kd_mac_nonce nonce = {7, 258}, drawn = kd_mac_draw();
+
+	offer(1000);
+	kd_exposed_remove(&region);
+	kd_mac_tag(nonce, theirs, 1000, tag);
+	ck_assert_mem_eq(tag, expected, sizeof(tag));
+	nonce.number++;
+	kd_mac_tag(nonce, theirs, 1000, tag);
+	ck_assert_mem_ne(tag, expected, sizeof(tag));
+	/* Another start is no reason to begin again. */
+	kd_mac_stop();
+	ck_assert_int_eq(kd_mac_start(0, secret), 0);
+	nonce = kd_mac_draw();
+	ck_assert_uint_eq(nonce.number, drawn.number + 1);
+}
+END_TEST
+
+static unsigned done;
+
+static void job_done(struct kd_mac_job *j)
+{
+	(void)j;
+	done++;
+}
+
+START_TEST(by_bits)
+{
+	static const uint64_t sizes[] = {0, 1, 15, 16, 17, 4096, (512u << 10) - 1, 512u << 10,
+					 (512u << 10) + 1, LONG};
+	struct kd_mac_job jobs[10], *forgotten = &jobs[9];
+	uint8_t tag[KD_MAC_BYTES];
+	unsigned calls = 0;
+
+	offer(LONG);
+	kd_exposed_remove(&region);
+	for (unsigned i = 0; i < 10; i++) {
+		jobs[i] = (struct kd_mac_job){.nonce = kd_mac_draw(), .p = theirs,
+					      .bytes = sizes[i], .done = job_done};
+		kd_mac_begin(&jobs[i]);
+	}
+	while (kd_mac_work())
+		calls++;
+	ck_assert_uint_ge(calls, LONG >> 19);
+	ck_assert_uint_eq(done, 10);
+	for (unsigned i = 0; i < 10; i++) {
+		kd_mac_tag(jobs[i].nonce, theirs, sizes[i], tag);
+		ck_assert_mem_eq(tag, jobs[i].tag, sizeof(tag));
+	}
+	/* One is given up in the middle, which is nothing to the next. */
+	done = 0;
+	forgotten->nonce = kd_mac_draw();
+	kd_mac_begin(forgotten);
+	kd_mac_work();
+	jobs[3].nonce = kd_mac_draw();
+	kd_mac_begin(&jobs[3]);
+	kd_mac_forget(forgotten);
+	kd_mac_forget(forgotten);
+	work();
+	ck_assert_uint_eq(done, 1);
+	kd_mac_tag(jobs[3].nonce, theirs, jobs[3].bytes, tag);
+	ck_assert_mem_eq(tag, jobs[3].tag, sizeof(tag));
+}
+END_TEST
+
+/* Asked for what is not there, in part, or no longer. */
+START_TEST(unknown_memory)
+{
+	offer(LONG);
+	kd_reading_start(&r);
+	kd_exposed_sign(0, &said.sign, sizeof(said.sign) - 1);
+	work();
+	ck_assert_uint_eq(said.answered, 0);
+	said.sign.memory.bytes--;
+	owner_answers();
+	ck_assert_uint_eq(said.answered, 1);
+	ck_assert(!said.answer.known);
+	said.sign.memory.bytes++;
+	said.sign.memory.addr++;
+	owner_answers();
+	ck_assert(!said.answer.known);
+	said.sign.memory.addr--;
+	said.sign.memory.key ^= 1;
+	owner_answers();
+	ck_assert(!said.answer.known);
+	said.sign.memory.key ^= 1;
+	kd_exposed_sign(0, &said.sign, sizeof(said.sign));
+	kd_mac_work();
+	ck_assert_uint_eq(said.answered, 3);
+	kd_exposed_remove(&region);
+	ck_assert_uint_eq(said.answered, 4);
+	ck_assert(!said.answer.known);
+	ck_assert(!kd_mac_work());
+	ck_assert_uint_eq(said.answered, 4);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("reading");
+	TCase *t = tcase_create("reading");
+	SRunner *runner;
+	int failures;
+
+	tcase_add_checked_fixture(t, start, stop);
+	tcase_add_test(t, altered_data);
+	tcase_add_test(t, altered_block);
+	tcase_add_test(t, not_compared);
+	tcase_add_test(t, false_answers);
+	tcase_add_test(t, told);
+	tcase_add_test(t, tags);
+	tcase_add_test(t, by_bits);
+	tcase_add_test(t, unknown_memory);
+	suite_add_tcase(s, t);
+	runner = srunner_create(s);
+	srunner_run_all(runner, CK_NORMAL);
+	failures = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failures != 0;
+}

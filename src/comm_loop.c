@@ -2,6 +2,8 @@
 /*
  * The engine for ranks on one host and for tests: datagrams between UNIX sockets, no library beneath. Provider "loop"; with
  * "loop:SEED" it loses, doubles and delays messages, and delays reads, as the seed has it: what peer.c and those above it must bear.
+ * And it alters a bit of what some reads bring: reading.c must notice, which for data it does
+ * unless KDDS_VERIFY is 0.
  *
  * A get is a question to the owner's engine, answered in pieces. Strangers can find the sockets and send to them; the kernel tells who has
  * sent a datagram, so a piece counts only when it comes from whom it was asked for. Messages carry their own proof (peer.c), and
@@ -28,6 +30,7 @@
 #define DROP_PERCENT 3
 #define DOUBLE_PERCENT 3
 #define DELAY_PERCENT 20
+#define ALTER_PERCENT 3 /* of reads */
 #define DELAY_NS 3000000u
 
 enum kind { MESSAGE, ASK, PIECE, REFUSAL };
@@ -55,7 +58,7 @@ struct reading {
 	uint32_t rank;
 	char *local;
 	uint64_t addr, key, len, asked, arrived;
-	int failed;
+	int alter; /* a bit of the next piece */
 };
 
 struct region {
@@ -261,7 +264,8 @@ static int get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t l
 	if (!r)
 		return -ENOMEM;
 	*r = (struct reading){.next = loop.readings, .get = get, .id = ++loop.ids, .rank = rank, .local = local, .addr = addr,
-			      .key = key, .len = len};
+			      .key = key, .len = len,
+			      .alter = loop.random && draw(100) < ALTER_PERCENT};
 	error = len ? ask(r) : ask_piece(r, 0);
 	if (error) {
 		free(r);
@@ -335,6 +339,9 @@ static void arrived(const struct head *h, const struct address *from)
 		return;
 	if (h->kind == PIECE) {
 		memcpy(r->local + h->offset, h + 1, h->bytes);
+		if (r->alter && h->bytes)
+			r->local[h->offset + draw(h->bytes)] ^= (char)(1 << draw(8));
+		r->alter = 0;
 		r->arrived += h->bytes;
 		if (r->arrived < r->len && !ask(r))
 			return;

@@ -41,7 +41,8 @@ static void set_limit(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
 		kd_store_relaxed(&f->limit, NULL);
 }
 
-char *kdds_push_slow(const char *end)
+/* With -flto the compiler does not see that keep.c, in assembly, calls it. */
+__attribute__((used)) char *kdds_push_slow(const char *end)
 {
 	struct kd_worker *w = self("kdds_spawn");
 	struct kdds_frame *f = running_frame("kdds_spawn");

@@ -17,7 +17,8 @@
 #define OSXSAVE (1u << 27)
 #define FXSAVE_BYTES 512
 
-uint32_t kd_keep_bytes __attribute__((visibility("hidden"))) = FXSAVE_BYTES; /* of the area; FXSAVE_BYTES: there is no xsave */
+/* Of the area; FXSAVE_BYTES: there is no xsave. What only the assembly below refers to has to be marked used, for -flto. */
+uint32_t kd_keep_bytes __attribute__((visibility("hidden"), used)) = FXSAVE_BYTES;
 
 void kd_keep_init(void)
 {

@@ -8,7 +8,7 @@
 /* Reserves size bytes of zeroed address space; memory is committed page by page as it is touched. NULL: none to be had. */
 void *kd_os_reserve(size_t size);
 void kd_os_release(void *p, size_t size);
-/* Gives the pages of [p, p + size) back; they read as zeroes afterwards. */
+/* Gives the pages of [p, p + size) back unless they are locked; what they hold is undefined afterwards. */
 void kd_os_trim(void *p, size_t size);
 
 /* Sleeps while *word == expected, at most timeout_ns; may return early. Wakes n sleepers on word. */

@@ -19,7 +19,7 @@ static char *reserve(size_t size)
 
 	if (!p)
 		kd_die("no address space for another stack of %zu bytes: lower KDDS_STACK, or raise the limit (ulimit -v, "
-		       "vm.max_map_count, vm.overcommit_memory)", size);
+		       "vm.max_map_count, vm.overcommit_memory; ulimit -l after mlockall)", size);
 	return p;
 }
 

@@ -35,6 +35,10 @@ unit_tests += tests/check_value
 tests_check_value_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_value_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/check_limits
+tests_check_limits_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_limits_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/check_reduce
 tests_check_reduce_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_reduce_LDADD = $(UNIT_LIBS) -lm

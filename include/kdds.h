@@ -110,6 +110,7 @@ void kdds_sync_frame(struct kdds_frame *f);
 /**
  * Waits for the children committed so far by this body, running them and, while some are elsewhere, other tasks. Afterwards
  * the body may touch their data again. For main, and for fork-join code: a dataflow program has no need of it in a task.
+ * A body that waits holds its worker's C stack (ulimit -s): when bodies that wait for one another fill it the job ends with a line.
  *
  * Context: main, task.
  */

@@ -11,6 +11,10 @@ void kd_os_release(void *p, size_t size);
 /* Gives the pages of [p, p + size) back unless they are locked; what they hold is undefined afterwards. */
 void kd_os_trim(void *p, size_t size);
 
+/* Where the calling thread's C stack ends, growing downwards, by the limits of now; *size_p is how large it may become. NULL: it cannot
+ * be found out, or the thread runs on another one. */
+char *kd_os_c_stack(size_t *size_p);
+
 /* Sleeps while *word == expected, at most timeout_ns; may return early. Wakes n sleepers on word. */
 void kd_os_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 void kd_os_wake(uint32_t *word, int n);

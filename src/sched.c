@@ -516,6 +516,7 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 	struct kdds_frame *g = (struct kdds_frame *)f->tail, *waiting = s->waiting;
 	enum outcome outcome;
 
+	kd_worker_check_depth(w);
 	if (f->tail > s->soft)
 		kd_stack_deepen(s, f->tail);
 	kd_frame_init(g, f, (char *)(g + 1) + kd_env.window, s->serial++);

@@ -42,6 +42,26 @@ void kd_worker_release(struct kd_worker *w, struct kd_stack *s)
 	w->free = s;
 }
 
+#define C_RESERVE_BYTES 65536
+
+void kd_worker_measure(struct kd_worker *w)
+{
+	size_t size;
+
+	w->c_stack = kd_os_c_stack(&size);
+	w->c_reserve = kd_min(size / 8, (size_t)C_RESERVE_BYTES);
+}
+
+void kd_worker_full(struct kd_worker *w)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	kd_worker_measure(w); /* main's may have been given more meanwhile */
+	if (here - (uintptr_t)w->c_stack < w->c_reserve)
+		kd_die("the C stack of worker %d is full of bodies that wait in kdds_sync for one another: set a larger limit (ulimit "
+		       "-s KIB), or let a further task read what the children write instead of waiting", w->id);
+}
+
 static void *thread(void *arg)
 {
 	struct kd_worker *w = arg;
@@ -50,6 +70,7 @@ static void *thread(void *arg)
 	snprintf(name, sizeof(name), "kdds %d", w->id);
 	pthread_setname_np(pthread_self(), name);
 	kd_self_worker = w;
+	kd_worker_measure(w);
 	if (kd_env.bind)
 		kd_topo_bind(w->id, kd_pool.count);
 	kd_sched_loop(w);
@@ -102,6 +123,7 @@ int kd_pool_start(int count)
 		return error;
 	}
 	kd_self_worker = w;
+	kd_worker_measure(w);
 	w->current = kd_worker_stack(w);
 	kd_stack_start(w->current, NULL);
 	for (int i = 1; i < count; i++) {

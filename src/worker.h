@@ -15,6 +15,8 @@ struct kd_worker {
 	int id, place;
 	uint32_t random;
 	uint32_t nest;           /* bodies of its C stack that wait and help meanwhile */
+	char *c_stack;           /* its end; NULL: not known */
+	size_t c_reserve;        /* of it, for one more body and the functions that it calls */
 	struct kd_stack *free;   /* idle stacks, of any home */
 	struct kd_stack *victim; /* who had work last time */
 	uint64_t idle_since_ns;  /* 0: not idle */
@@ -56,6 +58,19 @@ extern __thread struct kd_worker *kd_self_worker __attribute__((tls_model("initi
 
 int kd_pool_start(int count);
 void kd_pool_stop(void);
+
+/* Of w, which runs this: finds out how much room its C stack has. */
+void kd_worker_measure(struct kd_worker *w);
+/* Its C stack seems to be full: dies if it is. */
+void kd_worker_full(struct kd_worker *w);
+
+/* A body is going to wait on w's C stack, which holds those that wait already. */
+static inline void kd_worker_check_depth(struct kd_worker *w)
+{
+	/* On a stack that is not the thread's own the difference is large. */
+	if (kd_unlikely((uintptr_t)__builtin_frame_address(0) - (uintptr_t)w->c_stack < w->c_reserve))
+		kd_worker_full(w);
+}
 
 /* An idle stack for w to run. */
 struct kd_stack *kd_worker_stack(struct kd_worker *w);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Proves: limits of a process that the library meets late do not end it where it can go on: memory that the program has locked is
- * kept instead of given back. */
+/* Proves: limits of a process that the library meets late do not end it where it can go on, and end it with a line where not: memory
+ * that the program has locked is kept instead of given back; a C stack full of bodies that wait is told, not overrun. */
 #define _GNU_SOURCE
 #include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
+#include "child.h"
 #include "env.h"
 #include "os.h"
 #include "stack.h"
@@ -39,6 +41,59 @@ START_TEST(locked)
 }
 END_TEST
 
+/* Bodies that wait for one another until they fill so much of the C stack. */
+KDDS_TASK(nest, VALUE(uint64_t, first), VALUE(uint64_t, bytes), UPDATE(long, depth))
+{
+	if (first - (uint64_t)(uintptr_t)__builtin_frame_address(0) > bytes)
+		return;
+	kdds_spawn(nest, first, bytes, depth);
+	kdds_sync();
+	++**depth;
+}
+
+/* mib[0]: the limit at first; mib[1]: after kdds_init; mib[2]: what is used. */
+static void nested(void *arg)
+{
+	const unsigned *mib = arg;
+	struct rlimit limit;
+	long depth = 0;
+
+	setenv("KDDS_WORKERS", "1", 1);
+	if (getrlimit(RLIMIT_STACK, &limit))
+		_exit(3);
+	limit.rlim_cur = mib[0] * MIB;
+	if (setrlimit(RLIMIT_STACK, &limit) || kdds_init())
+		_exit(3);
+	limit.rlim_cur = mib[1] * MIB;
+	if (setrlimit(RLIMIT_STACK, &limit))
+		_exit(3);
+	KDDS_OVER(long, d, &depth);
+	kdds_spawn(nest, (uint64_t)(uintptr_t)__builtin_frame_address(0), (uint64_t)mib[2] * MIB, d);
+	kdds_sync();
+	_exit(kdds_finalize() || depth < 1000 ? 4 : 0);
+}
+
+START_TEST(c_stack_full)
+{
+	static const unsigned mib[] = {2, 2, 4};
+	struct child c;
+
+	child_run(&c, nested, (void *)(uintptr_t)mib, 60);
+	ck_assert_msg(c.status == 1 && one_line(c.err, "C stack of worker 0 is full"), "status %d: %s", c.status, c.err);
+}
+END_TEST
+
+/* Nobody is told too early: all but the last part may be used, and what setrlimit has added since the start. */
+START_TEST(c_stack_not_full)
+{
+	static const unsigned mib[][3] = {{4, 4, 3}, {1, 4, 3}};
+	struct child c;
+
+	child_run(&c, nested, (void *)(uintptr_t)mib[_i], 60);
+	ck_assert_msg(c.status == 0 && !*c.err, "status %d: %s", c.status, c.err);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("limits");
@@ -48,6 +103,8 @@ int main(void)
 
 	tcase_set_timeout(tcase, 60);
 	tcase_add_test(tcase, locked);
+	tcase_add_test(tcase, c_stack_full);
+	tcase_add_loop_test(tcase, c_stack_not_full, 0, 2);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);

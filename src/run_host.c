@@ -56,7 +56,8 @@ void run_hosts_send(uint16_t type, uint32_t argument)
 
 static void host_kill(struct run_host *h)
 {
-	if (h->pid)
+	/* An --rsh that does not exec has children, in its group. Early, the group may not be there yet. */
+	if (h->pid && kill(-h->pid, SIGKILL))
 		kill(h->pid, SIGKILL);
 }
 
@@ -194,8 +195,9 @@ void run_hosts_child(pid_t pid, int status)
 			run_hosts[i].pid = 0;
 			run_hosts[i].status = status;
 			run_link_drain(&run_hosts[i].link);
-			/* Its own children may hold on to the other end. */
+			/* Its own children may hold on to the other end; no word of theirs is waited for. */
 			run_link_close(&run_hosts[i].link);
+			run_timer_stop(&run_hosts[i].timer);
 			check_lost(&run_hosts[i]);
 		}
 }

@@ -442,6 +442,7 @@ old) # an agent's first frame: protocol 9, version 1.2.3, process 1, host "h"
 	printf '\nkddsrun-agent\n\026\0\0\0\0\0\0\0\040\0\0\0kdds\011\0\0\0\333\047\0\0\001\0\0\0\002\0\0\0h\0'
 	exec sleep 60 ;;
 bare) exec /no/such/kddsrun --agent ;;
+mute) (setsid sleep 60; exit 1) ;;
 childless) exec env --ignore-signal=CHLD "$KDDS_TEST_RUN" --agent ;;
 esac
 export RSH_HOST="$1"
@@ -523,6 +524,18 @@ said err 'host old: kddsrun there is version 1\.2\.3 '
 job 'a host that talks too much' 1 --hosts a:2,noisy:2 "$probe"
 one_line
 said err 'host noisy: '
+what='--timeout, and a remote shell that is silent and has children' status=0
+timeout -s KILL 20 "$run" --hosts a:1,mute:1 --timeout 0.5 sleep 60 > "$dir/out" 2> "$dir/err" ||
+	status=$?
+[ $status = 124 ] || fail "status $status, not 124"
+one_line
+nothing_left
+what='SIGINT, and a remote shell that is silent and has children' status=0
+timeout -s INT -k 20 --preserve-status 2 "$run" --hosts a:1,mute:1 sleep 60 > "$dir/out" 2> "$dir/err" ||
+	status=$?
+[ $status = 130 ] || fail "status $status, not 130"
+one_line
+nothing_left
 job 'a crash elsewhere' 139 --hosts a:2,b:2 "$probe" 3:3:kill:11 '3:*:wait'
 one_line
 said err 'rank 3 \(host b, process [0-9]+\) was killed by signal 11'

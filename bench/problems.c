@@ -60,15 +60,6 @@ static void expect(const char *what, long x, long expected)
 		fail("%s: wrong result %ld, it is %ld", what, x, expected);
 }
 
-/* A well-mixed 64-bit function of x (the finalizer of splitmix64). */
-static uint64_t mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15u;
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	return x ^ (x >> 31);
-}
-
 /* fib: nothing but calls */
 
 /* Not inlined into itself: a call that a task is compared with is a call. */
@@ -396,37 +387,6 @@ static void one_thread(void)
 	if (openblas_set_num_threads)
 		openblas_set_num_threads(1);
 }
-#else
-/* Not called: the workload is left out. Here for the programs to link. */
-void potrf(double *a, int nb)
-{
-	(void)a;
-	(void)nb;
-}
-
-void trsm(const double *l, double *a, int nb)
-{
-	(void)l;
-	potrf(a, nb);
-}
-
-void syrk(const double *l, double *a, int nb)
-{
-	(void)l;
-	potrf(a, nb);
-}
-
-void gemm(const double *l, const double *r, double *a, int nb)
-{
-	(void)l;
-	(void)r;
-	potrf(a, nb);
-}
-
-static void one_thread(void)
-{
-}
-#endif
 
 static void cholesky_plain(struct tiles *a)
 {
@@ -444,6 +404,15 @@ static void cholesky_plain(struct tiles *a)
 				gemm(at[i * nt + k], at[j * nt + k], at[i * nt + j], nb);
 		}
 	}
+}
+
+/* A well-mixed 64-bit function of x (the finalizer of splitmix64). */
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15u;
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return x ^ (x >> 31);
 }
 
 /* Random below the diagonal, with n added on it, which makes the matrix positive definite. */
@@ -532,6 +501,33 @@ static double run_cholesky(const struct backend *b, const long *size, bool quick
 	free_tiles(&a);
 	return 1;
 }
+#else
+/* Not called: the workload is left out. Here for the programs to link. */
+void potrf(double *a, int nb)
+{
+	(void)a;
+	(void)nb;
+}
+
+void trsm(const double *l, double *a, int nb)
+{
+	(void)l;
+	potrf(a, nb);
+}
+
+void syrk(const double *l, double *a, int nb)
+{
+	(void)l;
+	potrf(a, nb);
+}
+
+void gemm(const double *l, const double *r, double *a, int nb)
+{
+	(void)l;
+	(void)r;
+	potrf(a, nb);
+}
+#endif
 
 /* stencil: Jacobi steps on a square whose rim stays 0 */
 

@@ -62,7 +62,7 @@ extern "C" {
 /** @cond internal */
 #define KD_LAYOUT_STEP(h, x) (((h) * 31u) + (uint32_t)(x))
 #define KD_LAYOUT \
-	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(8u, \
+	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(9u, \
 		sizeof(struct kdds_frame)), offsetof(struct kdds_frame, bias)), sizeof(struct kdds_closure)), \
 		offsetof(struct kdds_closure, state)), sizeof(struct kdds_access_array)), sizeof(struct kdds_type)), \
 		sizeof(struct kdds_param))
@@ -136,14 +136,15 @@ void kdds_sync_frame(struct kdds_frame *f);
 
 /** @cond internal */
 void kdds_shape_check(size_t rows, size_t cols, size_t ld);
-static inline void kd_anchor_init(void *anchor, void *data, unsigned array)
+static inline void kd_anchor_init(void *anchor, void *data)
 {
 	struct kdds_anchor *a = (struct kdds_anchor *)anchor;
 
 	a->data = data;
 	a->links = 0;
-	a->mode = KDDS_MODE_ANY;
-	a->array = (uint16_t)array;
+	a->single = KD_USABLE(KDDS_MODE_ANY);
+	a->use = KD_USE(KDDS_MODE_ANY);
+	a->shaped = 0;
 }
 
 /* The anchor is the object around the shape, so that macros need mention the object, which may be t[i++], only once. */
@@ -151,6 +152,7 @@ static inline void kd_anchor_init_array(struct kdds_shape *shape, void *data, si
 					const struct kdds_pack *pack)
 {
 	void *anchor = (char *)shape - offsetof(struct kdds_anchor_array, shape);
+	struct kdds_anchor *a = (struct kdds_anchor *)anchor;
 
 	if (ld < cols)
 		kdds_shape_check(rows, cols, ld);
@@ -158,11 +160,13 @@ static inline void kd_anchor_init_array(struct kdds_shape *shape, void *data, si
 		rows = 1;
 		cols = 0;
 	}
-	kd_anchor_init(anchor, data, 1);
 	shape->rows = rows;
 	shape->cols = cols;
 	shape->ld = ld;
 	shape->pack = pack;
+	kd_anchor_init(a, data);
+	a->single = kd_single(shape, KDDS_MODE_ANY);
+	a->shaped = 1;
 }
 
 static inline void kd_anchor_init_row(struct kdds_shape *shape, void *data, size_t n)
@@ -192,7 +196,7 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 /** @endcond */
 
 /** Makes @p d, an object of type kdds_data(T), refer to the T at @p ptr. */
-#define kdds_bind(d, ptr) kd_anchor_init(&(d).at, KD_LIKE((d).at, ptr), 0)
+#define kdds_bind(d, ptr) kd_anchor_init(&(d).at, KD_LIKE((d).at, ptr))
 /** Makes @p d, an object of type kdds_array(T), refer to the @p n consecutive T at @p ptr. */
 #define kdds_bind_array(d, ptr, n) kd_anchor_init_row(&(d).kd_shape, KD_LIKE((d).at, ptr), n)
 /** Makes @p d refer to a 2-D view: @p rows rows of @p cols elements, consecutive rows @p ld elements apart. */
@@ -220,7 +224,7 @@ static inline const struct kdds_shape *kd_shape_of(const struct kdds_anchor *a)
 {
 	const struct kdds_shape *s;
 
-	if (!a->array)
+	if (!a->shaped)
 		return NULL;
 	s = (const struct kdds_shape *)(const void *)((const char *)a + offsetof(struct kdds_anchor_array, shape));
 	return s->rows ? s : NULL;

@@ -88,12 +88,19 @@ void kdds_sync_frame(struct kdds_frame *f)
 	set_limit(kd_self_worker, f, kd_env.window);
 }
 
-void kdds_mode_error(const char *task, const char *param, uint32_t have, uint32_t want)
+void kdds_reference_error(const char *task, const char *param, int use, int shaped, uint32_t mode)
 {
 	static const char *const names[] = {"any", "READ", "WRITE", "UPDATE", "REDUCE"};
 
-	kd_die("task %s is given for its %s parameter %s a data that the spawning task itself may only %s", task, names[want],
-	       param, names[have]);
+	if (use < KD_USE(0) || use > KD_USE(KDDS_CW) || shaped < 0 || shaped > 1)
+		kd_die("task %s is given for its %s parameter %s what is no reference: the address "
+		       "of a plain pointer, or of a kdds_data that was not bound (KDDS_OVER makes "
+		       "references to memory)", task, names[mode], param);
+	if (!kd_may(use, KD_USE(0), mode))
+		kd_die("task %s is given for its %s parameter %s a data that the spawning task "
+		       "itself may only %s", task, names[mode], param, names[use - KD_USE(0)]);
+	kd_die("task %s is given for its %s parameter %s an array: declare it %s_ARRAY, or make a "
+	       "reference to one element with KDDS_OVER", task, names[mode], param, names[mode]);
 }
 
 int kdds_rank(void)

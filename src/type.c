@@ -69,7 +69,10 @@ static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
 			struct kdds_access_array *a = (void *)((char *)c + d->params[i].offset);
 
 			call.anchors[i] = (struct kdds_anchor_array){
-				.a = {.data = a->a.data, .mode = (uint16_t)d->params[i].spec.mode, .array = 1},
+				.a = {.data = a->a.data,
+				      .single = kd_single(&a->shape, d->params[i].spec.mode),
+				      .use = KD_USE(d->params[i].spec.mode),
+				      .shaped = 1},
 				.shape = a->shape};
 		}
 	running = &call;

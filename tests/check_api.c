@@ -60,6 +60,9 @@ static void in_thread(void *(*f)(void *arg))
 		abort();
 }
 
+static struct kdds_type *machine_fib, *machine_sum, *machine_leaf;
+static void make_machine(void);
+
 KDDS_TASK(put, VALUE(long, v), WRITE(long, x))
 {
 	**x = v;
@@ -806,6 +809,192 @@ START_TEST(modes)
 }
 END_TEST
 
+/* A single parameter takes one element: of an array only that would travel to another process. */
+static void array_for_one(void *arg)
+{
+	long x[3] = {0}, y;
+	KDDS_OVER_ARRAY(long, a, x, 3);
+	KDDS_OVER(long, b, &y);
+
+	(void)arg;
+	start(1);
+	kdds_spawn(get, a, b);
+}
+
+static void empty_for_one(void *arg)
+{
+	long x;
+	KDDS_OVER_ARRAY(long, a, &x, 0);
+
+	(void)arg;
+	start(1);
+	kdds_spawn(put, 1, a);
+}
+
+static void column_for_one(void *arg)
+{
+	long x[4] = {0};
+	kdds_array(long) column;
+
+	(void)arg;
+	kdds_bind_tile(column, x, 2, 1, 2);
+	start(1);
+	kdds_spawn(bump, &column.at);
+}
+
+static void packed_for_one(void *arg)
+{
+	static const struct kdds_pack pack;
+	long x = 0;
+	kdds_array(long) packed;
+
+	(void)arg;
+	kdds_bind_packed(packed, &x, 1, 1, 1, &pack);
+	start(1);
+	kdds_spawn(bump, &packed.at);
+}
+
+KDDS_TASK(hands_all_on, REDUCE_ARRAY(long, a, KDDS_SUM(long)))
+{
+	kdds_spawn(add, 1, a);
+}
+
+static void parameter_for_one(void *arg)
+{
+	long x[4] = {0};
+	KDDS_OVER_ARRAY(long, a, x, 4);
+
+	(void)arg;
+	start(1);
+	kdds_spawn(hands_all_on, a);
+	kdds_sync();
+}
+
+static void hand_on_to_bump(struct kdds_closure *c)
+{
+	kdds_spawn(bump, (long **)kdds_arg(c, 0));
+}
+
+static void argument_for_one(void *arg)
+{
+	const struct kdds_param_spec p = {KDDS_RW, sizeof(long), NULL};
+	long x[4] = {0};
+	struct kdds_closure *c;
+	struct kdds_type *type;
+	KDDS_OVER_ARRAY(long, a, x, 4);
+
+	(void)arg;
+	start(1);
+	kdds_type_create("machine", hand_on_to_bump, &p, 1, &type);
+	c = kdds_closure_allocate(type);
+	kdds_push_access(c, a);
+	kdds_commit(c);
+	kdds_sync();
+}
+
+KDDS_TASK(bump_all, UPDATE_ARRAY(long, a))
+{
+	if (kdds_count(a) == 1)
+		kdds_spawn(bump, a);
+}
+
+START_TEST(arrays_for_one)
+{
+	long x = 0;
+	KDDS_OVER(long, one, &x);
+	KDDS_OVER_ARRAY(long, row, &x, 1);
+	kdds_array(long) tile;
+
+	expect_death(array_for_one, "task get ", "x an array: declare it READ_ARRAY");
+	expect_death(empty_for_one, "task put ", "x an array: declare it WRITE_ARRAY");
+	expect_death(column_for_one, "task bump ", "x an array: declare it UPDATE_ARRAY");
+	expect_death(packed_for_one, "task bump ", "x an array: declare it UPDATE_ARRAY");
+	expect_death(parameter_for_one, "task add ", "x an array: declare it REDUCE_ARRAY");
+	expect_death(argument_for_one, "task bump ", "x an array: declare it UPDATE_ARRAY");
+	/* One element is one data; a single data is an array of one, which hands it on as such. */
+	kdds_bind_tile(tile, &x, 1, 1, 5);
+	start(counts[_i]);
+	kdds_spawn(bump, row);
+	kdds_sync();
+	kdds_spawn(bump, &tile.at);
+	kdds_sync();
+	kdds_spawn(bump_all, row);
+	kdds_sync();
+	kdds_spawn(bump_all, one);
+	kdds_sync();
+	stop();
+	ck_assert_int_eq(x, 4);
+}
+END_TEST
+
+/* What is no reference: the address of a pointer that nobody bound. */
+struct record {
+	long *p;
+	long neighbour;
+	int count, flags;
+};
+
+static void plain_pointer(void *arg)
+{
+	long x = 0;
+	struct record r = {&x, 42, 7, 1};
+
+	start(1);
+	if (arg)
+		kdds_spawn(fill_array, 1, (int **)(void *)&r.p);
+	else
+		kdds_spawn(put, 1, &r.p);
+	_exit(x || r.neighbour != 42);
+}
+
+static void plain_pointer_to_array(void *arg)
+{
+	(void)arg;
+	plain_pointer(plain_pointer);
+}
+
+static void unbound(void *arg)
+{
+	static kdds_data(long) d;
+
+	(void)arg;
+	start(1);
+	kdds_spawn(put, 1, &d.at);
+}
+
+static void unbound_array(void *arg)
+{
+	static kdds_array(int) d;
+
+	(void)arg;
+	start(1);
+	kdds_spawn(fill_array, 1, &d.at);
+}
+
+static void unbound_pushed(void *arg)
+{
+	static kdds_data(long) d;
+	struct kdds_closure *c;
+	int n = 1;
+
+	(void)arg;
+	make_machine();
+	start(1);
+	c = kdds_closure_allocate(machine_fib);
+	kdds_push_value(c, &n);
+	kdds_push_access(c, &d.at);
+}
+
+START_TEST(no_reference)
+{
+	expect_death(plain_pointer, "task put ", "x what is no reference");
+	expect_death(plain_pointer_to_array, "task fill_array ", "a what is no reference");
+	expect_death(unbound, "task put ", "x what is no reference");
+	expect_death(unbound_array, "task fill_array ", "WRITE parameter a what is no reference");
+	expect_death(unbound_pushed, "task fib ", "pushed what is no reference");
+}
+END_TEST
+
 /* Attributes change nothing but who runs what. */
 START_TEST(attributes)
 {
@@ -830,8 +1019,6 @@ START_TEST(attributes)
 END_TEST
 
 /* The abstract machine. */
-static struct kdds_type *machine_fib, *machine_sum, *machine_leaf;
-
 static void sum_body(struct kdds_closure *c)
 {
 	long **a = kdds_arg(c, 0), **b = kdds_arg(c, 1), **r = kdds_arg(c, 2);
@@ -1279,6 +1466,8 @@ int main(void)
 	tcase_add_test(tcase, bad_shape);
 	tcase_add_test(tcase, no_memory_for_data);
 	tcase_add_test(tcase, modes);
+	tcase_add_loop_test(tcase, arrays_for_one, 0, COUNTS);
+	tcase_add_test(tcase, no_reference);
 	tcase_add_loop_test(tcase, attributes, 0, COUNTS);
 	tcase_add_loop_test(tcase, machine, 0, COUNTS);
 	tcase_add_test(tcase, machine_types);

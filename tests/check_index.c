@@ -407,8 +407,8 @@ START_TEST(one_shape)
 {
 	struct kdds_frame *kd_self = frame;
 	struct kd_range r;
-	long x[4] = {0};
-	KDDS_OVER_ARRAY(long, d, x, 4);
+	long x = 0;
+	KDDS_OVER_ARRAY(long, d, &x, 1);
 
 	kdds_spawn(none);
 	kdds_spawn(fill, d);
@@ -1517,8 +1517,8 @@ START_TEST(away_shape)
 {
 	struct kdds_frame *kd_self = frame;
 	struct kd_range first, r;
-	long x[4] = {0};
-	KDDS_OVER_ARRAY(long, d, x, 4);
+	long x = 0;
+	KDDS_OVER_ARRAY(long, d, &x, 1);
 
 	if (_i)
 		kdds_spawn(see_first_fill, d, d);

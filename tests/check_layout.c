@@ -86,8 +86,9 @@ START_TEST(anchors)
 	ck_assert_uint_eq(sizeof(d), sizeof(struct kdds_anchor));
 	ck_assert_uint_eq(sizeof(a), sizeof(struct kdds_anchor_array));
 	ck_assert_uint_eq((size_t)((char *)&d.kd_links - (char *)&d), offsetof(struct kdds_anchor, links));
-	ck_assert_uint_eq((size_t)((char *)&d.kd_mode - (char *)&d), offsetof(struct kdds_anchor, mode));
-	ck_assert_uint_eq((size_t)((char *)&d.kd_array - (char *)&d), offsetof(struct kdds_anchor, array));
+	ck_assert_ptr_eq(&d.kd_single, (char *)&d + offsetof(struct kdds_anchor, single));
+	ck_assert_ptr_eq(&d.kd_use, (char *)&d + offsetof(struct kdds_anchor, use));
+	ck_assert_ptr_eq(&d.kd_shaped, (char *)&d + offsetof(struct kdds_anchor, shaped));
 	ck_assert_uint_eq((size_t)((char *)&a.kd_shape - (char *)&a), offsetof(struct kdds_anchor_array, shape));
 }
 END_TEST

@@ -117,9 +117,16 @@ struct kdds_access_array {
 struct kdds_anchor {
 	void *data;
 	uint64_t links; /**< w, the low half, and p of struct kdds_access: one word, one load and one store for each use */
-	uint16_t mode;  /**< what the body itself may do with it */
-	uint16_t array; /**< it is a struct kdds_anchor_array */
+	int32_t single;  /**< KD_USABLE(mode): what the body itself may do with it; 0: only _ARRAY
+			      parameters take it */
+	int16_t use;     /**< KD_USE(mode): the same for _ARRAY parameters */
+	uint16_t shaped; /**< it is a struct kdds_anchor_array */
 } __attribute__((may_alias));
+
+/* Far from what memory is likely to hold: the comparison that every use needs also finds what is no
+ * anchor, or was not bound. */
+#define KD_USABLE(mode) (INT32_MIN + (int32_t)(mode))
+#define KD_USE(mode) (int16_t)(INT16_MIN + (int16_t)(mode))
 
 /** The anchor of data with a shape. */
 struct kdds_anchor_array {
@@ -163,7 +170,8 @@ typedef uint64_t kd_word __attribute__((may_alias));
 struct kdds_frame *kdds_frame_current(void);
 char *kdds_push_slow(const char *end) __attribute__((cold));
 void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align);
-void kdds_mode_error(const char *task, const char *param, uint32_t have, uint32_t want) __attribute__((noreturn, cold));
+void kdds_reference_error(const char *task, const char *param, int use, int shaped, uint32_t mode)
+	__attribute__((noreturn, cold));
 
 /* Outside a task's body (main, a helper function) the frame is the calling thread's running one. */
 static struct kdds_frame *const kd_self __attribute__((unused)) = NULL;
@@ -262,15 +270,36 @@ static inline void *kd_frame_data(struct kdds_frame *self, uint32_t *used, size_
 	return self->data + at;
 }
 
-static inline void kd_link(struct kdds_access *to, struct kdds_anchor *from, uint32_t link, uint32_t mode, const char *task,
-			   const char *param)
+/* Whether the body may hand the data on for mode; least is KD_USABLE(0), for _ARRAY KD_USE(0). */
+static inline int kd_may(int32_t use, int32_t least, uint32_t mode)
 {
-	if (KD_UNLIKELY((from->mode == KDDS_R || from->mode == KDDS_CW) && from->mode != mode))
-		kdds_mode_error(task, param, from->mode, mode);
+	return use <= least + (mode == KDDS_CW ? KDDS_CW : KDDS_RW) &&
+	       (mode == KDDS_R || use != least + KDDS_R);
+}
+
+static inline void kd_link_checked(struct kdds_access *to, struct kdds_anchor *from, uint32_t link,
+				   uint32_t mode)
+{
 	to->data = from->data;
 	/* One scalar store: gcc would make the pair in a vector register, at 1.3 ns per dataflow fib call. */
 	__atomic_store_n((kd_word *)&to->w, from->links, __ATOMIC_RELAXED);
 	from->links = (uint64_t)link << 32 | (mode == KDDS_R ? (uint32_t)from->links : link);
+}
+
+static inline void kd_link(struct kdds_access *to, struct kdds_anchor *from, uint32_t link,
+			   uint32_t mode, const char *task, const char *param)
+{
+	if (KD_UNLIKELY(!kd_may(from->single, KD_USABLE(0), mode)))
+		kdds_reference_error(task, param, from->use, from->shaped, mode);
+	kd_link_checked(to, from, link, mode);
+}
+
+/* What struct kdds_anchor has in single. An array of one element is as good as a single data, if it
+ * has no pack functions: only _ARRAY parameters take them along to other processes. rows 0: it was
+ * a single data that was given to such a parameter. */
+static inline int32_t kd_single(const struct kdds_shape *s, uint32_t mode)
+{
+	return !s->pack && (!s->rows || (s->rows == 1 && s->cols == 1)) ? KD_USABLE(mode) : 0;
 }
 
 /* gcc looks for the shape of anchors that have none, though it finds later that they are not asked for it. */
@@ -281,14 +310,16 @@ static inline void kd_link(struct kdds_access *to, struct kdds_anchor *from, uin
 static inline void kd_link_array(struct kdds_access_array *to, struct kdds_anchor *from, uint32_t link, uint32_t mode,
 				 const char *task, const char *param)
 {
-	if (from->array) {
+	if (KD_UNLIKELY(!kd_may(from->use, KD_USE(0), mode)))
+		kdds_reference_error(task, param, from->use, 0, mode);
+	if (from->shaped) {
 		to->shape = *(const struct kdds_shape *)(const void *)((const char *)from +
 								       offsetof(struct kdds_anchor_array, shape));
 	} else {
 		to->shape.rows = to->shape.cols = to->shape.ld = 0;
 		to->shape.pack = NULL;
 	}
-	kd_link(&to->a, from, link, mode, task, param);
+	kd_link_checked(&to->a, from, link, mode);
 }
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop

@@ -52,11 +52,11 @@
 #define KD_TUPLE_WRITE_ARRAY(T, n) WRITE_ARRAY, T, n, NULL
 #define KD_TUPLE_UPDATE_ARRAY(T, n) UPDATE_ARRAY, T, n, NULL
 #define KD_TUPLE_REDUCE_ARRAY(T, n, op) REDUCE_ARRAY, T, n, op
-#define KD_USE(...) KD_USE_(__VA_ARGS__)
-#define KD_USE_(prefix, t, kind, T, n, op) prefix##kind(t, T, n, op)
+#define KD_APPLY(...) KD_APPLY_(__VA_ARGS__)
+#define KD_APPLY_(prefix, t, kind, T, n, op) prefix##kind(t, T, n, op)
 
 /* the closure's fields */
-#define KD_FIELD(t, x) KD_USE(KD_FIELD_, t, KD_TUPLE_##x)
+#define KD_FIELD(t, x) KD_APPLY(KD_FIELD_, t, KD_TUPLE_##x)
 #define KD_FIELD_VALUE(t, T, n, op) __typeof__(T) n;
 #define KD_FIELD_READ(t, T, n, op) struct kdds_access n;
 #define KD_FIELD_WRITE KD_FIELD_READ
@@ -68,7 +68,7 @@
 #define KD_FIELD_REDUCE_ARRAY KD_FIELD_READ_ARRAY
 
 /* the rows of the access table, and their number */
-#define KD_ROW(t, x) KD_USE(KD_ROW_, t, KD_TUPLE_##x)
+#define KD_ROW(t, x) KD_APPLY(KD_ROW_, t, KD_TUPLE_##x)
 #define KD_ROW_VALUE(t, T, n, op)
 #define KD_ROW_(t, T, n, mode, array, room, op) \
 	{offsetof(struct kd_closure_##t, n), mode, array, KD_IS_POINTER(*(T *)0), sizeof(T), room, op},
@@ -80,7 +80,7 @@
 #define KD_ROW_WRITE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 1, 0, op)
 #define KD_ROW_UPDATE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 1, 0, op)
 #define KD_ROW_REDUCE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 1, 0, op)
-#define KD_ONE(t, x) KD_USE(KD_ONE_, t, KD_TUPLE_##x)
+#define KD_ONE(t, x) KD_APPLY(KD_ONE_, t, KD_TUPLE_##x)
 #define KD_ONE_VALUE(t, T, n, op)
 #define KD_ONE_READ(t, T, n, op) +1
 #define KD_ONE_WRITE KD_ONE_READ
@@ -91,7 +91,7 @@
 #define KD_ONE_UPDATE_ARRAY KD_ONE_READ
 #define KD_ONE_REDUCE_ARRAY KD_ONE_READ
 
-#define KD_CWS(t, x) KD_USE(KD_CWS_, t, KD_TUPLE_##x)
+#define KD_CWS(t, x) KD_APPLY(KD_CWS_, t, KD_TUPLE_##x)
 #define KD_CWS_VALUE(t, T, n, op)
 #define KD_CWS_READ KD_CWS_VALUE
 #define KD_CWS_WRITE KD_CWS_VALUE
@@ -105,7 +105,7 @@
 /* In structs and unions it cannot be told. */
 #define KD_IS_POINTER(x) (__builtin_classify_type(x) == 5)
 /* is an immediate value a pointer? */
-#define KD_POINTS(t, x) KD_USE(KD_POINTS_, t, KD_TUPLE_##x)
+#define KD_POINTS(t, x) KD_APPLY(KD_POINTS_, t, KD_TUPLE_##x)
 #define KD_POINTS_VALUE(t, T, n, op) | KD_IS_POINTER(((struct kd_closure_##t *)0)->n)
 #define KD_POINTS_READ(t, T, n, op)
 #define KD_POINTS_WRITE KD_POINTS_READ
@@ -117,7 +117,7 @@
 #define KD_POINTS_REDUCE_ARRAY KD_POINTS_READ
 
 /* the state a closure is born with */
-#define KD_BORN(t, x) KD_USE(KD_BORN_, t, KD_TUPLE_##x)
+#define KD_BORN(t, x) KD_APPLY(KD_BORN_, t, KD_TUPLE_##x)
 #define KD_BORN_VALUE(t, T, n, op)
 #define KD_BORN_READ KD_BORN_VALUE
 #define KD_BORN_WRITE KD_BORN_VALUE
@@ -130,9 +130,9 @@
 
 /* What kdds_spawn takes. A reference of the wrong type or constness is a compile-time error: in C by way of transparent
  * unions, since a mere pointer mismatch would be a warning; in C++ pointers are strict enough. */
-#define KD_TYPE(t, x) KD_USE(KD_TYPE_, t, KD_TUPLE_##x)
+#define KD_TYPE(t, x) KD_APPLY(KD_TYPE_, t, KD_TUPLE_##x)
 #define KD_TYPE_VALUE(t, T, n, op)
-#define KD_ARG(t, x) KD_USE(KD_ARG_, t, KD_TUPLE_##x)
+#define KD_ARG(t, x) KD_APPLY(KD_ARG_, t, KD_TUPLE_##x)
 #define KD_ARG_VALUE(t, T, n, op) , T n
 #ifdef __cplusplus
 #define KD_TYPE_READ KD_TYPE_VALUE
@@ -163,7 +163,7 @@
 #define KD_ARG_REDUCE_ARRAY KD_ARG_WRITE
 
 /* filling the closure */
-#define KD_FILL(t, x) KD_USE(KD_FILL_, t, KD_TUPLE_##x)
+#define KD_FILL(t, x) KD_APPLY(KD_FILL_, t, KD_TUPLE_##x)
 #define KD_FILL_VALUE(t, T, n, op) kd_c->n = n;
 #define KD_FILL_READ(t, T, n, op) kd_link(&kd_c->n, KD_ANCHOR_READ(n), kd_s, KDDS_R, #t, #n);
 #define KD_FILL_(t, n, mode) kd_link(&kd_c->n, KD_ANCHOR_WRITE(n), kd_s, mode, #t, #n);
@@ -177,7 +177,7 @@
 #define KD_FILL_REDUCE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_CW)
 
 /* the body: its parameters, the anchors behind them, and the call */
-#define KD_PARAM(t, x) KD_USE(KD_PARAM_, t, KD_TUPLE_##x)
+#define KD_PARAM(t, x) KD_APPLY(KD_PARAM_, t, KD_TUPLE_##x)
 #define KD_PARAM_VALUE(t, T, n, op) , T n
 #define KD_PARAM_READ(t, T, n, op) , T const *const *n
 #define KD_PARAM_WRITE(t, T, n, op) , T **n
@@ -187,19 +187,23 @@
 #define KD_PARAM_WRITE_ARRAY KD_PARAM_WRITE
 #define KD_PARAM_UPDATE_ARRAY KD_PARAM_WRITE
 #define KD_PARAM_REDUCE_ARRAY KD_PARAM_WRITE
-#define KD_OPEN(t, x) KD_USE(KD_OPEN_, t, KD_TUPLE_##x)
+#define KD_OPEN(t, x) KD_APPLY(KD_OPEN_, t, KD_TUPLE_##x)
 #define KD_OPEN_VALUE(t, T, n, op)
-#define KD_OPEN_(T, n, mode) kdds_data(T) n = {(T *)kd_c->n.data, 0, mode, 0};
+#define KD_OPEN_(T, n, mode) \
+	kdds_data(T) n = {(T *)kd_c->n.data, 0, KD_USABLE(mode), KD_USE(mode), 0};
 #define KD_OPEN_READ(t, T, n, op) KD_OPEN_(T const, n, KDDS_R)
 #define KD_OPEN_WRITE(t, T, n, op) KD_OPEN_(T, n, KDDS_W)
 #define KD_OPEN_UPDATE(t, T, n, op) KD_OPEN_(T, n, KDDS_RW)
-#define KD_OPEN_REDUCE(t, T, n, op) kdds_data(T) n = {(T *)kd_c->n.a.data, 0, KDDS_CW, 0};
-#define KD_OPEN_ARRAY_(T, n, mode) kdds_array(T) n = {(T *)kd_c->n.a.data, 0, mode, 1, kd_c->n.shape};
+#define KD_OPEN_REDUCE(t, T, n, op) \
+	kdds_data(T) n = {(T *)kd_c->n.a.data, 0, KD_USABLE(KDDS_CW), KD_USE(KDDS_CW), 0};
+#define KD_OPEN_ARRAY_(T, n, mode) \
+	kdds_array(T) n = {(T *)kd_c->n.a.data, 0, kd_single(&kd_c->n.shape, mode), KD_USE(mode), \
+			   1, kd_c->n.shape};
 #define KD_OPEN_READ_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T const, n, KDDS_R)
 #define KD_OPEN_WRITE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_W)
 #define KD_OPEN_UPDATE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_RW)
 #define KD_OPEN_REDUCE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_CW)
-#define KD_PASS(t, x) KD_USE(KD_PASS_, t, KD_TUPLE_##x)
+#define KD_PASS(t, x) KD_APPLY(KD_PASS_, t, KD_TUPLE_##x)
 #define KD_PASS_VALUE(t, T, n, op) , kd_c->n
 #define KD_PASS_READ(t, T, n, op) , &n.at
 #define KD_PASS_WRITE KD_PASS_READ
@@ -213,10 +217,13 @@
 
 /** The type of an anchor whose data is a T: an object a body keeps for data it makes itself, alone or in arrays. Its first
  *  member, @c at, points to the data; @c &x.at is the reference that kdds_spawn takes. See kdds_bind. */
-#define kdds_data(T) struct { T *at; uint64_t kd_links; uint16_t kd_mode, kd_array; }
+#define kdds_data(T) \
+	struct { T *at; uint64_t kd_links; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; }
 
 /** The same for data with a shape: see kdds_bind_array. */
-#define kdds_array(T) struct { T *at; uint64_t kd_links; uint16_t kd_mode, kd_array; struct kdds_shape kd_shape; }
+#define kdds_array(T) \
+	struct { T *at; uint64_t kd_links; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; \
+		 struct kdds_shape kd_shape; }
 
 /** Declares a task that other tasks of this file can spawn before its body is given by KDDS_TASK_BODY: for mutual recursion.
  *  The same list of parameters goes to both. */
@@ -264,6 +271,10 @@
  *   REDUCE(T, s, op)  contributes to **s by the operator op, KDDS_SUM(T) or the address of a KDDS_OP; before the body, **s may be the neutral
  *                     element or what earlier contributions left
  *
+ * READ_ARRAY and its like take data with a shape, and single data as arrays of one element. The
+ * others take single data, and arrays of one element; any other array ends the program with a line,
+ * since a task in another process would have one element of it.
+ *
  * A shared parameter is a reference: *r is the address of the data, **r the data. The reference itself is what the body
  * passes on to the tasks it spawns. After that the body leaves the data alone until kdds_sync().
  */
@@ -286,6 +297,6 @@
  *  Like a local variable it starts with no value. */
 #define KDDS_DATA(T, x) \
 	kdds_data(T) kd_data_##x = {(T *)kd_frame_data(kd_self, &kd_used, sizeof(T), __alignof__(T)), \
-		0, 0, 0}; \
+		0, KD_USABLE(0), KD_USE(0), 0}; \
 	T **const x = &kd_data_##x.at
 #endif

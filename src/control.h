@@ -22,7 +22,7 @@
 
 #define KD_CONTROL_ENV "KDDS_CONTROL_FD" /* "descriptor:inode of the socket" */
 #define KD_CONTROL_MAGIC 0x7364646bu     /* "kdds" */
-#define KD_CONTROL_PROTOCOL 2            /* to be raised with every change of this file */
+#define KD_CONTROL_PROTOCOL 3            /* to be raised with every change of this file */
 #define KD_CONTROL_HEADER_BYTES 12
 #define KD_CONTROL_KEY_BYTES 64    /* the longest key, its 0 included */
 #define KD_CONTROL_RANK_BYTES 1024 /* the longest frame from or to a rank */
@@ -52,6 +52,7 @@ enum kd_control_type {
 	KD_CONTROL_SIGNAL,       /* kddsrun: send this signal to every rank */
 	KD_CONTROL_END,          /* kddsrun: end every rank, asking first or (1) at once */
 	KD_CONTROL_DONE,         /* agent: nothing of the job is left on this host */
+	KD_CONTROL_LEAVING,      /* agent: it ends its ranks and itself, unasked; why */
 };
 
 struct kd_control_header {

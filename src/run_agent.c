@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -627,6 +628,19 @@ static void up_closed(struct run_link *link, int error)
 	end_ranks(0);
 }
 
+/* What is written here may still arrive, though kddsrun is not heard. */
+static void leave(const char *format, ...) kd_printf(1, 2);
+static void leave(const char *format, ...)
+{
+	char text[200];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	send_text(KD_CONTROL_LEAVING, 0, text);
+}
+
 static void beat(struct run_timer *timer)
 {
 	uint64_t now_ns = kd_os_now_ns(), period_ns = job.heartbeat_ms * 1000000ull;
@@ -636,6 +650,8 @@ static void beat(struct run_timer *timer)
 	if (suspended)
 		up.heard_ns = now_ns;
 	if (now_ns - up.heard_ns > period_ns) {
+		leave("no word from kddsrun for %g s (--heartbeat): it was stopped, or the network between",
+		      job.heartbeat_ms / 1000.0);
 		run_link_close(&up);
 		end_ranks(0);
 		return;
@@ -654,8 +670,10 @@ static void not_started(struct run_timer *timer)
 /* Whoever wants us to end wants the ranks to end. */
 static void signalled(int number)
 {
-	if (number == SIGINT || number == SIGTERM || number == SIGHUP || number == SIGQUIT)
-		end_ranks(0);
+	if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT)
+		return;
+	leave("it got signal %d (%s)", number, strsignal(number));
+	end_ranks(0);
 }
 
 static void say_hello(void)
@@ -711,16 +729,32 @@ static kd_noreturn void serve(void)
 	exit(0);
 }
 
-/* Where kddsrun is not the parent, somebody else must outlive an agent that is killed, to end what comes to it then. */
+static volatile sig_atomic_t watched;
+
+static void pass_on(int number)
+{
+	kill(watched, number);
+}
+
+/* Where kddsrun is not the parent, somebody else must outlive an agent that is killed, to end what
+ * comes to it then. What a batch system sends to all processes of a job must not end this one first. */
 static kd_noreturn void watch_agent(pid_t agent)
 {
+	static const int asks[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
 	int status = 0, other;
 	pid_t pid;
+
+	watched = agent;
+	for (size_t i = 0; i < sizeof(asks) / sizeof(*asks); i++)
+		if (signal(asks[i], pass_on) == SIG_IGN)
+			signal(asks[i], SIG_IGN);
 
 	close(STDIN_FILENO); /* the link's end is the agent's end */
 	close(STDOUT_FILENO);
 	while ((pid = waitpid(agent, &status, 0)) < 0 && errno == EINTR)
 		;
+	for (size_t i = 0; i < sizeof(asks) / sizeof(*asks); i++)
+		signal(asks[i], SIG_IGN); /* the rest is killed anyway */
 	while (run_tree_signal(SIGKILL) || waitpid(-1, &other, WNOHANG) >= 0) {
 		while (waitpid(-1, &other, WNOHANG) > 0)
 			;

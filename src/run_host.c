@@ -91,7 +91,7 @@ static void failed(const struct run_host *h, const char *format, ...)
 	va_end(args);
 	if (h->complaint[0] && n < (int)sizeof(text))
 		snprintf(text + n, sizeof(text) - (size_t)n, ": %s", h->complaint);
-	events->failed(text);
+	events->failed(h, text);
 }
 
 static const char *status_text(const struct run_host *h, char *text, size_t size)
@@ -113,6 +113,13 @@ static const char *shell_name(const struct run_host *h)
 	return h->place->near ? "the agent" : options->rsh ? options->rsh : options->srun ? "srun" : "ssh";
 }
 
+static void tell_leaving(struct run_host *h)
+{
+	if (h->leaving[0])
+		failed(h, "its agent has ended the ranks there: %s", h->leaving);
+	h->leaving[0] = 0;
+}
+
 static void lose(struct run_host *h)
 {
 	char status[128];
@@ -121,6 +128,7 @@ static void lose(struct run_host *h)
 	if (h->lost)
 		return;
 	h->lost = 1;
+	tell_leaving(h);
 	status_text(h, status, sizeof(status));
 	if (!h->answered)
 		failed(h, "cannot start the agent: %s %s", shell_name(h), status_text(h, status, sizeof(status)));
@@ -147,6 +155,10 @@ static void due(struct run_timer *timer)
 
 	if (!run_link_is_open(&h->link)) {
 		lose(h);
+		return;
+	}
+	if (h->leaving[0]) {
+		tell_leaving(h);
 		return;
 	}
 	failed(h, "no answer within %u s", (unsigned)(START_NS / SECOND_NS));
@@ -183,7 +195,9 @@ static void errors_ready(struct run_watch *watch, short ready)
 	block[n] = 0;
 	for (char *rest = block; (line = strsep(&rest, "\r\n"));)
 		if (*line) {
-			snprintf(h->complaint, sizeof(h->complaint), "%s", line);
+			/* srun's lines behind slurmstepd's say that a task was killed, but not why. */
+			if (!strstr(h->complaint, " CANCELLED AT "))
+				snprintf(h->complaint, sizeof(h->complaint), "%s", line);
 			run_tell("host %s: %s", h->place->name, line);
 		}
 }
@@ -263,12 +277,28 @@ static int handle_agent(struct run_host *h, struct kd_unpack *u)
 	return 0;
 }
 
+static int handle_leaving(struct run_host *h, struct kd_unpack *u)
+{
+	const char *why = kd_unpack_string(u);
+
+	if (!kd_unpack_complete(u))
+		return -1;
+	snprintf(h->leaving, sizeof(h->leaving), "%s", why);
+	if (h->place->near)
+		tell_leaving(h);
+	else
+		run_timer_set(&h->timer, LAST_WORDS_NS);
+	return 0;
+}
+
 static int message(struct run_link *link, const struct kd_control_header *head, struct kd_unpack *u)
 {
 	struct run_host *h = container_of(link, struct run_host, link);
 
 	if (!h->answered)
 		return head->type == KD_CONTROL_AGENT ? handle_agent(h, u) : -1;
+	if (head->type == KD_CONTROL_LEAVING)
+		return handle_leaving(h, u);
 	return head->type == KD_CONTROL_BEAT ? 0 : events->message(h, head, u);
 }
 

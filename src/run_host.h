@@ -16,7 +16,8 @@ struct run_host {
 	int status; /* its wait status */
 	struct run_watch errors; /* what ssh says */
 	char complaint[512];     /* its last line */
-	struct run_timer timer;  /* for its first word; for its last ones */
+	char leaving[200];       /* why its agent leaves, until that is told with ssh's last words */
+	struct run_timer timer;  /* for its first word; for its last ones; for ssh's last ones */
 	int answered;
 	int done; /* it says that nothing of the job is left there */
 	int lost; /* nothing more will come from it, and that has been told if need be */
@@ -31,7 +32,7 @@ struct run_host_events {
 	int (*message)(struct run_host *host, const struct kd_control_header *header, struct kd_unpack *payload);
 	void (*answered)(struct run_host *host);
 	/* The job cannot go on without it; why. May come several times. */
-	void (*failed)(const char *why);
+	void (*failed)(const struct run_host *host, const char *why);
 };
 
 extern struct run_host *run_hosts; /* as many as there are places */

@@ -29,6 +29,7 @@
 
 #define SECOND_NS 1000000000ull
 #define PARTNER_NS (2 * SECOND_NS) /* for other ranks to exit as well, when one did with status 0 */
+#define UNSAID_NS SECOND_NS        /* for the reason why a rank was killed */
 #define END_NS (2 * SECOND_NS)     /* for agents to end their ranks, RUN_AGENT_GRACE_NS and some more */
 #define ORPHAN_NS (5 * SECOND_NS)  /* for what was killed to go */
 #define FLUSH_NS SECOND_NS         /* for the reader of our output, when the job was ended */
@@ -85,15 +86,57 @@ static void fail(const char *format, ...)
 	end_job(1);
 }
 
-static void host_failed(const char *why)
+static int shell_status(int status)
 {
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/*
+ * A signal that asks to end, and SIGKILL, may have come to this rank alone, or to all processes of the
+ * job: from a batch system, when its time is over. So this line waits a moment for one that explains it,
+ * after kddsrun's own signal or from the rank's agent. The job does not wait.
+ */
+static struct {
+	const struct run_host *host; /* NULL: nothing is unsaid */
+	char text[1000];
+} unsaid;
+static struct run_timer unsaid_timer;
+
+static void say_unsaid(void)
+{
+	if (unsaid.host)
+		run_say("%s", unsaid.text);
+	unsaid.host = NULL;
+}
+
+static void unsaid_due(struct run_timer *timer)
+{
+	(void)timer;
+	say_unsaid();
+}
+
+static int may_be_sent_to_all(int status)
+{
+	int signal = shell_status(status) - 128; /* or a shell's word for it */
+
+	return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT ||
+	       signal == SIGKILL;
+}
+
+static void host_failed(const struct run_host *h, const char *why)
+{
+	if (unsaid.host == h) {
+		unsaid.host = NULL;
+		end_status = 1;
+		run_say("%s", why);
+	}
 	fail("%s", why);
 }
 
 static void fail_rank(const struct rank *r, int status, const char *format, ...) kd_printf(3, 4);
 static void fail_rank(const struct rank *r, int status, const char *format, ...)
 {
-	char text[1000];
+	char text[900];
 	va_list args;
 
 	if (ending)
@@ -101,13 +144,14 @@ static void fail_rank(const struct rank *r, int status, const char *format, ...)
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	run_say("rank %u (host %s, process %u) %s", (unsigned)(r - ranks), r->host->place->name, r->pid, text);
+	snprintf(unsaid.text, sizeof(unsaid.text), "rank %u (host %s, process %u) %s",
+		 (unsigned)(r - ranks), r->host->place->name, r->pid, text);
+	unsaid.host = r->host;
+	if (r->exited && may_be_sent_to_all(r->status))
+		run_timer_set(&unsaid_timer, UNSAID_NS);
+	else
+		say_unsaid();
 	end_job(status);
-}
-
-static int shell_status(int status)
-{
-	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
 static const char *status_text(int status, char *text, size_t size)
@@ -511,8 +555,9 @@ static void signalled(int number)
 			return;
 		}
 		end_signal = number;
-		if (!ending)
+		if (!ending || unsaid.host)
 			run_say("%s: ending the job", strsignal(number));
+		unsaid.host = NULL;
 		end_job(128 + number);
 	}
 }
@@ -558,6 +603,7 @@ static int init(void)
 	end_timer.due = end_due;
 	partner_timer.due = partner_due;
 	input_timer.due = input_due;
+	unsaid_timer.due = unsaid_due;
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret)) {
 		run_say("cannot draw the job's secret (getrandom): %s", kd_errno_text(errno));
 		return -EIO;
@@ -601,6 +647,7 @@ int run_job(const struct run_options *given)
 			ranks[run_hosts[i].place->first + j].host = &run_hosts[i];
 	while (run_hosts_left())
 		run_loop_once();
+	say_unsaid();
 	kill_orphans();
 	run_out_end();
 	/* A reader may take its time, except when it was to be ended. */

@@ -582,26 +582,60 @@ for signal in CHLD CONT; do
 	one_line
 	said err 'host childless: its agent is lost: .* ended with status 137, as after signal 9'
 done
-# agents HOST: those there. There are two processes, one that only watches over the other.
-agents()
+# there HOST [ranks]: processes there: agents, of which there are two, one that only watches over the
+# other, or ranks.
+there()
 {
 	for pid in $(marked); do
-		! tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "RSH_HOST=$1" ||
-			! grep -qsz -x -e --agent "/proc/$pid/cmdline" || echo "$pid"
+		if tr '\0' '\n' < "/proc/$pid/environ" | grep -qx "RSH_HOST=$1"; then
+			grep -qsz -x -e --agent "/proc/$pid/cmdline" && kind= || kind=ranks
+			[ "$kind" != "${2-}" ] || echo "$pid"
+		fi
 	done
 }
 what='a host that is silent for 7 s'
 background --hosts a:2,b:1 sh -c 'trap "exit 0" USR1; echo up; sleep 60 & wait'
-pids=$(agents b)
+pids=$(there b)
 kill -s STOP $pids
 sleep 7
 kill -s CONT $pids
 kill -s USR1 $job || :
 ended 0
 silent
+what='kddsrun is stopped for longer than --heartbeat'
+background --hosts a:2,b:1 --heartbeat 2 sh -c 'echo up$$; exec sleep 60'
+kill -s STOP $job
+for pid in $(sed -n 's/^up//p' "$dir/out"); do
+	for i in $(seq 200); do
+		kill -0 "$pid" 2> /dev/null || break
+		sleep 0.1
+	done
+done
+kill -s CONT $job
+ended 1
+one_line
+said err 'host [ab]: its agent has ended the ranks there: no word from kddsrun for 2 s'
+what='SIGTERM to all processes on a host, as from a batch system'
+background --hosts "$host:1,b:2" sh -c 'echo up$$; exec sleep 60'
+kill -s TERM $(there b ranks) $(there b)
+ended 1
+one_line
+said err 'host b: its agent has ended the ranks there: it got signal 15 '
+what='SIGTERM to all processes of a job'
+background --hosts "$host:3" sh -c 'echo up$$; exec sleep 60'
+kill -s TERM $(sed -n 's/up//p' "$dir/out") "$(cat "/proc/$job/task/$job/children")" $job
+ended 143
+one_line
+said err 'Terminated: ending the job'
+what='SIGKILL to all processes on a host'
+background --hosts a:1,b:2 sh -c 'echo up$$; exec sleep 60'
+kill -s KILL $(there b ranks) $(there b)
+ended 1
+one_line
+said err 'host b: its agent is lost: .* signal 9'
 what='a silent host'
 background --hosts a:2,b:1 --heartbeat 3 sh -c 'echo up; exec sleep 60'
-kill -s STOP $(agents b)
+kill -s STOP $(there b)
 ended 1
 one_line
 said err 'host b: no sign of life for 3 s'

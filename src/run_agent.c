@@ -463,7 +463,8 @@ static void finish(void)
 				;
 			outlet_close(&ranks[i].outlets[j]);
 		}
-		run_rank_tidy(&ranks[i]);
+		if (ranks[i].program)
+			run_tree_tidy((pid_t)ranks[i].program);
 	}
 	run_link_send(&up, KD_CONTROL_DONE, 0, NULL, 0);
 }
@@ -507,6 +508,7 @@ static void child_ended(pid_t pid, int status)
 	uint8_t payload[4];
 	struct kd_pack p = {payload, payload + sizeof(payload), 0};
 
+	run_tree_tidy(pid);
 	for (uint32_t i = 0; ranks && i < job.ranks; i++)
 		if (ranks[i].pid == pid)
 			r = &ranks[i];
@@ -741,7 +743,7 @@ static void pass_on(int number)
 static kd_noreturn void watch_agent(pid_t agent)
 {
 	static const int asks[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-	int status = 0, other;
+	int status = 0;
 	pid_t pid;
 
 	watched = agent;
@@ -755,11 +757,12 @@ static kd_noreturn void watch_agent(pid_t agent)
 		;
 	for (size_t i = 0; i < sizeof(asks) / sizeof(*asks); i++)
 		signal(asks[i], SIG_IGN); /* the rest is killed anyway */
-	while (run_tree_signal(SIGKILL) || waitpid(-1, &other, WNOHANG) >= 0) {
-		while (waitpid(-1, &other, WNOHANG) > 0)
-			;
+	do {
+		run_tree_signal(SIGKILL);
 		poll(NULL, 0, 10);
-	}
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+			run_tree_tidy(pid);
+	} while (!pid);
 	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
 }
 

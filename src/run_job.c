@@ -592,6 +592,7 @@ static void kill_orphans(void)
 static void child_ended(pid_t pid, int status)
 {
 	run_hosts_child(pid, status);
+	run_tree_tidy(pid);
 }
 
 static int init(void)

@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include "run_rank.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -191,23 +190,4 @@ int run_rank_start(struct run_rank *r, const struct run_order *job, int failures
 	close_pipes(&p, 0);
 	watch_pipes(r, job, &p);
 	return 0;
-}
-
-/* libfabric's shm provider has a file PID:UID:NUMBER in /dev/shm, which stays when the process does not close its endpoint. */
-void run_rank_tidy(const struct run_rank *r)
-{
-	char prefix[32];
-	size_t n = (size_t)snprintf(prefix, sizeof(prefix), "%u:%u:", (unsigned)r->program, (unsigned)getuid());
-	struct dirent *e;
-	DIR *dir;
-
-	/* Its number may be another's by now, or have been one of another namespace. */
-	if (!r->program || !kill((pid_t)r->program, 0) || errno != ESRCH)
-		return;
-	dir = opendir("/dev/shm");
-	while (dir && (e = readdir(dir)))
-		if (!strncmp(e->d_name, prefix, n))
-			unlinkat(dirfd(dir), e->d_name, 0);
-	if (dir)
-		closedir(dir);
 }

@@ -41,7 +41,5 @@ void run_ranks_prepare(const struct run_order *job);
  * that are slow to answer. Where it cannot be run, the process writes a run_failure and ends. */
 int run_rank_start(struct run_rank *rank, const struct run_order *job, int failures,
 		   const char **what_p);
-/* Removes the files that its program, which is gone, may have left. */
-void run_rank_tidy(const struct run_rank *rank);
 
 #endif

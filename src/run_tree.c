@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -100,4 +101,23 @@ int run_tree_signal(int signal)
 			kill(all[i].pid, signal);
 	free(all);
 	return found;
+}
+
+/* PID:UID:NUMBER in /dev/shm, which stays when a process does not close its endpoint. */
+void run_tree_tidy(pid_t pid)
+{
+	char prefix[32];
+	size_t n = (size_t)snprintf(prefix, sizeof(prefix), "%d:%u:", pid, (unsigned)getuid());
+	struct dirent *e;
+	DIR *dir;
+
+	/* Its number may be another's by now, or have been one of another namespace. */
+	if (!kill(pid, 0) || errno != ESRCH)
+		return;
+	dir = opendir("/dev/shm");
+	while (dir && (e = readdir(dir)))
+		if (!strncmp(e->d_name, prefix, n))
+			unlinkat(dirfd(dir), e->d_name, 0);
+	if (dir)
+		closedir(dir);
 }

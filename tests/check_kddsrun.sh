@@ -406,26 +406,40 @@ state S
 kill -s TERM $job
 ended 143
 
-# Each process of it has a file in /dev/shm, which it removes when it ends well.
-if "$run" -n 2 --provider shm examples/fib 10 > "$dir/out" 2> "$dir/err"; then
+# Each process of the provider shm has a file in /dev/shm, which it removes when it ends well.
+shm=0
+! "$run" -n 2 --provider shm examples/fib 10 > "$dir/out" 2> "$dir/err" || shm=1
+# shm_background ARGUMENTS...: until those files are there.
+shm_background()
+{
+	background --provider shm "$@" sh -c 'echo up$$; exec examples/fib 60 45'
+	for pid in $(sed -n 's/^up//p' "$dir/out"); do
+		for i in $(seq 200); do
+			[ ! -e "/dev/shm/$pid:$(id -u):0" ] || break
+			sleep 0.1
+		done
+		[ $i -lt 200 ] || fail "process $pid has no file"
+	done
+}
+shm_ended()
+{
+	wait $job 2> /dev/null || :
+	nothing_left
+	for pid in $(sed -n 's/^up//p' "$dir/out"); do
+		[ -z "$(ls -d "/dev/shm/$pid:"* 2> /dev/null)" ] || fail "a file of process $pid is left in /dev/shm"
+	done
+}
+if [ $shm = 1 ]; then
 	for how in INT KILL; do
 		what="SIG$how and the files of the provider shm"
-		background --provider shm sh -c 'echo up$$; exec examples/fib 60 45'
-		pids=$(sed -n 's/^up//p' "$dir/out")
-		for pid in $pids; do
-			for i in $(seq 200); do
-				[ ! -e "/dev/shm/$pid:$(id -u):0" ] || break
-				sleep 0.1
-			done
-			[ $i -lt 200 ] || fail "process $pid has no file"
-		done
+		shm_background
 		kill -s $how $job
-		wait $job 2> /dev/null || :
-		nothing_left
-		for pid in $pids; do
-			[ -z "$(ls -d "/dev/shm/$pid:"* 2> /dev/null)" ] || fail "a file of process $pid is left in /dev/shm"
-		done
+		shm_ended
 	done
+	what='kill -9 of the agent and the files of the provider shm'
+	shm_background
+	kill -s KILL "$(cat "/proc/$job/task/$job/children")"
+	shm_ended
 fi
 
 # --- Hosts, by a remote shell that stays here.
@@ -593,6 +607,12 @@ there()
 		fi
 	done
 }
+if [ $shm = 1 ]; then
+	what='kill -9 of an agent elsewhere and the files of the provider shm'
+	shm_background --hosts b:3
+	kill -s KILL "$(there b | sort -n | tail -n 1)" # the other one watches over it
+	shm_ended
+fi
 what='a host that is silent for 7 s'
 background --hosts a:2,b:1 sh -c 'trap "exit 0" USR1; echo up; sleep 60 & wait'
 pids=$(there b)

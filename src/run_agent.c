@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -770,6 +771,7 @@ kd_noreturn void run_agent_main(int near)
 {
 	pid_t watcher = getpid(), agent;
 
+	prctl(PR_SET_NAME, "kddsrun"); /* not exe, as which the near one is started */
 	if (!near) {
 		signal(SIGCHLD, SIG_DFL); /* while it is ignored, the agent leaves no status */
 		run_tree_adopt();

@@ -347,6 +347,14 @@ what='kill -9 of kddsrun'
 background sh -c 'echo up; sleep 60 & setsid sleep 60 & exec sleep 60'
 kill -s KILL $job
 ended 137
+what='names of processes'
+background sh -c 'echo up; exec sleep 60'
+agent=$(cat "/proc/$job/task/$job/children")
+for pid in $job $agent; do
+	grep -qx kddsrun "/proc/$pid/comm" || fail "a process of kddsrun is called $(cat "/proc/$pid/comm")"
+done
+kill -s TERM $job
+ended 143
 what='kill -9 of the agent'
 background sh -c 'echo up; sleep 60 & setsid sleep 60 & exec sleep 60'
 kill -s KILL "$(cat "/proc/$job/task/$job/children")"

@@ -36,6 +36,13 @@ static int is_ours(const struct sockaddr *a)
 	return ours;
 }
 
+static int has_ipv4_loopback(void)
+{
+	const struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	return is_ours((const struct sockaddr *)&a);
+}
+
 /* The first address of that name which is ours, loopback apart, as text. 0, or an error of getaddrinfo; EAI_NONAME: none is. */
 static int resolve(const char *name, char text[KD_NETADDR_BYTES])
 {
@@ -78,7 +85,7 @@ int kd_netaddr_choose(const char *listen, int local, char text[KD_NETADDR_BYTES]
 	int error;
 
 	if (local) {
-		strcpy(text, "127.0.0.1");
+		strcpy(text, has_ipv4_loopback() ? "127.0.0.1" : "::1");
 		return 0;
 	}
 	if (listen && *listen) {

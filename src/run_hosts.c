@@ -74,7 +74,7 @@ static int name_valid(const char *name, size_t length)
 	return length && length < NAME_BYTES && name[0] != '-' && colons != 1;
 }
 
-/* host, host:slots, [address], [address]:slots. */
+/* host, host:slots, address, [address], [address]:slots; an IPv6 address has two colons or more. */
 static int parse_place(struct run_places *p, const char *text, size_t length)
 {
 	const char *end = text + length, *name = text, *name_end, *slots_at;
@@ -88,7 +88,7 @@ static int parse_place(struct run_places *p, const char *text, size_t length)
 		slots_at = name_end + 1;
 	} else {
 		name_end = memchr(text, ':', length);
-		if (!name_end)
+		if (!name_end || memchr(name_end + 1, ':', (size_t)(end - name_end - 1)))
 			name_end = end;
 		slots_at = name_end;
 	}

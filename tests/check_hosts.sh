@@ -3,7 +3,7 @@
 # kddsrun over real ssh, on three hosts of tests/lab/hosts.sh: jobs run, and every way to lose a rank, an agent, a host or the
 # network ends them with one clear line and leaves no process on any host.
 set -eu
-run=$PWD/kddsrun probe=$PWD/tests/boot_probe
+run=$PWD/kddsrun probe=$PWD/tests/boot_probe fib=$PWD/examples/fib
 [ -x "$run" ] && [ -x "$probe" ] || exit 77
 hosts='a b c'
 . "${srcdir:-.}/tests/lab/hosts.sh"
@@ -99,6 +99,26 @@ hosts='a b'
 ended 1
 one_line
 said err 'host c: '
+
+# Without IPv4, at last not even the loopback address.
+number=0
+for host in a b; do
+	number=$((number + 1))
+	eval "first=\$first_$host"
+	nsenter -t "$first" -n ip -6 addr add fd00::$number/64 dev eth0 nodad
+	nsenter -t "$first" -n ip -4 addr flush dev eth0
+	sed -i "s/HostName 10.0.0.$number\$/HostName fd00::$number/" "$dir/ssh_config"
+done
+job 'hosts without IPv4' 0 --hosts a:1,b:2 "$probe"
+said out ', ok$' 3
+if "$run" -n 2 "$fib" 10 > "$dir/out" 2> "$dir/err"; then # there is a provider
+	job 'messages by IPv6' 0 --hosts 'fd00::1,[fd00::2]:2' -n 3 --env KDDS_STATS=counts "$fib" 20
+	for host in a b; do
+		eval "first=\$first_$host"
+		nsenter -t "$first" -n ip -4 addr flush dev lo
+	done
+	job 'messages on a host without IPv4' 0 -n 3 "$fib" 20
+fi
 
 echo "$checked jobs on 3 hosts"
 [ $failed = 0 ]

@@ -484,13 +484,13 @@ job 'fewer ranks than slots' 0 -n 3 --hosts a:2,b:2,c:2 sh -c 'echo $KDDS_RANK $
 [ "$(sort "$dir/out" | tr '\n' ' ')" = '0 a 1 a 2 b ' ] || fail 'the ranks are elsewhere'
 job 'ranks dealt evenly' 0 -n 5 --hosts a,b sh -c 'echo $KDDS_RANK $RSH_HOST'
 [ "$(sort "$dir/out" | tr '\n' ' ')" = '0 a 1 a 2 a 3 b 4 b ' ] || fail 'the ranks are elsewhere'
-printf '# hosts\na slots=2\n\nb:1 # comment\n[::1]:1\n' > "$dir/hosts"
+printf '# hosts\na slots=2\n\nb:1 # comment\n[::1]:1\n::2\n' > "$dir/hosts"
 job 'a host file' 0 --hostfile "$dir/hosts" sh -c 'echo $KDDS_RANK $RSH_HOST'
-[ "$(sort "$dir/out" | tr '\n' ' ')" = '0 a 1 a 2 b 3 ::1 ' ] || fail 'the ranks are elsewhere'
+[ "$(sort "$dir/out" | tr '\n' ' ')" = '0 a 1 a 2 b 3 ::1 4 ::2 ' ] || fail 'the ranks are elsewhere'
 echo 'a b c' >> "$dir/hosts"
 job 'a wrong host file' 2 --hostfile "$dir/hosts" true
 one_line
-said err 'hosts, line 6: '
+said err 'hosts, line 7: '
 echo 'a:2 slots=3' > "$dir/hosts"
 job 'slots given twice' 2 --hostfile "$dir/hosts" true
 one_line

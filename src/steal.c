@@ -63,11 +63,11 @@ static int wanted(const struct kdds_closure *c, void *arg)
 	return (c->attr & 0x7ffu) == (unsigned)(c->attr & 0x800u ? wish->place : wish->worker);
 }
 
-/* The far half of what is left of the range the victim itself has stolen. */
-static int divide(struct kd_stack *s, int far, struct kd_range *range_p)
+/* The far half of what is left of the range the victim itself has stolen, of at most `far` closures if it is for another process. */
+static int divide(struct kd_stack *s, uint32_t far, struct kd_range *range_p)
 {
 	char *head = kd_load_acquire(&s->base.head), *end = kd_load_relaxed(&s->base.tail), *half;
-	uint32_t n = 0;
+	uint32_t n = 0, count;
 
 	if (!s->range.independent || s->range.fine)
 		return 0;
@@ -76,14 +76,16 @@ static int divide(struct kd_stack *s, int far, struct kd_range *range_p)
 	half = head += kd_closure_at(head)->bytes;
 	if (head >= end)
 		return 0;
-	for (char *c = head; c < end; c += kd_closure_at(c)->bytes) {
-		if (n++ % 2)
-			half += kd_closure_at(half)->bytes;
-		if (far && !kd_package_allows(kd_closure_at(c)))
+	for (char *c = head; c < end; c += kd_closure_at(c)->bytes)
+		n++;
+	count = far ? kd_min(n - n / 2, far) : n - n / 2;
+	for (uint32_t i = count; i < n; i++)
+		half += kd_closure_at(half)->bytes;
+	for (char *c = half; far && c < end; c += kd_closure_at(c)->bytes)
+		if (!kd_package_allows(kd_closure_at(c)))
 			return 0;
-	}
 	*range_p = (struct kd_range){.from = s->range.from, .frame = s->range.frame, .import = s->range.import, .begin = half,
-				     .end = end, .count = n - n / 2, .independent = n - n / 2 > 1, .more = n > 1};
+				     .end = end, .count = count, .independent = count > 1, .more = n > 1};
 	kd_store_release(&s->base.tail, half);
 	return 1;
 }
@@ -287,7 +289,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 		return 0;
 	if (kd_scope_holds(s, scope)) {
 		if (s != scope->stack)
-			got = divide(s, quest->far != 0, range_p);
+			got = divide(s, quest->far, range_p);
 		if (!got)
 			got = search(&x, s, s == scope->stack ? scope->frame : NULL);
 	}

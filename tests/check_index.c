@@ -15,6 +15,7 @@
 
 #include "closure.h"
 #include "env.h"
+#include "image.h"
 #include "index.h"
 #include "kdds.h"
 #include "net.h"
@@ -1219,6 +1220,37 @@ START_TEST(last_look)
 }
 END_TEST
 
+/* Of a stolen range a thief has the far half, of another rank no more than it asks for; the rest stays. */
+START_TEST(divided)
+{
+	static const struct {
+		uint32_t closures, far, given;
+	} cases[] = {{300, 0, 150}, {300, 64, 64}, {300, 1, 1}, {128, 64, 64}, {101, 64, 50}, {2, 64, 1}, {1, 64, 0}, {1, 0, 0}};
+	struct kd_quest quest = {.far = cases[_i].far};
+	struct kdds_frame *kd_self = frame;
+	uint32_t n = cases[_i].closures, given = cases[_i].given;
+	struct kd_range r;
+
+	ck_assert_int_eq(kd_image_init(), 0);
+	kdds_spawn_with(KDDS_LOCAL, none); /* the owner is at it */
+	for (uint32_t i = 1; i < n; i++)
+		kdds_spawn(none);
+	stack->range = (struct kd_range){.from = stack, .frame = frame, .begin = kd_frame_first(frame), .end = frame->tail, .count = n,
+					 .independent = 1};
+	stack->base.tail = frame->tail;
+	stack->divisible = 1;
+	frame->tail = kd_frame_first(frame);
+	ck_assert_int_eq(kd_steal(&worker, stack, &quest, &r), given != 0);
+	if (given) {
+		ck_assert_uint_eq(r.count, given);
+		ck_assert_ptr_eq(r.end, stack->range.end);
+		ck_assert_ptr_eq(r.begin, stack->base.tail);
+		ck_assert_ptr_eq(r.begin, closure(n - given));
+	}
+	kd_image_fini();
+}
+END_TEST
+
 static const unsigned far_minutes[] = {1, 20, 35, 40, 60, 71, 72, 100, 1000, 100000};
 
 /* A frame found too fine and a stack visited in vain are left alone for milliseconds, whatever the clock says when they are looked at
@@ -1856,6 +1888,7 @@ int main(void)
 	tcase_add_test(tcase, high_stays_first);
 	tcase_add_test(tcase, low_among_ready);
 	tcase_add_test(tcase, last_look);
+	tcase_add_loop_test(tcase, divided, 0, 8);
 	tcase_add_loop_test(tcase, much_later, 0, (int)(sizeof(far_minutes) / sizeof(*far_minutes)));
 	tcase_add_test(tcase, one_shape);
 	tcase_add_test(tcase, on_worker);

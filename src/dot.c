@@ -254,6 +254,12 @@ int kd_dot_stop(void)
 
 	if (!dot)
 		return 0;
+	error = kd_file_begin(&dot->file);
+	if (error) {
+		kd_observe.dot = 0;
+		free_all();
+		return error;
+	}
 	out = dot->file.stream;
 	fprintf(out, "// Arrows: data, to who has to wait. Dotted: children. Times are of bodies alone.\ndigraph kdds {\n"
 		"\tnode [shape=box, fontsize=10];\n\tn0 [label=\"%s\", shape=ellipse];\n", dot->rank ? "other ranks" : "main");

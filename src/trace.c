@@ -312,15 +312,22 @@ static void put_names(FILE *out)
 
 static int write_all(void)
 {
-	FILE *out = trace.file.stream;
 	size_t n = 0;
 	struct item *items = gather(&n);
+	FILE *out;
+	int error;
 
 	if (!items) {
 		kd_error("KDDS_TRACE: out of memory to sort the events: lower KDDS_TRACE_SIZE");
 		kd_file_drop(&trace.file);
 		return -ENOMEM;
 	}
+	error = kd_file_begin(&trace.file);
+	if (error) {
+		free(items);
+		return error;
+	}
+	out = trace.file.stream;
 	put_names(out);
 	for (size_t i = 0; i < n && !ferror(out); i++)
 		if (items[i].line == SLICE)
@@ -343,7 +350,7 @@ int kd_trace_stop(void)
 	int error;
 
 	trace.all_written = 1;
-	error = trace.file.stream ? write_all() : 0;
+	error = trace.file.name ? write_all() : 0;
 	for (int i = 0; i < trace.nrings; i++)
 		if (trace.rings[i].events)
 			kd_os_release(trace.rings[i].events, trace.rings[i].size * sizeof(struct kd_event));

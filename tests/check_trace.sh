@@ -202,6 +202,50 @@ for variable in KDDS_TRACE KDDS_DOT; do
 		fail "$variable beyond the limit: status $status, $(cat "$dir/err")"
 done
 
+# there is no file before the end, and none after one that came too early
+for variable in KDDS_TRACE KDDS_DOT; do
+	what="$variable of a process that is killed" status=0
+	rm -f "$dir/killed"
+	env $variable="$dir/killed" timeout 60 tests/observed killed 1 0 > "$dir/out" 2> "$dir/err" || status=$?
+	[ $status = 137 ] || fail "$what: status $status"
+	[ ! -e "$dir/killed" ] || fail "$what: $(wc -c < "$dir/killed") bytes are left"
+done
+
+# the user's own links are followed, and /dev/stdout; another user's are not, nor are others' files where everybody may make some
+for variable in KDDS_TRACE KDDS_DOT; do
+	what="$variable and links"
+	rm -rf "$dir/links"
+	mkdir -p "$dir/links/deeper"
+	ln -s deeper/second "$dir/links/first"
+	ln -s "$dir/links/real" "$dir/links/deeper/second"
+	env $variable="$dir/links/first" timeout 60 tests/observed wide 10 0 > "$dir/out" 2> "$dir/err" || fail "$what: status $?"
+	[ -s "$dir/links/real" ] && [ -L "$dir/links/first" ] || fail "$what: not followed: $(cat "$dir/err")"
+	(cd "$dir/links" && ln -s real once && env $variable=once timeout 60 "$OLDPWD/tests/observed" wide 20 0) > "$dir/out" 2> "$dir/err" ||
+		fail "$what: in the current directory: $?"
+	for file in /dev/stdout /proc/self/fd/1; do
+		env $variable=$file timeout 60 tests/observed wide 10 0 2> "$dir/err" | grep -q . || fail "$what: $file: $(cat "$dir/err")"
+	done
+	ln -s loop "$dir/links/loop"
+	chmod 1777 "$dir/links"
+	echo mine > "$dir/links/target"
+	ln -s target "$dir/links/theirs"
+	echo bait > "$dir/links/bait"
+	chmod 666 "$dir/links/bait"
+	refused='loop'
+	if [ "$(id -u)" = 0 ]; then
+		chown -h 65534 "$dir/links/theirs" "$dir/links/bait" "$dir/links/first" "$dir/links/deeper/second"
+		refused='loop theirs bait first'
+	fi
+	for name in $refused; do
+		status=0
+		env $variable="$dir/links/$name" timeout 60 tests/observed wide 10 0 > "$dir/out" 2> "$dir/err" || status=$?
+		[ $status = 2 ] && grep -q "^kdds: $variable: cannot write $dir/links/$name: " "$dir/err" && [ "$(wc -l < "$dir/err")" = 1 ] ||
+			fail "$what: $name: status $status, $(cat "$dir/err")"
+	done
+	[ "$(cat "$dir/links/target" "$dir/links/bait")" = 'mine
+bait' ] || fail "$what: another user's was written"
+done
+
 what='one file for both' status=0
 KDDS_TRACE=$dir/both KDDS_DOT=$dir/both timeout 60 tests/observed wide 10 0 > "$dir/out" 2> "$dir/err" || status=$?
 [ $status = 2 ] && grep -q '^kdds: KDDS_TRACE and KDDS_DOT' "$dir/err" || fail "$what: status $status, $(cat "$dir/err")"

@@ -2,6 +2,7 @@
 /* A program whose graph is known, for the tests of what is observed: observed SHAPE N US. Each task's body takes at least US
  * microseconds. Prints how many tasks there are, and how many lie on the longest path. */
 #define _POSIX_C_SOURCE 200809L
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -76,6 +77,12 @@ KDDS_TASK(bulky, VALUE(int, us), WRITE(struct bulk, x))
 	memset((*x)->bytes, 1, sizeof((*x)->bytes));
 }
 
+KDDS_TASK(die, UPDATE(long, x))
+{
+	++**x;
+	raise(SIGKILL);
+}
+
 KDDS_TASK(synced, VALUE(int, us), WRITE(long, r))
 {
 	KDDS_DATA(long, x);
@@ -133,6 +140,8 @@ int main(int argc, char **argv)
 		tasks = n + 2;
 		path = 3;
 		expected = 2;
+	} else if (!strcmp(shape, "killed")) {
+		kdds_spawn(die, x);
 	} else if (!strcmp(shape, "reduce")) {
 		for (int i = 0; i < n; i++)
 			kdds_spawn(add, us, x);

@@ -16,10 +16,12 @@
 #include "files.h"
 #include "log.h"
 #include "peer.h"
+#include "siphash.h"
 
 static struct {
 	struct kd_file file;
 	uint32_t rank, size;
+	uint64_t host; /* the same on all ranks of this host */
 	struct kd_ring *rings;
 	int workers, nrings;
 	int all_written; /* nobody writes any more */
@@ -35,12 +37,22 @@ static void sent(const struct kd_wire_head *m)
 	kd_trace_net(KD_EVENT_SEND, 0, m->kind, sizeof(*m) + m->bytes, m->to);
 }
 
+/* What names the host (the machine's id is in it) is nobody else's business: of that a keyed hash, of use within the job only. */
+static uint64_t hash_host(void)
+{
+	char id[KD_BOOT_VALUE_BYTES];
+
+	kd_boot_host(id, sizeof(id));
+	return kd_siphash(kd_boot.secret + KD_BOOT_SECRET_BYTES / 2, id, strlen(id));
+}
+
 int kd_trace_start(uint32_t rank, uint32_t size)
 {
 	int error = kd_file_open(&trace.file, "KDDS_TRACE", kd_env.trace, rank, size);
 
 	trace.rank = rank;
 	trace.size = size;
+	trace.host = hash_host();
 	trace.rings = NULL;
 	trace.nrings = 0;
 	trace.all_written = 0;
@@ -287,16 +299,13 @@ static void put_flow(FILE *out, const struct item *x)
 
 static void put_names(FILE *out)
 {
-	char host[256] = "", id[KD_BOOT_VALUE_BYTES];
+	char host[256] = "";
 
 	gethostname(host, sizeof(host) - 1);
-	kd_boot_host(id, sizeof(id));
 	fprintf(out, "{\"traceEvents\":[\n{\"name\":\"kdds_rank\",\"ph\":\"M\",\"pid\":%u,\"args\":{\"rank\":%u,\"ranks\":%u,"
-		"\"workers\":%d,\"dropped\":%" PRIu64 ",\"host\":\"", trace.rank, trace.rank, trace.size, trace.workers,
-		kd_trace_dropped());
-	kd_file_quote(out, id);
-	fprintf(out, "\"}},\n{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%u,\"args\":{\"name\":\"rank %u on ", trace.rank,
-		trace.rank);
+		"\"workers\":%d,\"dropped\":%" PRIu64 ",\"host\":\"%016" PRIx64 "\"}},\n"
+		"{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%u,\"args\":{\"name\":\"rank %u on ", trace.rank, trace.rank,
+		trace.size, trace.workers, kd_trace_dropped(), trace.host, trace.rank, trace.rank);
 	kd_file_quote(out, host);
 	fputs("\"}}", out);
 	for (int i = 0; i < trace.nrings; i++) {

@@ -246,6 +246,13 @@ for variable in KDDS_TRACE KDDS_DOT; do
 bait' ] || fail "$what: another user's was written"
 done
 
+# a trace does not say which machine it is from
+what='the host in a trace'
+KDDS_TRACE=$dir/t.json timeout 60 tests/observed wide 10 0 > /dev/null || fail "$what: $?"
+for file in /etc/machine-id /proc/sys/kernel/random/boot_id; do
+	[ ! -s $file ] || ! grep -q "$(cat $file)" "$dir/t.json" || fail "$what: $file"
+done
+
 what='one file for both' status=0
 KDDS_TRACE=$dir/both KDDS_DOT=$dir/both timeout 60 tests/observed wide 10 0 > "$dir/out" 2> "$dir/err" || status=$?
 [ $status = 2 ] && grep -q '^kdds: KDDS_TRACE and KDDS_DOT' "$dir/err" || fail "$what: status $status, $(cat "$dir/err")"

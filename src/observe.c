@@ -58,8 +58,10 @@ static void look_at_memory(void)
 static void *look_on(void *arg)
 {
 	unsigned looks = 0;
+	sigset_t kept[2];
 
 	(void)arg;
+	kd_os_hush(kept);
 	pthread_setname_np(pthread_self(), "kdds watch");
 	pthread_mutex_lock(&onlooker.lock);
 	while (!onlooker.stop) {
@@ -166,6 +168,8 @@ int kd_observe_run(void)
 
 void kd_observe_end(void)
 {
+	sigset_t kept[2];
+
 	if (!kd_observe.phases)
 		return;
 	if (kd_observe.tasks && !kd_net.rank)
@@ -173,8 +177,11 @@ void kd_observe_end(void)
 	end_ticks = kd_clock_ticks();
 	kd_watch_turn(kd_pool.workers, KD_PHASE_IDLE);
 	stop_onlooker();
-	if (kd_observe.progress)
+	if (kd_observe.progress) {
+		kd_os_hush(kept);
 		kd_progress_end();
+		kd_os_speak(kept);
+	}
 	if (kd_env.stats)
 		kd_stats_end(end_ticks);
 }
@@ -215,14 +222,17 @@ void kd_observe_gather(void)
 int kd_observe_stop(void)
 {
 	int error, other;
+	sigset_t kept[2];
 
 	if (!kd_observe.phases)
 		return 0;
+	kd_os_hush(kept);
 	kd_clock_settle();
 	if (kd_env.stats)
 		kd_stats_report();
 	error = kd_trace_stop();
 	other = kd_dot_stop();
+	kd_os_speak(kept);
 	kd_observe = (struct kd_observe){.phases = 0};
 	return error ? error : other;
 }

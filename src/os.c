@@ -70,6 +70,36 @@ void kd_os_wake(uint32_t *word, int n)
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
 }
 
+static void write_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGPIPE);
+	sigaddset(set, SIGXFSZ);
+}
+
+void kd_os_hush(sigset_t kept[2])
+{
+	sigset_t set;
+
+	write_signals(&set);
+	sigpending(&kept[1]);
+	pthread_sigmask(SIG_BLOCK, &set, &kept[0]);
+}
+
+void kd_os_speak(const sigset_t kept[2])
+{
+	static const struct timespec now;
+	sigset_t set;
+
+	write_signals(&set);
+	for (int i = 0; i < 2; i++)
+		if (sigismember(&kept[1], i ? SIGPIPE : SIGXFSZ)) /* it has been pending before */
+			sigdelset(&set, i ? SIGPIPE : SIGXFSZ);
+	while (sigtimedwait(&set, NULL, &now) > 0)
+		;
+	pthread_sigmask(SIG_SETMASK, &kept[0], NULL);
+}
+
 void kd_os_yield(void)
 {
 	sched_yield();

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The only system calls of the library: address space, sleeping, time, and the barrier that spares the owner a fence. */
+/* The only system calls of the library: address space, sleeping, time, signals, and the barrier that spares the owner a fence. */
 #ifndef KD_OS_H
 #define KD_OS_H
+
+#include <signal.h>
 
 #include "base.h"
 
@@ -18,6 +20,11 @@ char *kd_os_c_stack(size_t *size_p);
 /* Sleeps while *word == expected, at most timeout_ns; may return early. Wakes n sleepers on word. */
 void kd_os_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 void kd_os_wake(uint32_t *word, int n);
+
+/* Between the two, what the calling thread writes into a pipe that nobody reads, or beyond a limit (ulimit -f), is an error and no
+ * signal. kept: what kd_os_speak needs. */
+void kd_os_hush(sigset_t kept[2]);
+void kd_os_speak(const sigset_t kept[2]);
 
 void kd_os_yield(void);
 /* The calling thread runs seldom and shortly, and when it wakes up it should soon: in front of threads that compute. */

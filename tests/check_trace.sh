@@ -197,7 +197,7 @@ for variable in KDDS_TRACE KDDS_DOT; do
 	*thread*) continue ;; # needs large files itself
 	esac
 	status=0
-	(ulimit -f 8 && trap '' XFSZ && exec env $variable="$dir/big" timeout 60 tests/observed wide 4000 0) > "$dir/out" 2> "$dir/err" || status=$?
+	(ulimit -f 8 && exec env $variable="$dir/big" timeout 60 tests/observed wide 4000 0) > "$dir/out" 2> "$dir/err" || status=$?
 	[ $status = 1 ] && grep -q "^kdds: $variable: cannot write all of $dir/big: .*removed" "$dir/err" && [ ! -e "$dir/big" ] ||
 		fail "$variable beyond the limit: status $status, $(cat "$dir/err")"
 done
@@ -252,6 +252,25 @@ KDDS_TRACE=$dir/t.json timeout 60 tests/observed wide 10 0 > /dev/null || fail "
 for file in /etc/machine-id /proc/sys/kernel/random/boot_id; do
 	[ ! -s $file ] || ! grep -q "$(cat $file)" "$dir/t.json" || fail "$what: $file"
 done
+
+# nobody reads: that is no reason to end
+cat > "$dir/deaf.py" << 'END'
+import os, subprocess, sys
+def run(shape, stream, **env):
+    r, w = os.pipe()
+    os.close(r)
+    p = subprocess.run(['tests/observed', *shape.split()], timeout=60, env={**os.environ, **env}, stdin=subprocess.DEVNULL,
+                       **{'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, stream: w})
+    os.close(w)
+    return p
+for env in {'KDDS_STATS': '1'}, {'KDDS_STATS': 'json'}, {'KDDS_PROGRESS': 'always'}:
+    p = run('wide 20 70000', 'stderr', KDDS_WORKERS='2', **env)
+    assert p.returncode == 0 and p.stdout == b'20 1\n', (env, p)
+for name in 'KDDS_TRACE', 'KDDS_DOT':
+    p = run('wide 20 0', 'stdout', **{name: '/dev/stdout'})
+    assert p.returncode == 1 and p.stderr.count(b'\n') == 1 and name.encode() in p.stderr, (name, p)
+END
+python3 "$dir/deaf.py" 2> "$dir/why" || fail "nobody reads: $(tail -n 1 "$dir/why")"
 
 what='one file for both' status=0
 KDDS_TRACE=$dir/both KDDS_DOT=$dir/both timeout 60 tests/observed wide 10 0 > "$dir/out" 2> "$dir/err" || status=$?

@@ -108,6 +108,9 @@ static uint64_t enter(const char *c, uint64_t parent, int worker)
 		dot->nodes[node] = (struct node){name ? strcpy(name, from) : NULL, parent, 0, worker};
 		node_at(c, &place);
 		*place = node;
+	} else if (node_at(c, NULL)) { /* what was there is gone, and this one has no node */
+		node_at(c, &place);
+		*place = 0;
 	}
 	pthread_mutex_unlock(&dot->lock);
 	return node;
@@ -205,7 +208,7 @@ void kd_dot_pass(struct kd_stack *s, struct kdds_frame *f, char *at)
 		return;
 	pthread_mutex_lock(&dot->lock);
 	node = node_at(at, NULL);
-	if (dot->count <= NODES || (node && dot->nodes[node].parent == frame))
+	if (node && dot->nodes[node].parent == frame)
 		for (uint32_t i = 0; i < c->type->naccess; i++) {
 			struct data *d = data_of(frame, kd_closure_access(c, i)->data);
 

@@ -272,6 +272,16 @@ for name in 'KDDS_TRACE', 'KDDS_DOT':
 END
 python3 "$dir/deaf.py" 2> "$dir/why" || fail "nobody reads: $(tail -n 1 "$dir/why")"
 
+# a graph remembers nothing of what it leaves out
+what='KDDS_DOT of 2,000,000 tasks'
+for dot in '' "$dir/t.dot"; do
+	[ -z "${SANITIZE-}" ] || continue # memory is the sanitizer's
+	KDDS_STATS=json KDDS_DOT=$dot KDDS_WORKERS=1 timeout 120 tests/observed crowd 2000 0 2> "$dir/err" > /dev/null || fail "$what: $?"
+	grep -o '"peak_bytes":[0-9]*' "$dir/err" | tail -n 1 | cut -d: -f2
+done > "$dir/bytes"
+[ -n "${SANITIZE-}" ] || [ "$(($(tail -n 1 "$dir/bytes") - $(head -n 1 "$dir/bytes")))" -lt 8000000 ] ||
+	fail "$what: bytes without and with: $(cat "$dir/bytes")"
+
 what='one file for both' status=0
 KDDS_TRACE=$dir/both KDDS_DOT=$dir/both timeout 60 tests/observed wide 10 0 > "$dir/out" 2> "$dir/err" || status=$?
 [ $status = 2 ] && grep -q '^kdds: KDDS_TRACE and KDDS_DOT' "$dir/err" || fail "$what: status $status, $(cat "$dir/err")"

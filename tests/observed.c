@@ -140,6 +140,13 @@ int main(int argc, char **argv)
 		tasks = n + 2;
 		path = 3;
 		expected = 2;
+	} else if (!strcmp(shape, "crowd")) { /* a thousand times as many readers of one data */
+		for (int i = 0; i < 1000 * n; i++) {
+			KDDS_OVER(long, one, &many[i % 4096]);
+			kdds_spawn(look, us, x, one);
+		}
+		tasks = 1000 * n;
+		path = (tasks + 4095) / 4096;
 	} else if (!strcmp(shape, "killed")) {
 		kdds_spawn(die, x);
 	} else if (!strcmp(shape, "reduce")) {

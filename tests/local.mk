@@ -194,6 +194,7 @@ test_scripts = \
 	tests/check_kddsrun.sh \
 	tests/check_kill.sh \
 	tests/check_launchers.sh \
+	tests/check_machine.sh \
 	tests/check_man.sh \
 	tests/check_misuse.sh \
 	tests/check_network.sh \

@@ -19,6 +19,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* configure says the same to who builds the library. */
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "libkdds needs a little-endian machine: links of data are taken two at a time, and so are messages"
+#endif
+#if __SIZEOF_POINTER__ != 8
+#error "libkdds needs a 64-bit machine: each stack reserves address space by the gigabyte, and layouts count on 8-byte pointers"
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -155,9 +163,6 @@ struct kdds_frame {
 	/* closures follow */
 };
 
-#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "libkdds needs a little-endian machine: links of data are taken two at a time, and so are messages"
-#endif
 typedef uint64_t kd_word __attribute__((may_alias));
 
 /** State of a closure that reduces into private copies. */

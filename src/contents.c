@@ -67,9 +67,8 @@ static int check_record(struct opening *o, const struct kd_wire_data *d, const s
 /* A small one's place in the arena, aligned as the original: its task may count on that. */
 static char *arena_place(struct opening *o, const struct kd_wire_data *d, uint64_t room)
 {
-	uint64_t align = kd_min(d->addr & -d->addr, 64u);
+	uint64_t align = kd_max(kd_alignment(d->addr, KD_ALIGN_MAX), 16u);
 
-	align = kd_max(align, 16u);
 	o->arena = (o->arena + align - 1) & -align;
 	room = kd_max(room, 1u); /* one without elements has an address of its own, too */
 	o->arena += room;
@@ -87,10 +86,13 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 		if (room <= KD_PACKAGE_INLINE) {
 			k->value.data = arena_place(o, d, room);
 		} else {
-			k->own = calloc(1, room + 63); /* zeroes that are not touched: the length is somebody else's word */
+			size_t align = kd_max(kd_alignment(d->addr, KD_ALIGN_MAX), KD_CACHE_LINE);
+
+			/* zeroes that are not touched: the length is somebody else's word */
+			k->own = calloc(1, room + align);
 			if (!k->own)
 				return -ENOMEM;
-			k->value.data = (void *)(((uintptr_t)k->own + 63) & ~(uintptr_t)63);
+			k->value.data = (void *)(((uintptr_t)k->own + align - 1) & -align);
 		}
 		k->fetch = d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE);
 		return 0;
@@ -209,21 +211,25 @@ static int open_closures(struct opening *o, const char *from)
 static int open_all(struct opening *o, const char *closures)
 {
 	struct kd_contents *x = o->x;
-	uint64_t arena = 0;
+	uint64_t arena = 0, align = KD_CACHE_LINE;
 	int error;
 
 	for (uint32_t i = 0; i < x->ndata; i++) {
+		const struct kd_wire_data *d = &o->records[i];
 		uint64_t room;
 
-		if (!product(o->records[i].rows ? o->records[i].rows : 1, o->records[i].rows ? o->records[i].cols : 1,
-			     o->records[i].size, &room) && room <= KD_PACKAGE_INLINE)
-			arena += 64 + kd_max(room, 1u);
+		if (product(d->rows ? d->rows : 1, d->rows ? d->cols : 1, d->size, &room) ||
+		    room > KD_PACKAGE_INLINE)
+			continue;
+		align = kd_max(align, kd_alignment(d->addr, KD_ALIGN_MAX));
+		arena += kd_max(kd_alignment(d->addr, KD_ALIGN_MAX), 16u) + kd_max(room, 1u);
 	}
+	arena = (arena + align) & -align;
 	x->data = calloc(x->ndata + 1, sizeof(*x->data));
-	x->arena = aligned_alloc(64, (arena + 64) / 64 * 64);
+	x->arena = aligned_alloc(align, arena);
 	if (!x->data || !x->arena)
 		return -ENOMEM;
-	memset(x->arena, 0, (arena + 64) / 64 * 64);
+	memset(x->arena, 0, arena);
 	for (uint32_t i = 0; i < x->ndata; i++) {
 		error = open_record(o, i);
 		if (error)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "env.h"
+#include "kdds/inline.h"
 
 #define BUCKETS 4096
 
@@ -102,6 +103,7 @@ static struct kd_copy *reuse(const struct kd_data_name *name, uint64_t size)
 
 struct kd_copy *kd_copy_create(const struct kd_data_name *name, uint64_t size)
 {
+	size_t align = kd_max(kd_alignment(name->addr, KD_ALIGN_MAX), KD_CACHE_LINE);
 	struct kd_copy *c = reuse(name, size);
 
 	if (c)
@@ -109,7 +111,8 @@ struct kd_copy *kd_copy_create(const struct kd_data_name *name, uint64_t size)
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
-	c->bytes = size < SIZE_MAX - 64 ? aligned_alloc(64, (kd_max(size, 1) + 63) / 64 * 64) : NULL;
+	if (size <= SIZE_MAX - align)
+		c->bytes = aligned_alloc(align, (kd_max(size, 1) + align - 1) / align * align);
 	if (!c->bytes) {
 		free(c);
 		return NULL;

@@ -27,7 +27,7 @@ struct kd_version {
 struct kd_copy {
 	struct kd_data_name name;
 	struct kd_version version;
-	void *bytes; /* aligned to 64 */
+	void *bytes; /* aligned as the original, but to 64 at least and KD_ALIGN_MAX at most */
 	uint64_t size;
 	uint32_t users; /* 0: may be thrown out */
 	int cached;     /* in the table */

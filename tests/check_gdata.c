@@ -10,6 +10,7 @@
 
 #include "env.h"
 #include "gdata.h"
+#include "kdds/inline.h"
 
 static const struct kd_data_name name = {.addr = 0x1000, .rows = 1, .cols = 100, .ld = 100, .size = 8, .rank = 3};
 
@@ -70,6 +71,26 @@ START_TEST(found)
 	kd_copy_release(d);
 	ck_assert_uint_eq(kd_gdata_counts.hits, 3);
 	ck_assert_uint_eq(kd_gdata_counts.misses, 10);
+}
+END_TEST
+
+/* The task that gets the copy may count on the alignment of the original. */
+START_TEST(aligned)
+{
+	struct kd_version v = version(1, 2);
+	struct kd_data_name n = name;
+
+	for (n.addr = 8; n.addr <= 2 * KD_ALIGN_MAX; n.addr *= 2) {
+		struct kd_copy *c = make(&n, 800, &v, 1), *fresh;
+
+		kd_copy_find(&n, &v);
+		fresh = kd_copy_write(c);
+		ck_assert_ptr_ne(fresh, c);
+		ck_assert_uint_eq((uintptr_t)c->bytes % kd_min(n.addr, KD_ALIGN_MAX), 0);
+		ck_assert_uint_eq((uintptr_t)fresh->bytes % kd_min(n.addr, KD_ALIGN_MAX), 0);
+		kd_copy_release(fresh);
+		kd_copy_release(c);
+	}
 }
 END_TEST
 
@@ -224,6 +245,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, found);
+	tcase_add_test(t, aligned);
 	tcase_add_test(t, written);
 	tcase_add_test(t, claimed);
 	tcase_add_test(t, replaced);

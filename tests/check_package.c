@@ -181,9 +181,9 @@ KDDS_TASK(look, READ_ARRAY(char, x), READ(char, y)) { (void)x; (void)y; }
 
 START_TEST(alignment)
 {
-	static char memory[4096] kd_aligned(64);
+	static char memory[2 * KD_ALIGN_MAX] kd_aligned(KD_ALIGN_MAX);
 
-	for (size_t at = 0; at < 256; at += 8) {
+	for (size_t at = 0; at <= KD_ALIGN_MAX; at += 8) {
 		struct kdds_frame *const kd_self = empty_frame();
 		struct kd_parcel p;
 		struct kd_contents x;
@@ -193,7 +193,7 @@ START_TEST(alignment)
 		kdds_spawn(glance, odd);
 		kdds_spawn(glance, r);
 		open_range(&p, &x);
-		ck_assert_uint_eq((uintptr_t)data_of(&x, 1, 0) % (at ? kd_min(at & -at, 64u) : 64u), 0);
+		ck_assert_uint_eq((uintptr_t)data_of(&x, 1, 0) % (at ? at & -at : KD_ALIGN_MAX), 0);
 		kd_contents_free(&x);
 		kd_parcel_free(&p);
 	}

@@ -44,6 +44,12 @@ enum kdds_mode {
 #define KDDS_MAX_ACCESSES 16 /**< shared parameters a task may have */
 #define KDDS_MAX_PARAMS 16   /**< parameters a KDDS_TASK may have, values included */
 
+/** @cond internal */
+#define KD_CLOSURE_MAX 65520 /* bytes of a closure: a multiple of 16 in its 16 bits */
+#define KD_ALIGN_MAX 4096    /* alignment of shared data that copies of them have, too */
+#define KD_ROOM_MAX 1024     /* bytes a closure has room for in a private copy of what it reduces */
+/** @endcond */
+
 struct kdds_closure;
 struct kdds_frame;
 

@@ -321,7 +321,8 @@ typedef void kdds_body(struct kdds_closure *c);
  * all make the same types in the same order before kdds_init; those of a type made later stay in the process.
  *
  * Context: any thread. @param type_p the new type, to be destroyed by kdds_type_destroy when no closure of it is left.
- * @return 0, -EINVAL (a parameter count above KDDS_MAX_PARAMS, a mode or size that means nothing), -ENOMEM
+ * @return 0, -EINVAL (a parameter count above KDDS_MAX_PARAMS, a mode or size that means nothing,
+ *         values of 64 KiB or more together), -ENOMEM
  */
 int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_spec *params, size_t nparams,
 		     struct kdds_type **type_p);

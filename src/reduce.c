@@ -10,10 +10,11 @@
 #include "kdds.h"
 #include "log.h"
 
-/* A private copy: this, then the data. A closure has room for that of a single element; an array's is allocated. */
+/* Before a private copy that is allocated: that of an array, or of a single data a closure has no
+ * room for. It is aligned as the original, on which the body may count. */
 struct copy {
-	void *data; /* the original */
-	char bytes[] kd_aligned(64);
+	void *data;   /* the original */
+	void *memory; /* to be freed */
 };
 
 /* Rows and their length; the gaps between rows are left alone. */
@@ -26,24 +27,29 @@ static struct kdds_shape extent(struct kdds_closure *c, uint32_t i)
 	return (struct kdds_shape){.rows = 1, .cols = 1, .ld = 1};
 }
 
-static void begin_scalar(struct kdds_access *a, void *room, const struct kdds_op *op)
+static void begin_in_room(struct kdds_access *a, void *room, const struct kdds_op *op)
 {
 	memcpy(&a->w, &a->data, sizeof(a->data)); /* the links of a closure that runs are not needed any more */
 	a->data = room;
 	op->neutral(room, 1);
 }
 
-static void begin_array(struct kdds_access *a, const struct kdds_shape *s, const struct kdds_op *op)
+static void begin_allocated(struct kdds_access *a, const struct kdds_shape *s,
+			    const struct kdds_op *op)
 {
 	size_t bytes = ((s->rows - 1) * s->ld + s->cols) * op->size;
-	struct copy *copy = aligned_alloc(64, sizeof(*copy) + (bytes + 63) / 64 * 64);
+	size_t align = kd_max(kd_alignment((uintptr_t)a->data, KD_ALIGN_MAX), KD_CACHE_LINE);
+	char *memory = aligned_alloc(align, align + (bytes + align - 1) / align * align);
+	struct copy *copy;
 
-	if (!copy)
+	if (!memory)
 		kd_die("out of memory for a private copy of %zu bytes (reduction %s)", bytes, op->name);
+	copy = (struct copy *)(memory + align) - 1;
 	copy->data = a->data;
-	a->data = copy->bytes;
+	copy->memory = memory;
+	a->data = memory + align;
 	for (size_t r = 0; r < s->rows; r++)
-		op->neutral(copy->bytes + r * s->ld * op->size, s->cols);
+		op->neutral(memory + align + r * s->ld * op->size, s->cols);
 }
 
 void kd_reduce_begin(struct kdds_closure *c)
@@ -55,27 +61,30 @@ void kd_reduce_begin(struct kdds_closure *c)
 		if (p->mode != KDDS_CW || !s.cols)
 			continue;
 		if (p->room)
-			begin_scalar(kd_closure_access(c, i), (char *)c + p->room, p->op);
+			begin_in_room(kd_closure_access(c, i), (char *)c + p->room, p->op);
 		else
-			begin_array(kd_closure_access(c, i), &s, p->op);
+			begin_allocated(kd_closure_access(c, i), &s, p->op);
 	}
 	kd_store_relaxed(&c->state, kd_load_relaxed(&c->state) | KD_PRIVATE);
 }
 
-static void merge_scalar(struct kdds_access *a, void *room, const struct kdds_op *op)
+static void merge_room(struct kdds_access *a, void *room, const struct kdds_op *op)
 {
 	memcpy(&a->data, &a->w, sizeof(a->data));
 	op->merge(a->data, room, 1);
 }
 
-static void merge_array(struct kdds_access *a, const struct kdds_shape *s, const struct kdds_op *op)
+static void merge_allocated(struct kdds_access *a, const struct kdds_shape *s,
+			    const struct kdds_op *op)
 {
-	struct copy *copy = (struct copy *)((char *)a->data - offsetof(struct copy, bytes));
+	struct copy *copy = (struct copy *)a->data - 1;
+	char *from = a->data, *to = copy->data;
+	size_t row = s->ld * op->size;
 
-	a->data = copy->data;
+	a->data = to;
 	for (size_t r = 0; r < s->rows; r++)
-		op->merge((char *)a->data + r * s->ld * op->size, copy->bytes + r * s->ld * op->size, s->cols);
-	free(copy);
+		op->merge(to + r * row, from + r * row, s->cols);
+	free(copy->memory);
 }
 
 void kd_reduce_merge(struct kdds_closure *c)
@@ -91,9 +100,9 @@ void kd_reduce_merge(struct kdds_closure *c)
 		if (p->mode != KDDS_CW || !s.cols)
 			continue;
 		if (p->room)
-			merge_scalar(kd_closure_access(c, i), (char *)c + p->room, p->op);
+			merge_room(kd_closure_access(c, i), (char *)c + p->room, p->op);
 		else
-			merge_array(kd_closure_access(c, i), &s, p->op);
+			merge_allocated(kd_closure_access(c, i), &s, p->op);
 	}
 	kd_store_relaxed(&c->state, state & ~KD_PRIVATE);
 }

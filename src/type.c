@@ -83,7 +83,9 @@ static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
 
 static int valid(const struct kdds_param_spec *p)
 {
-	return (unsigned)p->mode <= KDDS_CW && p->size && p->size <= (p->mode ? UINT32_MAX : INT16_MAX) &&
+	size_t most = p->mode ? UINT32_MAX : KD_CLOSURE_MAX;
+
+	return (unsigned)p->mode <= KDDS_CW && p->size && p->size <= most &&
 	       (p->mode == KDDS_CW) == !!p->op;
 }
 
@@ -172,7 +174,7 @@ int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_
 			size += KD_ROUND16(params[i].size);
 		}
 	}
-	if (size > UINT16_MAX) {
+	if (size > KD_CLOSURE_MAX) {
 		free(d);
 		return -EINVAL;
 	}

@@ -756,6 +756,46 @@ START_TEST(no_memory_for_data)
 }
 END_TEST
 
+/* A closure of as many bytes as one can have, in the smallest window. */
+struct value {
+	unsigned char bytes[KD_CLOSURE_MAX - 56];
+};
+
+KDDS_TASK(sum_bytes, VALUE(struct value, v), UPDATE(long, x), REDUCE(long, good, KDDS_SUM(long)))
+{
+	long n = 0;
+
+	for (size_t i = 0; i < sizeof(v.bytes); i++)
+		n += v.bytes[i];
+	++**x;
+	**good += n == v.bytes[0] * (long)sizeof(v.bytes);
+}
+
+START_TEST(large_values)
+{
+	static struct value v;
+	long good = 0, x[4] = {0};
+	kdds_data(long) d[4];
+	KDDS_OVER(long, dg, &good);
+
+	ck_assert_uint_eq(kd_type_sum_bytes.size, KD_CLOSURE_MAX);
+	setenv("KDDS_WINDOW", _i % 2 ? "64K" : "1M", 1);
+	start(counts[_i / 2]);
+	for (int i = 0; i < 4; i++)
+		kdds_bind(d[i], &x[i]);
+	for (int i = 0; i < 400; i++) {
+		memset(&v, i % 256, sizeof(v));
+		kdds_spawn(sum_bytes, v, &d[i % 4].at, dg);
+	}
+	kdds_sync();
+	stop();
+	unsetenv("KDDS_WINDOW");
+	ck_assert_int_eq(good, 400);
+	for (int i = 0; i < 4; i++)
+		ck_assert_int_eq(x[i], 100);
+}
+END_TEST
+
 /* Modes that only show at run time: helper functions and the abstract machine take what references they are given. */
 KDDS_TASK(reduce_then_read, REDUCE(long, x, KDDS_SUM(long)))
 {
@@ -1121,6 +1161,14 @@ START_TEST(machine_types)
 	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
 	p[0] = (struct kdds_param_spec){KDDS_R, 8, KDDS_SUM(long)};
 	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
+	p[0] = (struct kdds_param_spec){KDDS_MODE_ANY, KD_CLOSURE_MAX - 16 + 1, NULL};
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
+	p[0].size--;
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), 0);
+	ck_assert_uint_eq(type->size, KD_CLOSURE_MAX);
+	kdds_type_destroy(type);
+	p[1] = (struct kdds_param_spec){KDDS_R, 8, NULL};
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, 2, &type), -EINVAL);
 	for (int i = 0; i < KDDS_MAX_PARAMS; i++)
 		p[i] = (struct kdds_param_spec){KDDS_MODE_ANY, 5000, NULL};
 	ck_assert_int_eq(kdds_type_create("t", nothing, p, KDDS_MAX_PARAMS, &type), -EINVAL); /* more than a closure holds */
@@ -1465,6 +1513,7 @@ int main(void)
 	tcase_add_test(tcase, arguments_once);
 	tcase_add_test(tcase, bad_shape);
 	tcase_add_test(tcase, no_memory_for_data);
+	tcase_add_loop_test(tcase, large_values, 0, 2 * COUNTS);
 	tcase_add_test(tcase, modes);
 	tcase_add_loop_test(tcase, arrays_for_one, 0, COUNTS);
 	tcase_add_test(tcase, no_reference);

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What a task's declaration rules out does not compile, in C and in C++, and the same program with that one line right does:
 # each case below is compiled with BAD=0, which must pass without a warning, and with BAD=1, which must
-# fail, warnings aside.
+# fail, warnings aside. What a sentence of kdds.h rules out fails with that sentence.
 set -eu
 srcdir=${srcdir:-.}
 dir=$(mktemp -d)
@@ -21,9 +21,10 @@ fail()
 	failed=$((failed + 1))
 }
 
-# misuse NAME < program
+# misuse NAME [SENTENCE [LANGUAGE]] < program
 misuse()
 {
+	sentence=${2-} only=${3-}
 	{
 		cat <<-'END'
 		#include <kdds.h>
@@ -41,12 +42,17 @@ misuse()
 	for pair in $compilers; do
 		compiler=${pair%%:*} standard=${pair#*:}
 		case $standard in c++*) language=c++ ;; *) language=c ;; esac
+		[ -z "$only" ] || [ "$only" = $language ] || continue
 		compile="$compiler -std=$standard -x $language -I$srcdir/include -O1 -c -o $dir/object $dir/program"
 		$compile -DBAD=0 -Wall -Wextra -Werror -pedantic > "$dir/log" 2>&1 || {
 			fail "$1: $compiler rejects the control:"
 			head -n 20 "$dir/log"
 		}
 		! $compile -DBAD=1 -w > "$dir/log" 2>&1 || fail "$1: $compiler accepts it"
+		grep -qF -- "$sentence" "$dir/log" || {
+			fail "$1: $compiler does not say '$sentence':"
+			head -n 20 "$dir/log"
+		}
 	done
 	checked=$((checked + 1))
 	echo "checked: $1"
@@ -333,6 +339,85 @@ const struct kdds_op *f(void)
 	return KDDS_MAX(char);
 #endif
 }
+END
+
+misuse 'a VALUE of 64 KiB' \
+	'task t, parameter v: a closure has no room for a VALUE of 64 KiB or more' <<'END'
+#if BAD
+struct value { char bytes[65520 - 15]; };
+#else
+struct value { char bytes[65520 - 16]; };
+#endif
+KDDS_TASK(t, VALUE(struct value, v)) { (void)v; }
+END
+
+misuse 'VALUEs of 64 KiB together' \
+	'task t: a closure has no room for VALUEs of 64 KiB or more' <<'END'
+struct value { char bytes[30000]; };
+#if BAD
+KDDS_TASK(t, VALUE(struct value, v), READ(long, a), VALUE(struct value, w), VALUE(struct value, z))
+#else
+KDDS_TASK(t, VALUE(struct value, v), READ(long, a), VALUE(struct value, w), READ(struct value, z))
+#endif
+{
+	(void)v;
+	(void)a;
+	(void)w;
+	(void)z;
+}
+END
+
+misuse 'a VALUE aligned to 32 bytes' \
+	'task t, parameter v: a VALUE cannot be aligned to more than 16 bytes' <<'END'
+#if BAD
+struct value { double x[4]; } __attribute__((aligned(32)));
+#else
+struct value { double x[4]; } __attribute__((aligned(16)));
+#endif
+KDDS_TASK(t, VALUE(struct value, v)) { (void)v; }
+END
+
+for mode in READ WRITE UPDATE READ_ARRAY WRITE_ARRAY UPDATE_ARRAY; do
+	misuse "a $mode aligned to two pages" \
+		'task t, parameter a: copies of shared data are aligned to 4096 bytes' <<-END
+	#if BAD
+	struct value { double x[4]; } __attribute__((aligned(8192)));
+	#else
+	struct value { double x[4]; } __attribute__((aligned(4096)));
+	#endif
+	KDDS_TASK(t, $mode(struct value, a)) { (void)a; }
+	END
+done
+
+misuse 'a data of 4 GiB' 'task t, parameter a: a single data has less than 4 GiB' <<'END'
+#if BAD
+struct value { char bytes[1L << 32]; };
+#else
+struct value { char bytes[(1L << 32) - 1]; };
+#endif
+KDDS_TASK(t, UPDATE(struct value, a)) { (void)a; }
+END
+
+misuse 'a VALUE that is not trivially copyable' \
+	'task t, parameter v: a VALUE is copied as bytes, but this type is not' c++ <<'END'
+#if BAD
+struct value { value(const value &from) : p(from.p) {} int *p; };
+#else
+struct value { value() {} int *p; };
+#endif
+KDDS_TASK(t, VALUE(value, v)) { (void)v; }
+END
+
+misuse 'a reduction of what is not trivially copyable' \
+	'task t, parameter s: what is reduced is copied as bytes, but this type is not' c++ <<'END'
+struct total {
+	long n;
+#if BAD
+	~total() { n = 0; }
+#endif
+};
+KDDS_OP(sum, total, (total{0}), KDDS_EXACT) { x->n += y->n; }
+KDDS_TASK(t, REDUCE(total, s, &sum)) { (**s).n++; }
 END
 
 echo "$checked misuses with$compilers"

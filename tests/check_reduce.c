@@ -511,6 +511,83 @@ START_TEST(same_bits)
 }
 END_TEST
 
+/* A single data of any size and alignment, with or without room for it in the closure. */
+struct histogram {
+	long bin[8190];
+};
+
+struct small {
+	long bin[16];
+};
+
+struct page {
+	_Alignas(4096) long bin[64];
+};
+
+KDDS_OP(add_histogram, struct histogram, ((struct histogram){{0}}), KDDS_EXACT)
+{
+	for (size_t k = 0; k < sizeof(x->bin) / sizeof(*x->bin); k++)
+		x->bin[k] += y->bin[k];
+}
+
+KDDS_OP(add_small, struct small, ((struct small){{0}}), KDDS_EXACT)
+{
+	for (size_t k = 0; k < sizeof(x->bin) / sizeof(*x->bin); k++)
+		x->bin[k] += y->bin[k];
+}
+
+KDDS_OP(list_in_page, struct page, ((struct page){{0}}), KDDS_ORDERED)
+{
+	for (long k = 1; k <= y->bin[0]; k++)
+		x->bin[(x->bin[0] + k) % 64] = y->bin[k];
+	x->bin[0] += y->bin[0];
+}
+
+KDDS_TASK(count_in, VALUE(unsigned, i), REDUCE(struct histogram, h, &add_histogram),
+	  REDUCE(struct small, s, &add_small), REDUCE(struct histogram, h2, &add_histogram),
+	  REDUCE(struct page, p, &list_in_page), WRITE(long, aligned))
+{
+	dawdle(i);
+	(**h).bin[i * 7 % 8190]++;
+	(**s).bin[i % 16]++;
+	(**h2).bin[8189 - i]++;
+	(**p).bin[++(**p).bin[0]] = i;
+	**aligned = (uintptr_t)*p % 4096 == 0;
+}
+
+_Static_assert(sizeof(struct kd_closure_count_in) < 1024, "what is large is not in the closure");
+
+START_TEST(large)
+{
+	static struct histogram h, h2;
+	static struct small s;
+	static struct page p;
+	long aligned[60] = {0};
+	kdds_data(long) a[60];
+	KDDS_OVER(struct histogram, dh, &h);
+	KDDS_OVER(struct histogram, dh2, &h2);
+	KDDS_OVER(struct small, ds, &s);
+	KDDS_OVER(struct page, dp, &p);
+
+	start(counts[_i]);
+	for (unsigned i = 0; i < 60; i++) {
+		kdds_bind(a[i], &aligned[i]);
+		kdds_spawn(count_in, i, dh, ds, dh2, dp, &a[i].at);
+	}
+	kdds_sync();
+	stop();
+	ck_assert_int_eq(p.bin[0], 60);
+	for (unsigned i = 0; i < 60; i++) {
+		ck_assert_int_eq(h.bin[i * 7], 1);
+		ck_assert_int_eq(h2.bin[8189 - i], 1);
+		ck_assert_int_eq(p.bin[i + 1], i);
+		ck_assert_int_eq(aligned[i], 1);
+	}
+	for (unsigned i = 0; i < 16; i++)
+		ck_assert_int_eq(s.bin[i], i < 12 ? 4 : 3);
+}
+END_TEST
+
 /* The abstract machine's: a type made at run time reduces too. */
 static void add_two(struct kdds_closure *c)
 {
@@ -567,6 +644,7 @@ int main(void)
 	tcase_add_loop_test(tcase, arrays, 0, COUNTS);
 	tcase_add_loop_test(tcase, tiles, 0, COUNTS);
 	tcase_add_test(tcase, same_bits);
+	tcase_add_loop_test(tcase, large, 0, COUNTS);
 	tcase_add_loop_test(tcase, machine, 0, COUNTS);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);

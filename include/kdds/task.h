@@ -12,6 +12,10 @@
 /* The macros below use GNU C (empty variadic lists, transparent unions); users may compile with -pedantic. */
 #pragma GCC system_header
 
+#ifdef __cplusplus
+#include <type_traits>
+#endif
+
 #include "kdds/inline.h"
 
 /** @cond internal */
@@ -55,13 +59,54 @@
 #define KD_APPLY(...) KD_APPLY_(__VA_ARGS__)
 #define KD_APPLY_(prefix, t, kind, T, n, op) prefix##kind(t, T, n, op)
 
+/* what a closure cannot hold, or would not arrive as it was sent */
+#ifdef __cplusplus
+#define KD_ASSERT(condition, text) static_assert(condition, text);
+#define KD_IS_BYTES(T) std::is_trivially_copyable<T>::value
+#else
+#define KD_ASSERT(condition, text) _Static_assert(condition, text);
+#define KD_IS_BYTES(T) 1
+#endif
+#define KD_AT(t, n) "task " #t ", parameter " #n ": "
+#define KD_CHECK(t, x) KD_APPLY(KD_CHECK_, t, KD_TUPLE_##x)
+#define KD_CHECK_VALUE(t, T, n, op) \
+	KD_ASSERT(sizeof(T) <= KD_CLOSURE_MAX - sizeof(struct kdds_closure), \
+		  KD_AT(t, n) "a closure has no room for a VALUE of 64 KiB or more: share it") \
+	KD_ASSERT(__alignof__(T) <= 16, \
+		  KD_AT(t, n) "a VALUE cannot be aligned to more than 16 bytes: share it") \
+	KD_ASSERT(KD_IS_BYTES(T), \
+		  KD_AT(t, n) "a VALUE is copied as bytes, but this type is not trivially copyable")
+#define KD_CHECK_READ(t, T, n, op) \
+	KD_ASSERT(sizeof(T) <= UINT32_MAX, \
+		  KD_AT(t, n) "a single data has less than 4 GiB: share an array of less") \
+	KD_ASSERT(__alignof__(T) <= KD_ALIGN_MAX, \
+		  KD_AT(t, n) "copies of shared data are aligned to 4096 bytes at most")
+#define KD_CHECK_WRITE KD_CHECK_READ
+#define KD_CHECK_UPDATE KD_CHECK_READ
+#define KD_CHECK_REDUCE(t, T, n, op) \
+	KD_CHECK_READ(t, T, n, op) \
+	KD_ASSERT(KD_IS_BYTES(T), \
+		  KD_AT(t, n) "what is reduced is copied as bytes, but this type is not "\
+		  "trivially copyable")
+#define KD_CHECK_READ_ARRAY KD_CHECK_READ
+#define KD_CHECK_WRITE_ARRAY KD_CHECK_READ
+#define KD_CHECK_UPDATE_ARRAY KD_CHECK_READ
+#define KD_CHECK_REDUCE_ARRAY KD_CHECK_REDUCE
+
 /* the closure's fields */
 #define KD_FIELD(t, x) KD_APPLY(KD_FIELD_, t, KD_TUPLE_##x)
 #define KD_FIELD_VALUE(t, T, n, op) __typeof__(T) n;
 #define KD_FIELD_READ(t, T, n, op) struct kdds_access n;
 #define KD_FIELD_WRITE KD_FIELD_READ
 #define KD_FIELD_UPDATE KD_FIELD_READ
-#define KD_FIELD_REDUCE(t, T, n, op) struct { struct kdds_access a; T room; } n;
+#define KD_FIELD_REDUCE(t, T, n, op) \
+	struct { \
+		struct kdds_access a; \
+		char room[KD_HAS_ROOM(T) ? sizeof(T) : 0] \
+			__attribute__((aligned(KD_HAS_ROOM(T) ? __alignof__(T) : 1))); \
+	} n;
+/* Private copies that are larger, or that a closure cannot align, are allocated: src/reduce.c. */
+#define KD_HAS_ROOM(T) (sizeof(T) <= KD_ROOM_MAX && __alignof__(T) <= 16)
 #define KD_FIELD_READ_ARRAY(t, T, n, op) struct kdds_access_array n;
 #define KD_FIELD_WRITE_ARRAY KD_FIELD_READ_ARRAY
 #define KD_FIELD_UPDATE_ARRAY KD_FIELD_READ_ARRAY
@@ -75,7 +120,9 @@
 #define KD_ROW_READ(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 0, 0, op)
 #define KD_ROW_WRITE(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 0, 0, op)
 #define KD_ROW_UPDATE(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 0, 0, op)
-#define KD_ROW_REDUCE(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 0, offsetof(struct kd_closure_##t, n.room), op)
+#define KD_ROW_REDUCE(t, T, n, op) \
+	KD_ROW_(t, T, n, KDDS_CW, 0, KD_HAS_ROOM(T) ? offsetof(struct kd_closure_##t, n.room) : 0, \
+		op)
 #define KD_ROW_READ_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 1, 0, op)
 #define KD_ROW_WRITE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 1, 0, op)
 #define KD_ROW_UPDATE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 1, 0, op)
@@ -229,6 +276,9 @@
  *  The same list of parameters goes to both. */
 #define KDDS_TASK_DECLARE(t, ...) \
 	struct kd_closure_##t { struct kdds_closure kd_head; KD_MAP(KD_FIELD, t, ##__VA_ARGS__) } __attribute__((aligned(16))); \
+	KD_MAP(KD_CHECK, t, ##__VA_ARGS__) \
+	KD_ASSERT(sizeof(struct kd_closure_##t) <= KD_CLOSURE_MAX, \
+		  "task " #t ": a closure has no room for VALUEs of 64 KiB or more: share some") \
 	KD_MAP(KD_TYPE, t, ##__VA_ARGS__) \
 	static void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
 	static const struct kdds_param kd_access_##t[] = {KD_MAP(KD_ROW, t, ##__VA_ARGS__) {0, 0, 0, 0, 0, 0, NULL}}; \
@@ -264,7 +314,7 @@
 /**
  * A task: its name, its parameters, then its body in braces.
  *
- *   VALUE(T, n)       copied into the closure; in the body, a T
+ *   VALUE(T, n)       copied into the closure, which has less than 64 KiB; in the body, a T
  *   READ(T, a)        the body reads **a (const)
  *   WRITE(T, r)       overwrites **r; the old value is not to be read
  *   UPDATE(T, x)      reads and writes **x, alone

@@ -3,7 +3,6 @@
 #include "endpoint.h"
 
 #include <rdma/fi_errno.h>
-#include <sys/random.h>
 
 #include "comm.h"
 #include "log.h"
@@ -82,8 +81,6 @@ int kd_endpoint_open(struct kd_endpoint *e, const char *provider, const char *no
 	e->prov_key = !!(domain->mr_mode & FI_MR_PROV_KEY);
 	e->local_mr = !!(domain->mr_mode & FI_MR_LOCAL);
 	e->key_mask = domain->mr_key_size < 8 ? (1ull << 8 * domain->mr_key_size) - 1 : UINT64_MAX;
-	if (getrandom(&e->next_key, sizeof(e->next_key), GRND_NONBLOCK) != sizeof(e->next_key))
-		e->next_key = kd_os_now_ns();
 	return open_all(e, address, size_p);
 }
 
@@ -116,15 +113,6 @@ void kd_endpoint_close(struct kd_endpoint *e)
 	*e = (struct kd_endpoint){.cq_fd = -1};
 }
 
-static uint64_t new_key(struct kd_endpoint *e)
-{
-	uint64_t x = e->next_key += 0x9e3779b97f4a7c15u; /* splitmix64: to read what was not offered one must guess */
-
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-	return (x ^ x >> 31) & e->key_mask;
-}
-
 int kd_endpoint_register(struct kd_endpoint *e, void *p, size_t len, uint64_t access, struct fid_mr **mr_p)
 {
 	int error, tries = 0;
@@ -132,7 +120,8 @@ int kd_endpoint_register(struct kd_endpoint *e, void *p, size_t len, uint64_t ac
 	if (access != FI_REMOTE_READ && !e->local_mr)
 		return 0;
 	do
-		error = fi_mr_reg(e->domain, p, len, access, 0, e->prov_key ? 0 : new_key(e), 0, mr_p, NULL);
+		error = fi_mr_reg(e->domain, p, len, access, 0,
+				  e->prov_key ? 0 : kd_os_random() & e->key_mask, 0, mr_p, NULL);
 	while (error == -FI_ENOKEY && ++tries < 64); /* taken: only where keys are short */
 	return error;
 }

@@ -23,7 +23,7 @@ struct kd_endpoint {
 	int cq_fd;                       /* becomes readable with the queue; -1: the provider has none */
 	int virtual, prov_key, local_mr; /* others name our memory by its address, not by an offset; the provider chooses keys; it
 					    wants memory registered that only we use */
-	uint64_t next_key, key_mask;
+	uint64_t key_mask;		 /* as long as keys may be */
 };
 
 /*

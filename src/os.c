@@ -9,6 +9,7 @@
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
@@ -144,6 +145,25 @@ int kd_os_can_open(int n)
 	for (int i = 0; i < opened; i++)
 		close(fds[i]);
 	return opened == n;
+}
+
+uint64_t kd_os_random(void)
+{
+	static uint64_t drawn[32];
+	static size_t left;
+	static pid_t owner;
+	uint64_t x;
+
+	if (!left || owner != getpid()) { /* a child must not draw what its parent does */
+		if (getrandom(drawn, sizeof(drawn), 0) !=
+		    sizeof(drawn)) /* up to 256 bytes come whole */
+			kd_die("the kernel gives no random numbers: %s", kd_errno_text(errno));
+		left = sizeof(drawn) / sizeof(*drawn);
+		owner = getpid();
+	}
+	x = drawn[--left];
+	drawn[left] = 0;
+	return x;
 }
 
 uint64_t kd_os_now_ns(void)

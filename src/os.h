@@ -36,6 +36,9 @@ int kd_os_can_open(int n);
 /* Bytes of memory and swap space of this machine. */
 uint64_t kd_os_memory(void);
 uint64_t kd_os_now_ns(void);
+/* 64 bits from the kernel's generator, fetched many at once: nobody can tell one from the others.
+ * One thread at a time. */
+uint64_t kd_os_random(void);
 
 /*
  * A full memory barrier on every thread of the process that is running, paid for by the caller: what another thread stored

@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -99,7 +98,7 @@ static uint32_t draw(uint32_t n)
 static int start(const char *provider, const char *listen, int local, const struct kd_comm_events *events, void *address,
 		 size_t *size_p)
 {
-	uint64_t name[2];
+	uint64_t name[2] = {kd_os_random(), kd_os_random()};
 	int bytes = 1 << 20;
 
 	(void)listen;
@@ -113,7 +112,7 @@ static int start(const char *provider, const char *listen, int local, const stru
 	loop.buffer = malloc(sizeof(struct head) + PIECE_BYTES);
 	loop.socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	loop.wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (!loop.buffer || loop.socket < 0 || loop.wake < 0 || getrandom(name, sizeof(name), 0) != sizeof(name)) {
+	if (!loop.buffer || loop.socket < 0 || loop.wake < 0) {
 		kd_error("cannot open a UNIX socket for messages: %s", kd_errno_text(errno));
 		return -errno;
 	}
@@ -279,10 +278,9 @@ static int expose(void *p, size_t len, struct kd_comm_region *region_p)
 {
 	struct region *r = malloc(sizeof(*r));
 
-	if (!r || getrandom(&r->key, sizeof(r->key), 0) != sizeof(r->key)) {
-		free(r);
+	if (!r)
 		return -ENOMEM;
-	}
+	r->key = kd_os_random();
 	r->addr = (uintptr_t)p;
 	r->len = len;
 	r->next = loop.regions;
@@ -303,6 +301,20 @@ static void hide(struct kd_comm_region *region)
 	free(region->handle);
 }
 
+static int same_address(const struct address *a, const struct address *b)
+{
+	return a->size == b->size && !memcmp(&a->name, &b->name, a->size);
+}
+
+/* Others are not answered: whoever reads no answers would fill the queue of all. */
+static int is_rank(const struct address *from)
+{
+	for (uint32_t i = 0; i < loop.nranks; i++)
+		if (same_address(from, &loop.ranks[i]))
+			return 1;
+	return 0;
+}
+
 static void answer(const struct head *h, const struct address *from)
 {
 	char *bytes = loop.buffer;
@@ -321,11 +333,6 @@ static void answer(const struct head *h, const struct address *from)
 	if (out.kind == PIECE)
 		memcpy(bytes + sizeof(out), (const void *)(uintptr_t)addr, out.bytes);
 	put_out_surely(&from->name, from->size, bytes, sizeof(out) + out.bytes);
-}
-
-static int same_address(const struct address *a, const struct address *b)
-{
-	return a->size == b->size && !memcmp(&a->name, &b->name, a->size);
 }
 
 static void arrived(const struct head *h, const struct address *from)
@@ -362,7 +369,8 @@ static void receive(size_t size, const struct address *from)
 		loop.events->message(h + 1, h->bytes);
 		break;
 	case ASK:
-		answer(h, from);
+		if (is_rank(from))
+			answer(h, from);
 		break;
 	case PIECE:
 	case REFUSAL:

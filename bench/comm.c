@@ -38,6 +38,7 @@
 
 static const char *provider; /* NULL: the default */
 static int rounds = 15;
+static uint32_t rank, other; /* this process and the other, to kd_comm */
 
 static void fail(const char *what, ssize_t error)
 {
@@ -105,19 +106,27 @@ static void kd_message(const void *message, size_t len)
 
 static void kd_open(void *address, size_t *size_p, int sleeps)
 {
-	static const struct kd_comm_events events = {kd_message};
+	static const struct kd_comm_events events = {kd_message, NULL};
+	static const uint8_t secret[32];
+	const struct kd_comm_config config = {.provider = provider,
+					      .local = 1,
+					      .rank = rank,
+					      .size = PEERS + 1,
+					      .secret = secret,
+					      .patience_ns = UINT64_MAX,
+					      .events = &events};
 	int error;
 
 	(void)sleeps;
 	pthread_mutex_lock(&lock);
-	error = kd_comm_open(provider, NULL, 1, &events, address, size_p);
+	error = kd_comm_open(&config, address, size_p);
 	if (error)
 		exit(1);
 }
 
 static void kd_connect(const void *address, size_t size)
 {
-	int error = kd_comm_connect(0, address, size);
+	int error = kd_comm_connect(other, address, size);
 
 	if (error)
 		fail("kd_comm_connect", error);
@@ -128,7 +137,7 @@ static void kd_send(void)
 	uint64_t message = 0;
 	int error;
 
-	while ((error = kd_comm_send(0, &message, sizeof(message))) == -EAGAIN)
+	while ((error = kd_comm_send(other, &message, sizeof(message))) == -EAGAIN)
 		kd_comm_progress();
 	if (error)
 		fail("kd_comm_send", error);
@@ -167,7 +176,7 @@ static void kd_get(void *local, size_t n, const uint64_t where[2])
 	int error;
 
 	get->done = kd_done;
-	error = kd_comm_get(0, local, where[0], where[1], n, get);
+	error = kd_comm_get(other, local, where[0], where[1], n, get);
 	if (error)
 		fail("kd_comm_get", error);
 }
@@ -304,10 +313,12 @@ static int raw_finished(void)
 static const struct engine fabric = {"libfabric", raw_open,   raw_connect, raw_send,
 				     raw_receive, raw_expose, raw_get,     raw_finished};
 
-/* Two processes: f runs in a child of ours, `other' in a child of that. What f measures comes back in values. */
+/* Two processes: f runs in a child of ours, `partner' in a child of that. What f measures comes
+ * back in values. */
 
-static void pair(const struct engine *e, int sleeps, void (*f)(const struct engine *e, int fd, int arg, double *values),
-		 void (*other)(const struct engine *e, int fd, int arg), int arg, double *values)
+static void pair(const struct engine *e, int sleeps,
+		 void (*f)(const struct engine *e, int fd, int arg, double *values),
+		 void (*partner)(const struct engine *e, int fd, int arg), int arg, double *values)
 {
 	int result[2], fds[2], status;
 
@@ -322,12 +333,14 @@ static void pair(const struct engine *e, int sleeps, void (*f)(const struct engi
 
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(fds[!!child]);
+		rank = !child;
+		other = !rank;
 		e->open(address, &size, sleeps);
 		tell(fd, address, sizeof(address));
 		hear(fd, theirs, sizeof(theirs));
 		e->connect(theirs, size);
 		if (!child) {
-			other(e, fd, arg);
+			partner(e, fd, arg);
 			_exit(0);
 		}
 		f(e, fd, arg, values);
@@ -507,13 +520,15 @@ static double resident(void)
 }
 
 /* A peer of the one below: answers one message. */
-static void answer(int fd)
+static void answer(uint32_t number, int fd)
 {
 	char address[KD_COMM_ADDRESS_BYTES] = {0};
 	size_t size;
 	char stop;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	rank = number;
+	other = PEERS;
 	kd_open(address, &size, 1);
 	tell(fd, address, sizeof(address));
 	hear(fd, address, sizeof(address));
@@ -538,12 +553,13 @@ static void memory_of_one(void)
 		if (socketpair(AF_UNIX, SOCK_STREAM, 0, fds[i]))
 			fail("socketpair", -1);
 		if (!fork())
-			answer(fds[i][1]);
+			answer((uint32_t)i, fds[i][1]);
 		close(fds[i][1]);
 	}
 	for (int i = 0; i < PEERS; i++) {
 		hear(fds[i][0], theirs, sizeof(theirs));
 		if (!i) {
+			rank = PEERS;
 			kd_open(address, &size, 1);
 			printf("  before %.1f MiB, open and idle %.1f MiB\n", before, resident());
 		}

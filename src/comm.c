@@ -9,18 +9,18 @@
 
 static const struct kd_comm_engine *engine;
 
-int kd_comm_open(const char *provider, const char *listen, int local, const struct kd_comm_events *events, void *address,
-		 size_t *size_p)
+int kd_comm_open(const struct kd_comm_config *config, void *address, size_t *size_p)
 {
-	int loop = provider && (!strcmp(provider, "loop") || !strncmp(provider, "loop:", 5));
+	const char *provider = config->provider && *config->provider ? config->provider : "tcp";
+	int loop = !strcmp(provider, "loop") || !strncmp(provider, "loop:", 5);
 
-	if (!local && (loop || (provider && !strcmp(provider, "shm")))) {
+	if (!config->local && (loop || !strcmp(provider, "shm"))) {
 		kd_error("the %s provider reaches ranks on one host only: choose another (KDDS_PROVIDER, kddsrun --provider)",
 			 loop ? "loop" : provider);
 		return -EINVAL;
 	}
-	engine = loop ? &kd_comm_loop : &kd_comm_ofi;
-	return engine->open(provider, listen, local, events, address, size_p);
+	engine = loop ? &kd_comm_loop : strcmp(provider, "tcp") ? &kd_comm_ofi : &kd_comm_tcp;
+	return engine->open(config, address, size_p);
 }
 
 void kd_comm_close(void)

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The communication engine: datagrams to ranks, reads of their memory, sleep until something comes. comm_ofi.c is libfabric,
- * loaded at run time so that a job of one never meets it.
+ * The communication engine: datagrams to ranks, reads of their memory, sleep until something comes.
+ * comm_tcp.c is TCP with connections that prove who is at the other end; comm_ofi.c is libfabric,
+ * loaded at run time, for networks with interfaces of their own; comm_loop.c is for tests.
  *
- * What the layer above may count on, no more: a message arrives whole, once or (a dead connection, a dead peer) not at all, in
- * no particular order; peer.c makes that reliable. A get ends with 0 or an error. Nothing is set up between two ranks before
- * the first message or get from one to the other.
+ * What the layer above may count on, no more: a message arrives whole, once or (a dead connection,
+ * a dead peer) not at all, in no particular order; peer.c makes that reliable. A get ends with 0 or
+ * an error. Nothing is set up between two ranks before the first message or get from one to the
+ * other.
  *
- * All functions but kd_comm_wake are called under one lock, the caller's (net.c); kd_comm_wait releases it while it sleeps, and
- * one thread at a time is in it. Callbacks are made from kd_comm_progress, and by kd_comm_close for the gets that are left,
- * under that lock; they may call kd_comm_send and kd_comm_get.
+ * All functions but kd_comm_wake are called under one lock, the caller's (net.c); kd_comm_wait
+ * releases it while it sleeps, and one thread at a time is in it. Callbacks are made from
+ * kd_comm_progress, and by kd_comm_close for the gets that are left, under that lock; they may call
+ * kd_comm_send and kd_comm_get.
  *
- * What the layer above must see to: a limit of messages to a peer that it has not acknowledged, for a provider may read until
- * nothing comes any more; to look after each kd_comm_progress, before kd_comm_wait, whether what was told -EAGAIN can be sent;
- * not to hide a region that somebody still reads: the read fails by ending the connection, with all that is on its way.
+ * What the layer above must see to: a limit of messages to a peer that it has not acknowledged, for
+ * a provider may read until nothing comes any more; to look after each kd_comm_progress, before
+ * kd_comm_wait, whether what was told -EAGAIN can be sent; not to hide a region that somebody still
+ * reads: the read fails by ending the connection, with all that is on its way.
  */
 #ifndef KD_COMM_H
 #define KD_COMM_H
@@ -40,17 +44,26 @@ struct kd_comm_get {
 struct kd_comm_events {
 	/* A message of len bytes, 8-byte aligned, valid until the function returns. Who sent it is written in it, if at all. */
 	void (*message)(const void *message, size_t len);
+	/* All attempts to connect to a rank have failed for patience_ns: at which address, and why. */
+	void (*unreached)(uint32_t rank, const char *address, const char *why);
 };
 
-/*
- * Opens this process's endpoint. provider: a libfabric provider's name, or NULL for the default, tcp;ofi_rxm. local: all
- * ranks are on this host, so listen on loopback only; else on the address that the host's name, or KDDS_ADDRESS, gives.
- * Writes the endpoint's own address, to be published. 0, or -errno after a line on stderr that says what to install or set.
- */
-int kd_comm_open(const char *provider, const char *listen, int local, const struct kd_comm_events *events, void *address,
-		 size_t *size_p);
+struct kd_comm_config {
+	const char *provider; /* "tcp", "loop", or libfabric's; NULL or "": tcp */
+	const char *listen;   /* an address or name of this host; NULL or "": what its name gives */
+	const char *ports;    /* tcp: where to listen, "40000-40999"; NULL or "": anywhere */
+	int local;            /* all ranks are on this host: listen on loopback only */
+	uint32_t rank, size;
+	const uint8_t *secret; /* the job's, 32 bytes */
+	uint64_t patience_ns;
+	const struct kd_comm_events *events;
+};
+
+/* Opens this process's endpoint. Writes its address, at most KD_COMM_ADDRESS_BYTES, to be
+ * published. 0, or -errno after a line on stderr that says what to install or set. */
+int kd_comm_open(const struct kd_comm_config *config, void *address, size_t *size_p);
 void kd_comm_close(void);
-/* The provider in use, "tcp;ofi_rxm". */
+/* The provider in use, "tcp". */
 const char *kd_comm_name(void);
 
 /* Tells where a rank is: once, before anything is sent to it. 0 or -errno. */

@@ -6,8 +6,7 @@
 #include "comm.h"
 
 struct kd_comm_engine {
-	int (*open)(const char *provider, const char *listen, int local, const struct kd_comm_events *events, void *address,
-		    size_t *size_p);
+	int (*open)(const struct kd_comm_config *config, void *address, size_t *size_p);
 	void (*close)(void);
 	const char *(*name)(void);
 	int (*connect)(uint32_t rank, const void *address, size_t size);
@@ -20,6 +19,6 @@ struct kd_comm_engine {
 	void (*wake)(void);
 };
 
-extern const struct kd_comm_engine kd_comm_ofi, kd_comm_loop;
+extern const struct kd_comm_engine kd_comm_tcp, kd_comm_ofi, kd_comm_loop;
 
 #endif

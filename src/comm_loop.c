@@ -95,16 +95,14 @@ static uint32_t draw(uint32_t n)
 	return loop.random % n;
 }
 
-static int start(const char *provider, const char *listen, int local, const struct kd_comm_events *events, void *address,
-		 size_t *size_p)
+static int start(const struct kd_comm_config *config, void *address, size_t *size_p)
 {
+	const char *provider = config->provider;
 	uint64_t name[2] = {kd_os_random(), kd_os_random()};
 	int bytes = 1 << 20;
 
-	(void)listen;
-	(void)local;
 	memset(&loop, 0, sizeof(loop));
-	loop.events = events;
+	loop.events = config->events;
 	loop.last = &loop.waiting;
 	if (provider[4] == ':')
 		loop.random = ((uint32_t)strtoul(provider + 5, NULL, 0) * 2654435769u ^ (uint32_t)getpid() * 40503u) | 1u;

@@ -22,16 +22,13 @@
 #include "comm_engine.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#include "atomic.h"
+#include "bell.h"
 #include "endpoint.h"
 #include "log.h"
 #include "netaddr.h"
@@ -44,6 +41,9 @@
 #define CHUNK_BYTES (512u << 10) /* over loopback as fast as one piece; half of it is up to a tenth slower */
 #define WINDOW_BYTES (1u << 20)
 #define GET_BYTES_MIN 4096 /* the least that a get counts for */
+#define SPARE_FILES                                                                               \
+	6 /* to be free when a peer is named, for what others connect in the meantime: a provider \
+	     may end us */
 #define EVENTS_MAX 256     /* one kd_comm_progress handles not many more */
 
 #define REFUSED_NS_MIN 20000
@@ -101,7 +101,6 @@ struct peer {
 static struct {
 	const struct kd_comm_events *events;
 	struct kd_endpoint ofi;
-	int wake_fd;
 	int closing; /* messages that come are dropped */
 	size_t chunk_bytes, address_size;
 
@@ -119,11 +118,10 @@ static struct {
 
 	uint64_t lost_sends, lost_receives, lost_events; /* for the debugger */
 
-	/* Between kd_comm_wake, anybody, and kd_comm_wait, see there. */
-	uint32_t woken, sleeping;
+	struct kd_bell bell;
 	int watching; /* the sleeper: see kd_comm_wait */
 	uint32_t busy_waits; /* that found work */
-} engine = {.ofi = {.cq_fd = -1}, .wake_fd = -1};
+} engine = {.ofi = {.cq_fd = -1}, .bell = {.fd = -1}};
 
 /* Memory */
 
@@ -209,7 +207,7 @@ static struct peer *peer_find(uint32_t rank)
  * watch has left it to others. */
 static void wake_sleeper(void)
 {
-	if (engine.watching && kd_load_relaxed(&engine.sleeping)) /* their writers hold the lock */
+	if (engine.watching && kd_bell_sleeping(&engine.bell)) /* their writers hold the lock */
 		wake();
 }
 
@@ -528,7 +526,7 @@ static int progress(void)
 	 * Another thread sleeps: what it sleeps on must know the connections that have come up here (the provider adds them in
 	 * fi_trywait only), and if something is left to read here it shall do that.
 	 */
-	if (engine.watching && kd_load_relaxed(&engine.sleeping)) {
+	if (engine.watching && kd_bell_sleeping(&engine.bell)) {
 		struct fid *fid = &engine.ofi.cq->fid;
 
 		if (engine.ofi.cq_fd >= 0 && fi_trywait(engine.ofi.fabric, &fid, 1))
@@ -537,28 +535,16 @@ static int progress(void)
 	return n;
 }
 
-/*
- * A wake leaves its mark in .woken, then writes to the descriptor if somebody sleeps; a sleeper says so in .sleeping, then
- * looks at .woken: a Dekker, at least one of them sees the other. Only the first wake since the last wait writes.
- */
 static void wake(void)
 {
-	uint64_t one = 1;
-
-	if (!kd_exchange(&engine.woken, 1) && kd_load(&engine.sleeping) &&
-	    write(engine.wake_fd, &one, sizeof(one)) != sizeof(one))
-		kd_die("cannot wake the communication thread: %s", kd_errno_text(errno));
+	kd_bell_ring(&engine.bell);
 }
 
 static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
 {
-	struct pollfd fds[3] = {{engine.wake_fd, POLLIN, 0}, {fd, POLLIN, 0}, {watch ? engine.ofi.cq_fd : -1, POLLIN, 0}};
+	struct pollfd fds[2] = {{fd, POLLIN, 0}, {watch ? engine.ofi.cq_fd : -1, POLLIN, 0}};
 	struct fid *fid = &engine.ofi.cq->fid;
-	struct timespec t;
-	uint64_t count;
-	int n;
 
-	kd_assert(!engine.sleeping);
 	engine.watching = watch;
 	if (watch && (engine.finished || engine.unposted))
 		timeout_ns = 0;
@@ -577,43 +563,27 @@ static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int w
 			return 0;
 		timeout_ns = 0;
 	}
-	kd_store(&engine.sleeping, 1);
-	if (kd_load(&engine.woken))
-		timeout_ns = 0;
-	pthread_mutex_unlock(lock);
-	t.tv_sec = (time_t)(timeout_ns / 1000000000u);
-	t.tv_nsec = (long)(timeout_ns % 1000000000u);
-	n = ppoll(fds, 3, &t, NULL);
-	pthread_mutex_lock(lock);
-	kd_store(&engine.sleeping, 0);
-	/* The mark first: a wake that finds it gone writes again. One that has marked and not yet written makes us return once
-	 * more for nothing. */
-	if ((kd_exchange(&engine.woken, 0) || (n > 0 && fds[0].revents)) &&
-	    read(engine.wake_fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
-		kd_die("cannot read from an eventfd: %s", kd_errno_text(errno));
-	return n > 0 && fds[1].revents;
+	kd_bell_sleep(&engine.bell, lock, fds, timeout_ns);
+	return fds[0].revents != 0;
 }
 
 /* Opening */
 
-static int start(const char *provider, const char *listen, int local, const struct kd_comm_events *events, void *address,
-		 size_t *size_p)
+static int start(const struct kd_comm_config *config, void *address, size_t *size_p)
 {
 	char node[KD_NETADDR_BYTES];
 	int error;
 
-	engine.events = events;
+	engine.events = config->events;
 	engine.finished_last = &engine.finished;
-	error = kd_netaddr_choose(listen, local, node);
+	error = kd_netaddr_choose(config->listen, config->local, node);
 	if (error)
 		return error;
-	engine.wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (engine.wake_fd < 0) {
-		error = -errno;
-		kd_error("cannot make an eventfd: %s", kd_errno_text(-error));
+	error = kd_bell_open(&engine.bell);
+	if (error)
 		goto fail;
-	}
-	error = kd_endpoint_open(&engine.ofi, provider, node, address, &engine.address_size);
+	error = kd_endpoint_open(&engine.ofi, config->provider, node, address,
+				 &engine.address_size);
 	if (error)
 		goto fail;
 	*size_p = engine.address_size;
@@ -657,6 +627,12 @@ static int connect_rank(uint32_t rank, const void *address, size_t size)
 	}
 	if (engine.peers[rank])
 		return -EISCONN;
+	if (!kd_os_can_open(SPARE_FILES)) {
+		kd_error("libfabric has run out of open files with rank %u: each rank needs some; "
+			 "raise the limit (ulimit -n)",
+			 rank);
+		return -EMFILE;
+	}
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
@@ -705,10 +681,9 @@ static void stop(void)
 		kd_os_release(slab, slab->size);
 	}
 	kd_endpoint_close(&engine.ofi);
-	if (engine.wake_fd >= 0)
-		close(engine.wake_fd);
+	kd_bell_close(&engine.bell);
 	memset(&engine, 0, sizeof(engine));
-	engine.ofi.cq_fd = engine.wake_fd = -1;
+	engine.ofi.cq_fd = engine.bell.fd = -1;
 }
 
 const struct kd_comm_engine kd_comm_ofi = {start, stop, name, connect_rank, send_message, get_memory, expose, hide, progress,

@@ -37,9 +37,12 @@ static const struct option options[] = {
 	{"KDDS_VERIFY", FIELD(verify), 0, 1, "1", "0|1",
 	 "1: data read from other ranks is compared with a tag that its owner makes of it; 0: only "
 	 "packages and lists of results are"},
-	{"KDDS_PROVIDER", FIELD(provider), 0, 0, "tcp;ofi_rxm", "", "libfabric provider for messages between ranks"},
+	{"KDDS_PROVIDER", FIELD(provider), 0, 0, "tcp", "",
+	 "how messages between ranks travel: tcp, or a libfabric provider"},
 	{"KDDS_ADDRESS", FIELD(address), 0, 0, "", "",
 	 "address or host name to listen on when ranks are on several hosts; empty: that of the host's name"},
+	{"KDDS_PORTS", FIELD(ports), 0, 0, "", "",
+	 "TCP ports for ranks to listen on, such as 40000-40999; empty: any"},
 	{"KDDS_STATS", FIELD(stats), 0, 4, "0", "0|1|text|json|counts",
 	 "report on stderr at the end: counters, work and critical path; 1: as text; counts: without timing tasks"},
 	{"KDDS_TRACE", FIELD(trace), 0, 0, "", "", "file for a trace of the run, for Perfetto's viewer and kdds-trace(1)"},

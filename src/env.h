@@ -19,7 +19,7 @@ struct kd_env {
 	uint64_t spin_us;
 	uint64_t cache; /* bytes */
 	uint64_t verify; /* 1: data that is read from other ranks, too */
-	const char *provider, *address; /* address "": the host's own */
+	const char *provider, *address, *ports; /* address "": the host's own; ports "": any */
 	uint64_t stats;      /* enum kd_stats_choice */
 	const char *trace, *dot; /* file names; "": none */
 	uint64_t trace_size; /* bytes */

@@ -41,7 +41,7 @@ static const char help[] =
 	"      --rsh COMMAND       what starts a command on another host (default: $KDDS_RSH, or ssh in batch mode)\n"
 	"      --workers W         workers of each rank (KDDS_WORKERS)\n"
 	"      --bind core|none    core: divide each host's CPUs among its ranks, if there are enough (default core)\n"
-	"      --provider NAME     libfabric provider (KDDS_PROVIDER)\n"
+	"      --provider NAME     tcp, or a libfabric provider (KDDS_PROVIDER)\n"
 	"      --env NAME[=VALUE]  set a variable for the ranks, or hand on the one set here\n"
 	"      --stats[=FORM]      report on the run when it has ended; FORM: text, json or counts (KDDS_STATS)\n"
 	"      --progress          tell how it goes, in one line, if standard error is a terminal (KDDS_PROGRESS)\n"

@@ -5,6 +5,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/api.c \
 	src/atomic.h \
 	src/base.h \
+	src/bell.c \
+	src/bell.h \
 	src/boot.c \
 	src/boot.h \
 	src/boot_kddsrun.c \
@@ -20,6 +22,7 @@ src_libkdds_internal_la_SOURCES = \
 	src/comm_engine.h \
 	src/comm_loop.c \
 	src/comm_ofi.c \
+	src/comm_tcp.c \
 	src/contents.c \
 	src/contents.h \
 	src/control.c \
@@ -38,6 +41,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/files.h \
 	src/gdata.c \
 	src/gdata.h \
+	src/handshake.c \
+	src/handshake.h \
 	src/idle.c \
 	src/idle.h \
 	src/image.c \
@@ -49,6 +54,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/init.c \
 	src/keep.c \
 	src/keep.h \
+	src/link.c \
+	src/link.h \
 	src/log.c \
 	src/log.h \
 	src/mac.c \
@@ -75,6 +82,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/reading.h \
 	src/reduce.c \
 	src/reduce.h \
+	src/region.c \
+	src/region.h \
 	src/rest.c \
 	src/rest.h \
 	src/rsteal.c \
@@ -91,6 +100,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/steal.h \
 	src/stats.c \
 	src/stats.h \
+	src/stream.c \
+	src/stream.h \
 	src/table.c \
 	src/table.h \
 	src/topo.c \

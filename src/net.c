@@ -23,7 +23,8 @@
 #include "topo.h"
 
 #define SLEEP_NS 1000000000u
-#define OTHER_FILES 256 /* of the program and the library, besides a connection to each rank */
+#define PATIENCE_S 30u  /* with a rank that cannot be reached: a switch takes that long to start */
+#define OTHER_FILES 320 /* of the program, the library, strangers; a rank has two at most */
 
 struct kd_net kd_net = {.size = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -72,12 +73,29 @@ static void *serve(void *arg)
 	return NULL;
 }
 
+/* Whoever waits for that rank would do so for ever. */
+static void unreached(uint32_t rank, const char *address, const char *why)
+{
+	kd_die("rank %u has not reached rank %u at %s for %u s: %s; open these ports between the "
+	       "hosts (KDDS_PORTS), or choose another network (KDDS_ADDRESS)",
+	       kd_net.rank, rank, address, PATIENCE_S, why);
+}
+
 static int publish_card(void)
 {
-	static const struct kd_comm_events events = {kd_peer_receive};
+	static const struct kd_comm_events events = {kd_peer_receive, unreached};
 	struct kd_card card = {.build = kd_boot.build, .cpus = kd_topo_mask()};
 	size_t size = sizeof(card.address);
-	int error = kd_comm_open(kd_env.provider, kd_env.address, kd_boot.local_size == kd_boot.size, &events, card.address, &size);
+	struct kd_comm_config config = {.provider = kd_env.provider,
+					.listen = kd_env.address,
+					.ports = kd_env.ports,
+					.local = kd_boot.local_size == kd_boot.size,
+					.rank = kd_net.rank,
+					.size = kd_net.size,
+					.secret = kd_boot.secret,
+					.patience_ns = PATIENCE_S * 1000000000ull,
+					.events = &events};
+	int error = kd_comm_open(&config, card.address, &size);
 
 	return error ? error : kd_boot_put(KD_CARD, &card, KD_CARD_BYTES + size);
 }
@@ -128,7 +146,7 @@ static int join_job(void)
 
 	if (!error)
 		error = kd_mac_start(kd_net.rank, kd_boot.secret);
-	kd_os_allow_files(kd_net.size + OTHER_FILES);
+	kd_os_allow_files(2 * kd_net.size + OTHER_FILES);
 	if (!error)
 		error = publish_card();
 	if (!error)

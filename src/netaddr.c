@@ -7,11 +7,14 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "log.h"
+
+#define BACKLOG 4096 /* all ranks of a job may come at once */
 
 static int is_loopback(const struct sockaddr *a)
 {
@@ -103,4 +106,87 @@ int kd_netaddr_choose(const char *listen, int local, char text[KD_NETADDR_BYTES]
 		return 0;
 	kd_error("host %s has no address but loopback for the others to reach it by: set KDDS_ADDRESS on it", host);
 	return -EADDRNOTAVAIL;
+}
+
+/* 0 or -EINVAL. "": any port, which is port 0. */
+static int parse_ports(const char *text, unsigned *low_p, unsigned *high_p)
+{
+	char end;
+
+	*low_p = *high_p = 0;
+	if (!text || !*text)
+		return 0;
+	if (sscanf(text, "%5u-%5u%c", low_p, high_p, &end) != 2) {
+		if (sscanf(text, "%5u%c", low_p, &end) != 1)
+			return -EINVAL;
+		*high_p = *low_p;
+	}
+	return *low_p && *low_p <= *high_p && *high_p <= 65535 ? 0 : -EINVAL;
+}
+
+/* The socket or -errno. */
+static int listen_at(const struct addrinfo *a, unsigned port)
+{
+	int fd = socket(a->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), on = 1, error;
+	struct sockaddr_storage address;
+
+	if (fd < 0)
+		return -errno;
+	memcpy(&address, a->ai_addr, a->ai_addrlen);
+	/* The port lies at the same place in both families. */
+	((struct sockaddr_in *)&address)->sin_port = htons((uint16_t)port);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on,
+		   sizeof(on)); /* earlier jobs' connections may linger */
+	if (!bind(fd, (struct sockaddr *)&address, a->ai_addrlen) && !listen(fd, BACKLOG))
+		return fd;
+	error = -errno;
+	close(fd);
+	return error;
+}
+
+int kd_netaddr_listen(const char *node, const char *ports, struct sockaddr_storage *address,
+		      socklen_t *size_p)
+{
+	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *a;
+	unsigned low, high;
+	int fd = -EADDRNOTAVAIL;
+
+	if (parse_ports(ports, &low, &high)) {
+		kd_error("KDDS_PORTS=%s: allowed are a port or a range of ports, such as "
+			 "40000-40999",
+			 ports);
+		return -EINVAL;
+	}
+	if (getaddrinfo(node, NULL, &hints, &a)) {
+		kd_error("%s is no address in digits", node);
+		return -EADDRNOTAVAIL;
+	}
+	/* Neighbours begin at different places, so that not each must try all that are taken. */
+	for (unsigned i = 0, n = high - low + 1, begin = (unsigned)getpid() % n; i < n; i++) {
+		fd = listen_at(a, low + (begin + i) % n);
+		if (fd != -EADDRINUSE)
+			break;
+	}
+	freeaddrinfo(a);
+	if (fd == -EADDRINUSE)
+		kd_error("no port of KDDS_PORTS=%s is free at %s: each process of a job on this "
+			 "host needs one",
+			 ports, node);
+	else if (fd < 0)
+		kd_error("cannot listen at %s: %s", node, kd_errno_text(-fd));
+	if (fd < 0)
+		return fd;
+	*size_p = sizeof(*address);
+	getsockname(fd, (struct sockaddr *)address, size_p);
+	return fd;
+}
+
+void kd_netaddr_print(const struct sockaddr *address, socklen_t size, char text[KD_NETADDR_BYTES])
+{
+	char host[KD_NETADDR_BYTES - 16] = "?", port[8] = "?";
+
+	getnameinfo(address, size, host, sizeof(host), port, sizeof(port),
+		    NI_NUMERICHOST | NI_NUMERICSERV);
+	snprintf(text, KD_NETADDR_BYTES, address->sa_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
+		 port);
 }

@@ -14,8 +14,8 @@
 #include "comm.h"
 #include "log.h"
 
-#define DEFAULT_PROVIDER "tcp;ofi_rxm"
-#define API_VERSION FI_VERSION(1, 9) /* the oldest with what we use: any library of that age will do */
+#define API_VERSION \
+	FI_VERSION(1, 9) /* the oldest with what we use: any library of that age will do */
 
 struct kd_ofi kd_ofi;
 
@@ -24,25 +24,31 @@ int kd_ofi_errno(ssize_t error)
 	return error > -FI_ERRNO_OFFSET ? (int)error : -EIO;
 }
 
-/* The versions are those that rdma/fabric.h of 1.9 and later describes; a library without them has one version only. */
+/* The versions are those that rdma/fabric.h of 1.9 and later describes; a library without them has
+ * one version only. */
 static const struct {
 	const char *name, *version;
 	void *function;
 } symbols[] = {
-	{"fi_getinfo", "FABRIC_1.3", &kd_ofi.getinfo}, {"fi_freeinfo", "FABRIC_1.3", &kd_ofi.freeinfo},
-	{"fi_dupinfo", "FABRIC_1.3", &kd_ofi.dupinfo}, {"fi_fabric", "FABRIC_1.1", &kd_ofi.fabric},
-	{"fi_strerror", "FABRIC_1.0", &kd_ofi.strerror}, {"fi_version", "FABRIC_1.0", &kd_ofi.version},
+	{"fi_getinfo", "FABRIC_1.3", &kd_ofi.getinfo},
+	{"fi_freeinfo", "FABRIC_1.3", &kd_ofi.freeinfo},
+	{"fi_dupinfo", "FABRIC_1.3", &kd_ofi.dupinfo},
+	{"fi_fabric", "FABRIC_1.1", &kd_ofi.fabric},
+	{"fi_strerror", "FABRIC_1.0", &kd_ofi.strerror},
+	{"fi_version", "FABRIC_1.0", &kd_ofi.version},
 };
 
 static int load(void)
 {
-	static void *library; /* for good: what libfabric itself has loaded does not bear being unloaded */
+	static void *library; /* for good: what libfabric itself has loaded does not bear being
+				 unloaded */
 
 	if (library)
 		return 0;
 	library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
-		kd_error("a job of several processes needs libfabric, and it cannot be loaded (%s): install it on every host "
+		kd_error("a job of several processes needs libfabric, and it cannot be loaded "
+			 "(%s): install it on every host "
 			 "(Debian: libfabric1)",
 			 dlerror());
 		return -ENOENT;
@@ -53,7 +59,8 @@ static int load(void)
 		if (!f)
 			f = dlsym(library, symbols[i].name);
 		if (!f) {
-			kd_error("libfabric.so.1 has no %s: install libfabric 1.9 or later (Debian: libfabric1)",
+			kd_error("libfabric.so.1 has no %s: install libfabric 1.9 or later "
+				 "(Debian: libfabric1)",
 				 symbols[i].name);
 			dlclose(library);
 			library = NULL;
@@ -65,19 +72,23 @@ static int load(void)
 }
 
 /*
- * What libfabric reads from the environment, unless the user has set it. Its own defaults spend a hundred megabytes per process
- * on buffers and queues. Peers must agree on the eager limit, or they refuse to connect.
+ * What libfabric reads from the environment, unless the user has set it. Its own defaults spend a
+ * hundred megabytes per process on buffers and queues. Peers must agree on the eager limit, or they
+ * refuse to connect.
  */
 static void set_environment(const char *provider)
 {
-	/* No handlers for the signals of crashes from libraries of InfiniPath and Omni-Path, which libfabric loads. */
+	/* No handlers for the signals of crashes from libraries of InfiniPath and Omni-Path, which
+	 * libfabric loads. */
 	setenv("IPATH_NO_BACKTRACE", "1", 0);
 	setenv("HFI_NO_BACKTRACE", "1", 0);
-	setenv("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "100", 0); /* us; 10000 delays the first message by as much */
+	setenv("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "100",
+	       0); /* us; 10000 delays the first message by as much */
 	setenv("FI_OFI_RXM_EAGER_LIMIT", "8192", 0);
 	_Static_assert(KD_COMM_MESSAGE_BYTES == 8192, "a message fits the eager limit");
 	if (!strncmp(provider, "tcp", 3) || !strncmp(provider, "net", 3)) {
-		/* Messages go directly to and from our buffers; rxm's own hold headers, and messages that find none posted. */
+		/* Messages go directly to and from our buffers; rxm's own hold headers, and
+		 * messages that find none posted. */
 		setenv("FI_OFI_RXM_BUFFER_SIZE", "256", 0);
 		setenv("FI_OFI_RXM_MSG_TX_SIZE", "64", 0);
 		setenv("FI_OFI_RXM_MSG_RX_SIZE", "256", 0);
@@ -95,7 +106,8 @@ static struct fi_info *new_hints(const char *provider)
 		return NULL;
 	hints->caps = FI_MSG | FI_RMA;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_LOCAL;
+	hints->domain_attr->mr_mode =
+		FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY | FI_MR_LOCAL;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->domain_attr->control_progress = FI_PROGRESS_MANUAL;
 	hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
@@ -108,7 +120,8 @@ static struct fi_info *new_hints(const char *provider)
 
 static int is_socket_address(const struct fi_info *info)
 {
-	return info->addr_format == FI_SOCKADDR || info->addr_format == FI_SOCKADDR_IN || info->addr_format == FI_SOCKADDR_IN6;
+	return info->addr_format == FI_SOCKADDR || info->addr_format == FI_SOCKADDR_IN ||
+	       info->addr_format == FI_SOCKADDR_IN6;
 }
 
 /* Says which provider is missing and which there are. */
@@ -125,19 +138,23 @@ static void complain(const char *provider, const char *node)
 			const char *seen = strstr(names, name);
 
 			reachable |= !strcmp(name, provider);
-			while (seen && ((seen != names && seen[-1] != ' ') || (seen[len] != ',' && seen[len])))
+			while (seen && ((seen != names && seen[-1] != ' ') ||
+					(seen[len] != ',' && seen[len])))
 				seen = strstr(seen + 1, name);
 			if (!seen && n + len + 3 < sizeof(names))
 				snprintf(names + n, sizeof(names) - n, "%s%s", n ? ", " : "", name);
 		}
 	if (reachable)
-		kd_error("libfabric's provider %s does not work at address %s: set KDDS_ADDRESS to one of a network it can use "
+		kd_error("libfabric's provider %s does not work at address %s: set KDDS_ADDRESS to "
+			 "one of a network it can use "
 			 "(`fi_info -p \"%s\"' lists them)",
 			 provider, node, provider);
 	else
-		kd_error("libfabric %u.%u has no provider %s here: set KDDS_PROVIDER to one of %s%s",
-			 FI_MAJOR(kd_ofi.version()), FI_MINOR(kd_ofi.version()), provider, *names ? names : "(none at all)",
-			 getenv("FI_PROVIDER") ? ", or unset FI_PROVIDER, which hides others" : "");
+		kd_error(
+			"libfabric %u.%u has no provider %s here: set KDDS_PROVIDER to one of %s%s",
+			FI_MAJOR(kd_ofi.version()), FI_MINOR(kd_ofi.version()), provider,
+			*names ? names : "(none at all)",
+			getenv("FI_PROVIDER") ? ", or unset FI_PROVIDER, which hides others" : "");
 	if (list)
 		kd_ofi.freeinfo(list);
 	if (hints)
@@ -149,8 +166,6 @@ int kd_ofi_find(const char *provider, const char *node, struct fi_info **info_p)
 	struct fi_info *hints;
 	int error;
 
-	if (!provider || !*provider)
-		provider = DEFAULT_PROVIDER;
 	set_environment(provider);
 	error = load();
 	if (error)

@@ -27,8 +27,8 @@ extern struct kd_ofi kd_ofi;
 int kd_ofi_errno(ssize_t error);
 
 /*
- * A provider that gives reliable datagrams and reads, at an address of this host in digits. provider: NULL for the default,
- * tcp;ofi_rxm. 0, or -errno after a line on stderr. The info is freed with kd_ofi.freeinfo.
+ * A provider that gives reliable datagrams and reads, at an address of this host in digits. 0, or
+ * -errno after a line on stderr. The info is freed with kd_ofi.freeinfo.
  */
 int kd_ofi_find(const char *provider, const char *node, struct fi_info **info_p);
 

@@ -18,10 +18,10 @@
 #define REPEAT_NS_MIN 40000000u    /* twice ACK_DELAY_NS */
 #define REPEAT_NS_MAX 1000000000u
 #define REPEAT_DOUBLINGS 4
-#define RETRY_NS 100000u           /* the engine was full */
+#define RETRY_NS 100000u           /* the engine was full; doubled each time */
+#define RETRY_NS_MAX 12800000u
 #define SILENCE_NS 5000000000u     /* from a peer, before it gets a word of no meaning */
 #define LOOSE_MAX 4                /* more of what may be lost is lost while the engine is full */
-#define SPARE_FILES 6              /* to be free when a peer is met, for what others connect in the meantime */
 
 struct out {
 	struct out *next;
@@ -46,6 +46,7 @@ struct peer {
 	uint64_t next;        /* all below have been received */
 	uint64_t beyond;      /* bit i: so has next + 1 + i */
 	uint64_t ack_ns;      /* when to acknowledge at the latest; 0: no need */
+	uint64_t retry_ns;    /* what was refused is tried again after that; 0: nothing was */
 	int heard;            /* since the last look at who is silent */
 	int active;           /* in the list of those with something to do */
 	struct peer *link;
@@ -127,9 +128,6 @@ static struct peer *meet(uint32_t rank)
 
 	if (p)
 		return p;
-	if (!kd_os_can_open(SPARE_FILES))
-		kd_die("rank %u has run out of open files with rank %u: each rank it meets needs one; raise the limit (ulimit -n)",
-		       job.rank, rank);
 	error = kd_boot_get(rank, KD_CARD, &card, &size);
 	if (!error)
 		error = kd_comm_connect(rank, card.address, size - KD_CARD_BYTES);
@@ -181,9 +179,11 @@ static int transmit(struct peer *p, struct kd_wire_head *m)
 	m->to = p->rank;
 	m->ack = p->next - 1;
 	m->tag = tag(m);
-	if (kd_comm_send(p->rank, m, sizeof(*m) + m->bytes) == -EAGAIN)
+	if (kd_comm_send(p->rank, m, sizeof(*m) + m->bytes) == -EAGAIN) {
+		p->retry_ns = kd_min(p->retry_ns ? 2 * p->retry_ns : RETRY_NS, RETRY_NS_MAX);
 		return -EAGAIN;
-	p->ack_ns = 0;
+	}
+	p->retry_ns = p->ack_ns = 0;
 	if (kd_unlikely(kd_peer_sent))
 		kd_peer_sent(m);
 	kd_peer_counts.messages++;
@@ -198,12 +198,12 @@ static uint64_t push(struct peer *p, uint64_t now)
 		if (o->sent_ns)
 			continue;
 		if (transmit(p, &o->head))
-			return now + RETRY_NS;
+			return now + p->retry_ns;
 		o->sent_ns = now;
 	}
 	for (; p->loose.first; p->nloose--) {
 		if (transmit(p, &p->loose.first->head))
-			return now + RETRY_NS;
+			return now + p->retry_ns;
 		queue_drop_first(&p->loose);
 	}
 	return UINT64_MAX;
@@ -321,7 +321,7 @@ static uint64_t repeat(struct peer *p, uint64_t now)
 		return UINT64_MAX;
 	if (now >= o->sent_ns + patience(p)) {
 		if (transmit(p, &o->head))
-			return now + RETRY_NS;
+			return now + p->retry_ns;
 		o->sent_ns = now;
 		o->repeated = 1;
 		p->repeats = kd_min(p->repeats + 1, REPEAT_DOUBLINGS);
@@ -349,7 +349,7 @@ static uint64_t tick(struct peer *p, uint64_t now)
 	if (p->ack_ns && now >= p->ack_ns) {
 		p->ack_ns = 0;
 		if (acknowledge(p))
-			p->ack_ns = now + RETRY_NS;
+			p->ack_ns = now + p->retry_ns;
 	}
 	return p->ack_ns ? kd_min(due, p->ack_ns) : due;
 }

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/comm_ofi.c, between processes on this host: messages of every length arrive whole, once, aligned and unmixed
- * from several senders; gets bring the right bytes whatever their length and alignment and touch no others, or fail; nothing
- * is lost when a sender is told to try again; wakes are not lost, nor what one thread handles while another sleeps; peers that
- * are killed, in the middle of messages and gets, leave a survivor that still works and can close; what cannot be opened is
- * explained in one line.
+ * Proves of src/comm_tcp.c and src/comm_ofi.c, between processes on this host: messages of every
+ * length arrive whole, once, aligned and unmixed from several senders; gets bring the right bytes
+ * whatever their length and alignment and touch no others, or fail; nothing is lost when a sender
+ * is told to try again; wakes are not lost, nor what one thread handles while another sleeps; peers
+ * that are killed, in the middle of messages and gets, leave a survivor that still works and can
+ * close; what cannot be opened is explained in one line.
  *
- * Each case is a process of its own, the hub, with rank 0; its peers are its children. Only the case's alarm bounds waits.
+ * Each case is a process of its own, the hub, with rank 0; its peers are its children. Only the
+ * case's alarm bounds waits.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
@@ -64,14 +67,26 @@ static struct {
 static size_t address_size;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void start_engine(void (*message)(const void *, size_t), char address[KD_COMM_ADDRESS_BYTES])
+static const char *provider;
+static const uint8_t secret[32] = "the ranks of this test know it";
+
+static void start_engine(uint32_t rank, void (*message)(const void *, size_t),
+			 char address[KD_COMM_ADDRESS_BYTES])
 {
 	static struct kd_comm_events events;
 	const char *listen = getenv("CHECK_COMM_ADDRESS");
+	struct kd_comm_config config = {.provider = provider,
+					.listen = listen,
+					.local = !listen,
+					.rank = rank,
+					.size = 1000,
+					.secret = secret,
+					.patience_ns = FOREVER_NS,
+					.events = &events};
 
 	events.message = message;
 	memset(address, 0, KD_COMM_ADDRESS_BYTES);
-	check(!kd_comm_open(getenv("CHECK_COMM_PROVIDER"), listen, !listen, &events, address, &address_size));
+	check(!kd_comm_open(&config, address, &address_size));
 }
 
 /* A child that runs f(rank), with an engine open and the lock held. */
@@ -94,7 +109,7 @@ static void spawn(uint32_t rank, void (*f)(uint32_t rank), void (*message)(const
 		close(peers[i].fd);
 	peers[0].fd = fds[1];
 	pthread_mutex_lock(&lock);
-	start_engine(message, address);
+	start_engine(rank, message, address);
 	tell(fds[1], address, sizeof(address));
 	hear(fds[1], hub, sizeof(hub));
 	check(!kd_comm_connect(0, hub, address_size));
@@ -109,7 +124,7 @@ static void gather(uint32_t n, void (*message)(const void *, size_t))
 	char address[KD_COMM_ADDRESS_BYTES], theirs[KD_COMM_ADDRESS_BYTES];
 
 	pthread_mutex_lock(&lock);
-	start_engine(message, address);
+	start_engine(0, message, address);
 	for (uint32_t i = 1; i <= n; i++) {
 		hear(peers[i].fd, theirs, sizeof(theirs));
 		check(!kd_comm_connect(i, theirs, address_size));
@@ -533,7 +548,7 @@ static void wakes(void)
 	int fds[2];
 
 	pthread_mutex_lock(&lock);
-	start_engine(no_message, address);
+	start_engine(0, no_message, address);
 	check(!pipe(fds));
 	kd_comm_wake();
 	kd_comm_wake();
@@ -627,7 +642,7 @@ static void caller(uint32_t rank)
 		char go;
 
 		kd_comm_close();
-		start_engine(call_answer, address);
+		start_engine(i, call_answer, address);
 		check(!kd_comm_connect(0, hub, address_size));
 		tell(peers[0].fd, address, sizeof(address));
 		hear(peers[0].fd, &go, 1);
@@ -654,7 +669,7 @@ static void sleeper(void)
 	spawn(1, caller, no_message);
 	/* As gather does, but that ranks are trials here. */
 	pthread_mutex_lock(&lock);
-	start_engine(call_message, address);
+	start_engine(0, call_message, address);
 	hear(peers[1].fd, (char[KD_COMM_ADDRESS_BYTES]){0}, KD_COMM_ADDRESS_BYTES);
 	tell(peers[1].fd, address, sizeof(address));
 	tell(peers[1].fd, address, sizeof(address));
@@ -805,9 +820,9 @@ static void absent(void)
 	uint8_t byte;
 
 	pthread_mutex_lock(&lock);
-	start_engine(no_message, gone);
+	start_engine(0, no_message, gone);
 	kd_comm_close();
-	start_engine(no_message, address);
+	start_engine(0, no_message, address);
 	check(kd_comm_connect(3, gone, address_size - 1) == -EINVAL);
 	check(!kd_comm_connect(3, gone, address_size));
 	check(kd_comm_connect(3, gone, address_size) == -EISCONN);
@@ -815,7 +830,7 @@ static void absent(void)
 	f.get.done = fetched;
 	check(!kd_comm_get(3, &byte, 0, 1, 1, &f.get));
 	check(kd_comm_get(4, &byte, 0, 1, 1, &f.get) == -ENOTCONN);
-	for (int i = 0; i < 300; i++) {
+	for (int i = 0; i < 100; i++) {
 		check(kd_comm_send(3, "hello", 5) == -EAGAIN);
 		kd_comm_progress();
 		kd_comm_wait(&lock, -1, FOREVER_NS, 1); /* returns when it is time to try again */
@@ -825,16 +840,93 @@ static void absent(void)
 	check(f.ended && f.error == -ECANCELED);
 }
 
-/* What cannot be opened */
+static char unreached_why[300];
 
-static void open_badly(const char *provider, const char *listen, int error)
+static void unreached(uint32_t rank, const char *address, const char *why)
 {
-	static const struct kd_comm_events events = {no_message};
+	snprintf(unreached_why, sizeof(unreached_why), "%u %s %s", rank, address, why);
+}
+
+/* TCP alone knows why. */
+static void given_up(void)
+{
+	static const struct kd_comm_events events = {no_message, unreached};
+	struct kd_comm_config config = {.local = 1,
+					.size = 2,
+					.secret = secret,
+					.patience_ns = 300000000,
+					.events = &events};
+	char address[KD_COMM_ADDRESS_BYTES], gone[KD_COMM_ADDRESS_BYTES], expected[300];
+	struct timespec begin, end;
+
+	if (strcmp(provider, "tcp"))
+		return;
+	pthread_mutex_lock(&lock);
+	check(!kd_comm_open(&config, gone, &address_size));
+	kd_comm_close();
+	check(!kd_comm_open(&config, address, &address_size));
+	check(!kd_comm_connect(1, gone, address_size));
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	while (!*unreached_why) {
+		check(kd_comm_send(1, "hello", 5) == -EAGAIN);
+		step(-1);
+	}
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	check((end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec - begin.tv_nsec >= 300000000);
+	snprintf(expected, sizeof(expected), "1 127.0.0.1:%u Connection refused",
+		 ntohs(((struct sockaddr_in *)gone)->sin_port));
+	check(!strcmp(unreached_why, expected));
+	kd_comm_close();
+}
+
+/* In a process of its own, which has no engine yet but a copy of ours. */
+static void taken_port(void *range)
+{
+	static const struct kd_comm_events events = {no_message, NULL};
+	struct kd_comm_config config = {
+		.ports = range, .local = 1, .size = 2, .secret = secret, .events = &events};
 	char address[KD_COMM_ADDRESS_BYTES];
 	size_t size;
-	int got = kd_comm_open(provider, listen, 0, &events, address, &size);
 
-	_exit(got != error);
+	_exit(kd_comm_open(&config, address, &size) != -EADDRINUSE);
+}
+
+/* Ports of a range, as long as there are some. */
+static void ports(void)
+{
+	static const struct kd_comm_events events = {no_message, NULL};
+	struct kd_comm_config config = {.local = 1, .size = 2, .secret = secret, .events = &events};
+	char address[KD_COMM_ADDRESS_BYTES], range[32];
+	struct child c;
+	unsigned port;
+
+	if (strcmp(provider, "tcp"))
+		return;
+	pthread_mutex_lock(&lock);
+	check(!kd_comm_open(&config, address, &address_size));
+	kd_comm_close();
+	port = ntohs(((struct sockaddr_in *)address)->sin_port);
+	snprintf(range, sizeof(range), "%u-%u", port - 3, port);
+	config.ports = range;
+	check(!kd_comm_open(&config, address, &address_size));
+	check(ntohs(((struct sockaddr_in *)address)->sin_port) - (port - 3) < 4);
+	snprintf(range, sizeof(range), "%u", ntohs(((struct sockaddr_in *)address)->sin_port));
+	child_run(&c, taken_port, range, CASE_SECONDS);
+	check(!c.status && one_line(c.err, "no port of KDDS_PORTS=") && strstr(c.err, range));
+	kd_comm_close();
+}
+
+/* What cannot be opened */
+
+static void open_badly(const char *name, const char *listen, int error)
+{
+	static const struct kd_comm_events events = {no_message, NULL};
+	char address[KD_COMM_ADDRESS_BYTES];
+	size_t size;
+	struct kd_comm_config config = {
+		.provider = name, .listen = listen, .size = 2, .secret = secret, .events = &events};
+
+	_exit(kd_comm_open(&config, address, &size) != error);
 }
 
 static void bad_provider(void *arg)
@@ -867,12 +959,31 @@ static void bad_name(void *arg)
 	open_badly(NULL, "no such host", -EADDRNOTAVAIL);
 }
 
+static void bad_ports(void *ports)
+{
+	static const struct kd_comm_events events = {no_message, NULL};
+	struct kd_comm_config config = {
+		.ports = ports, .local = 1, .size = 2, .secret = secret, .events = &events};
+	char address[KD_COMM_ADDRESS_BYTES];
+	size_t size;
+
+	_exit(kd_comm_open(&config, address, &size) != -EINVAL);
+}
+
 static void mistakes(void)
 {
 	struct child c;
 
-	child_run(&c, bad_provider, NULL, CASE_SECONDS);
-	check(!c.status && one_line(c.err, "nonsense") && strstr(c.err, "tcp;ofi_rxm"));
+	if (strcmp(provider, "tcp")) {
+		child_run(&c, bad_provider, NULL, CASE_SECONDS);
+		check(!c.status && one_line(c.err, "nonsense") && strstr(c.err, "tcp;ofi_rxm"));
+	}
+	child_run(&c, bad_ports, "40000-", CASE_SECONDS);
+	check(!c.status && one_line(c.err, "KDDS_PORTS=40000-: allowed are"));
+	child_run(&c, bad_ports, "0", CASE_SECONDS);
+	check(!c.status && one_line(c.err, "KDDS_PORTS=0: allowed are"));
+	child_run(&c, bad_ports, "40000-70000", CASE_SECONDS);
+	check(!c.status && one_line(c.err, "KDDS_PORTS=40000-70000: allowed are"));
 	child_run(&c, bad_listen, NULL, CASE_SECONDS);
 	check(!c.status && one_line(c.err, "KDDS_ADDRESS=192.0.2.254"));
 	child_run(&c, local_provider, "loop:1", CASE_SECONDS);
@@ -888,12 +999,19 @@ static void mistakes(void)
 /* Opened on the network, closed, opened again on loopback, where no other address counts. */
 static void again(void)
 {
-	static const struct kd_comm_events events = {no_message};
+	static const struct kd_comm_events events = {no_message, NULL};
 	char address[KD_COMM_ADDRESS_BYTES];
 
 	for (int i = 0; i < 3; i++) {
-		check(!kd_comm_open("tcp;ofi_rxm", i ? "192.0.2.254" : NULL, i, &events, address, &address_size));
-		check(!strcmp(kd_comm_name(), "tcp;ofi_rxm"));
+		struct kd_comm_config config = {.provider = provider,
+						.listen = i ? "192.0.2.254" : NULL,
+						.local = i,
+						.size = 2,
+						.secret = secret,
+						.events = &events};
+
+		check(!kd_comm_open(&config, address, &address_size));
+		check(!strcmp(kd_comm_name(), provider));
 		kd_comm_close();
 	}
 }
@@ -902,9 +1020,11 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{"messages", messages},   {"gets", gets},         {"many gets", many_gets}, {"wrong gets", wrong_gets},
-	{"callbacks", callbacks}, {"flooding", flooding}, {"wakes", wakes},         {"sleeper", sleeper},
-	{"killed", killed},       {"absent", absent},     {"mistakes", mistakes},   {"again", again},
+	{"messages", messages},	    {"gets", gets},	      {"many gets", many_gets},
+	{"wrong gets", wrong_gets}, {"callbacks", callbacks}, {"flooding", flooding},
+	{"wakes", wakes},	    {"sleeper", sleeper},     {"killed", killed},
+	{"absent", absent},	    {"given up", given_up},   {"ports", ports},
+	{"mistakes", mistakes},	    {"again", again},
 };
 
 static void run_case(void *arg)
@@ -914,23 +1034,18 @@ static void run_case(void *arg)
 	cases[case_number].run();
 }
 
-/* Without arguments all cases, else those named; over the provider CHECK_COMM_PROVIDER, at the address CHECK_COMM_ADDRESS. */
-int main(int argc, char **argv)
+/* Those named, or all. */
+static int run_cases(char *const *names, int n)
 {
 	int bad = 0;
 
-	setenv("IPATH_NO_BACKTRACE", "1", 0); /* as kd_comm_open does */
-	if (!dlopen("libfabric.so.1", RTLD_NOW)) {
-		printf("skipped: %s\n", dlerror());
-		return 77;
-	}
 	for (case_number = 0; case_number < (int)(sizeof(cases) / sizeof(*cases)); case_number++) {
-		int wanted = argc == 1, status;
+		int wanted = !n, status;
 		pid_t pid;
 
 		case_name = cases[case_number].name;
-		for (int i = 1; i < argc; i++)
-			wanted |= !strcmp(argv[i], case_name);
+		for (int i = 0; i < n; i++)
+			wanted |= !strcmp(names[i], case_name);
 		if (!wanted)
 			continue;
 		fflush(NULL);
@@ -943,9 +1058,32 @@ int main(int argc, char **argv)
 		waitpid(pid, &status, 0);
 		bad |= status;
 		if (WIFSIGNALED(status))
-			printf("FAILED: %s: %s\n", case_name, strsignal(WTERMSIG(status)));
+			printf("FAILED: %s, %s: %s\n", provider, case_name,
+			       strsignal(WTERMSIG(status)));
 		else
-			printf("%s: %s\n", status ? "FAILED" : "ok", case_name);
+			printf("%s: %s, %s\n", status ? "FAILED" : "ok", provider, case_name);
+	}
+	return bad;
+}
+
+/* Without arguments all cases, else those named; over the provider CHECK_COMM_PROVIDER, else over
+ * both tcp and libfabric's, at the address CHECK_COMM_ADDRESS. */
+int main(int argc, char **argv)
+{
+	static const char *const providers[] = {"tcp", "tcp;ofi_rxm"};
+	const char *only = getenv("CHECK_COMM_PROVIDER");
+	int bad = 0;
+
+	setenv("IPATH_NO_BACKTRACE", "1", 0); /* as kd_comm_open does */
+	for (int i = 0; i < 2; i++) {
+		provider = providers[i];
+		if (only && strcmp(only, provider))
+			continue;
+		if (i && !dlopen("libfabric.so.1", RTLD_NOW)) {
+			printf("skipped: %s\n", dlerror());
+			continue;
+		}
+		bad |= run_cases(argv + 1, argc - 1);
 	}
 	return !!bad;
 }

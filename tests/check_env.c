@@ -14,9 +14,9 @@
 
 static const char *const names[] = {"KDDS_WORKERS", "KDDS_BIND", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US", "KDDS_CACHE",
 	"KDDS_VERIFY",
-	"KDDS_STATS", "KDDS_TRACE_SIZE", "KDDS_PROGRESS", "KDDS_PROVIDER", "KDDS_ADDRESS", "KDDS_TRACE", "KDDS_DOT"};
+	"KDDS_STATS", "KDDS_TRACE_SIZE", "KDDS_PROGRESS", "KDDS_PROVIDER", "KDDS_ADDRESS", "KDDS_PORTS", "KDDS_TRACE", "KDDS_DOT"};
 #define NAMES (sizeof(names) / sizeof(*names))
-#define TEXTS 4 /* the last of them: any value will do */
+#define TEXTS 5 /* the last of them: any value will do */
 
 struct good {
 	const char *name, *text;
@@ -211,7 +211,8 @@ START_TEST(texts)
 {
 	unsetenv("KDDS_PROVIDER");
 	ck_assert_int_eq(kd_env_read(), 0);
-	ck_assert_str_eq(kd_env.provider, "tcp;ofi_rxm");
+	ck_assert_str_eq(kd_env.provider, "tcp");
+	ck_assert_str_eq(kd_env.ports, "");
 	ck_assert_str_eq(kd_env.address, "");
 	ck_assert_str_eq(kd_env.trace, "");
 	ck_assert_str_eq(kd_env.dot, "");

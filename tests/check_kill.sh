@@ -29,7 +29,7 @@ while [ $i -lt "$times" ]; do
 	ranks=$(($1 + 2))
 	victim=$(($2 % ranks))
 	provider=loop
-	[ "$4" = 1 ] || provider='tcp;ofi_rxm'
+	[ "$4" = 1 ] || provider=tcp
 	: > "$dir/out"
 	KDDS_WORKERS=1 timeout -k 5 120 ./kddsrun -n $ranks --provider "$provider" tests/oracle -j -s 100 -p "$dir/pids" -n $((seed + i)) \
 		> "$dir/out" 2> "$dir/err" &

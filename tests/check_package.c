@@ -23,13 +23,15 @@ static void no_message(const void *m, size_t len)
 
 static void setup(void)
 {
-	static const struct kd_comm_events events = {no_message};
+	static const struct kd_comm_events events = {no_message, NULL};
+	const struct kd_comm_config config = {
+		.provider = "loop", .local = 1, .size = 1, .events = &events};
 	char address[KD_COMM_ADDRESS_BYTES];
 	size_t size = sizeof(address);
 
 	ck_assert_int_eq(kd_image_init(), 0);
 	ck_assert_int_eq(kd_env_read(), 0);
-	ck_assert_int_eq(kd_comm_open("loop", "", 1, &events, address, &size), 0);
+	ck_assert_int_eq(kd_comm_open(&config, address, &size), 0);
 }
 
 static void teardown(void)

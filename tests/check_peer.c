@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/peer.c, two ranks of it in one process with an engine, a launcher and a clock of the test's own: what is sent
- * as reliable arrives exactly once whatever the engine loses, doubles, delays and refuses, at most WINDOW messages are on the
- * way, acknowledgements come in time and alone if nothing carries them, what is not acknowledged is repeated, more and more slowly; a message
- * that was altered, is for another, from nobody, too short or long, of no kind, or was seen before is not handed up. Of
- * src/siphash.c: its authors' test vectors.
+ * Proves of src/peer.c, two ranks of it in one process with an engine, a launcher and a clock of
+ * the test's own: what is sent as reliable arrives exactly once whatever the engine loses, doubles,
+ * delays and refuses, at most WINDOW messages are on the way, acknowledgements come in time and
+ * alone if nothing carries them, what is not acknowledged is repeated, more and more slowly; a
+ * message that was altered, is for another, from nobody, too short or long, of no kind, or was seen
+ * before is not handed up. Of src/siphash.c: its authors' test vectors.
  */
 #include "peer.c"
 #include "observe.h"
@@ -55,12 +56,6 @@ static unsigned roll(unsigned n)
 uint64_t kd_os_now_ns(void)
 {
 	return clock_ns;
-}
-
-int kd_os_can_open(int n)
-{
-	(void)n;
-	return 1;
 }
 
 struct kd_observe kd_observe; /* nothing */
@@ -209,8 +204,9 @@ static int pass(uint64_t ns)
 START_TEST(vectors)
 {
 	static const uint64_t expected[] = {
-		0x726fdb47dd0e0e31u, 0x74f839c593dc67fdu, 0x0d6c8009d9a94f5au, 0x85676696d7fb7e2du, 0xcf2794e0277187b7u,
-		0x18765564cd99a68du, 0xcbc9466e58fee3ceu, 0xab0200f58b01d137u, 0x93f5f5799a932462u,
+		0x726fdb47dd0e0e31u, 0x74f839c593dc67fdu, 0x0d6c8009d9a94f5au,
+		0x85676696d7fb7e2du, 0xcf2794e0277187b7u, 0x18765564cd99a68du,
+		0xcbc9466e58fee3ceu, 0xab0200f58b01d137u, 0x93f5f5799a932462u,
 	};
 	uint8_t key[16], in[16];
 
@@ -222,7 +218,8 @@ START_TEST(vectors)
 }
 END_TEST
 
-/* One message: numbered, acknowledged after 20 ms by a message of its own; then there is nothing to do any more. */
+/* One message: numbered, acknowledged after 20 ms by a message of its own; then there is nothing to
+ * do any more. */
 START_TEST(one)
 {
 	send_one(1, 7, 40, 0);
@@ -256,7 +253,8 @@ START_TEST(carried)
 }
 END_TEST
 
-/* Whom a rank has met and does not hear gets a word all the same, which shows it if its connection is dead; no others do. */
+/* Whom a rank has met and does not hear gets a word all the same, which shows it if its connection
+ * is dead; no others do. */
 START_TEST(silent)
 {
 	send_one(1, 7, 40, 0);
@@ -300,7 +298,8 @@ START_TEST(window)
 }
 END_TEST
 
-/* The last of a window comes first, the first last; each of them again; then what lies beyond the window. */
+/* The last of a window comes first, the first last; each of them again; then what lies beyond the
+ * window. */
 START_TEST(edges)
 {
 	struct packet first[WINDOW + 1];
@@ -319,7 +318,8 @@ START_TEST(edges)
 	ck_assert_uint_eq(job.peers[0]->next, WINDOW + 1);
 	ck_assert_uint_eq(job.peers[0]->beyond, 0);
 	{
-		struct kd_wire_head m = {.from = 0, .to = 1, .kind = KD_WIRE_WORK, .seq = 2 * WINDOW + 2};
+		struct kd_wire_head m = {
+			.from = 0, .to = 1, .kind = KD_WIRE_WORK, .seq = 2 * WINDOW + 2};
 
 		m.tag = tag(&m);
 		kd_peer_receive(&m, sizeof(m));
@@ -383,13 +383,13 @@ START_TEST(refused)
 	struct kd_wire_head good;
 	uint64_t bad = 0;
 
-#define REFUSE(len) \
-	do { \
-		kd_peer_receive(m, len); \
+#define REFUSE(len)                                               \
+	do {                                                      \
+		kd_peer_receive(m, len);                          \
 		ck_assert_uint_eq(kd_peer_counts.refused, ++bad); \
-		ck_assert_uint_eq(total[1], 0); \
-		ck_assert_ptr_null(job.peers[0]); \
-		*h = good; \
+		ck_assert_uint_eq(total[1], 0);                   \
+		ck_assert_ptr_null(job.peers[0]);                 \
+		*h = good;                                        \
 	} while (0)
 
 	become(1);
@@ -405,7 +405,9 @@ START_TEST(refused)
 	m[sizeof(*h)] ^= 1;
 	REFUSE(sizeof(m));
 	m[sizeof(*h)] ^= 1;
-#define WRONG(field, value) h->field = value, h->tag = tag(h); REFUSE(sizeof(m))
+#define WRONG(field, value)                \
+	h->field = value, h->tag = tag(h); \
+	REFUSE(sizeof(m))
 	WRONG(to, 0);
 	WRONG(to, RANKS);
 	WRONG(from, 1);
@@ -467,7 +469,8 @@ START_TEST(leave)
 }
 END_TEST
 
-/* Faults of all kinds: everything comes once. The verdict has no bound on time but the clock's, which is the test's own. */
+/* Faults of all kinds: everything comes once. The verdict has no bound on time but the clock's,
+ * which is the test's own. */
 START_TEST(storm)
 {
 	uint32_t sent = 0;
@@ -491,9 +494,11 @@ START_TEST(storm)
 	for (unsigned i = 0; i < 100 && pass(10000 * (uint64_t)MS); i++)
 		;
 	for (uint32_t n = 0; n < MESSAGES; n++)
-		ck_assert_msg(seen[1][n] == 1, "seed %d: message %u came %u times", _i, n, seen[1][n]);
+		ck_assert_msg(seen[1][n] == 1, "seed %d: message %u came %u times", _i, n,
+			      seen[1][n]);
 	for (uint32_t n = 0; n < MESSAGES / 2; n++)
-		ck_assert_msg(seen[0][n] == 1, "seed %d: answer %u came %u times", _i, n, seen[0][n]);
+		ck_assert_msg(seen[0][n] == 1, "seed %d: answer %u came %u times", _i, n,
+			      seen[0][n]);
 	for (unsigned r = 0; r < RANKS; r++)
 		ck_assert_uint_eq(counts[r].refused, 0);
 	ck_assert_ptr_null(job.active);

@@ -1,11 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Proves: what tests/ranks.c says, over UNIX sockets (losing, doubling and delaying messages, too) and over libfabric; what
+# Proves: what tests/ranks.c says, over UNIX sockets (losing, doubling and delaying messages, too), TCP and libfabric; what
 # tests/sleepers.c says, for as far as it could.
 set -eu
 export KDDS_WORKERS=1
 
-for provider in loop loop:1 loop:2 'tcp;ofi_rxm'; do
+for provider in loop loop:1 loop:2 tcp 'tcp;ofi_rxm'; do
 	for ranks in 2 3 5; do
 		echo "$provider, $ranks ranks"
 		timeout -k 5 90 ./kddsrun -n $ranks --provider "$provider" tests/ranks 2> ranks.err || {

@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: while a job runs, a stranger who has found its sockets and ports sends noise, halves of messages, huge lengths,
- * connections without end, messages of the right form without the job's key, pieces of memory that nobody asked for, over UNIX sockets and
- * tcp, and by libfabric itself; the job goes on and its values are right. Its ports are on loopback, since all ranks are on this
- * host. The job's secret is in no argument, environment or open file of its processes.
+ * Proves: while a job runs, a stranger who has found its sockets and ports sends noise, halves of
+ * messages, huge lengths, connections without end, messages of the right form without the job's
+ * key, pieces of memory that nobody asked for, over UNIX sockets and tcp, claims to be one of the
+ * ranks with our own engine, and reads no answers; the job goes on and its values are right. After
+ * probes and while connections stay idle its ranks take no processor time, and no more descriptors
+ * than they allow to strangers. Its ports are on loopback, since all ranks are on this host. The
+ * job's secret is in no argument, environment or open file of its processes.
  *
  * Seed: the first argument.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <kdds.h>
@@ -28,6 +32,7 @@
 
 #include "boot.h"
 #include "comm.h"
+#include "handshake.h"
 #include "wire.h"
 
 #define RANKS 3
@@ -171,7 +176,7 @@ static void find_tcp(const char *file, const char *loopback, const pid_t *pids, 
 	}
 }
 
-static void find_targets(pid_t job, int unix_sockets)
+static void find_targets(pid_t job, int unix_sockets, int ranks)
 {
 	time_t end = time(NULL) + PATIENCE_SECONDS;
 	pid_t pids[64];
@@ -188,8 +193,8 @@ static void find_targets(pid_t job, int unix_sockets)
 			find_tcp("/proc/net/tcp6", "00000000000000000000000001000000", pids, n);
 		}
 		poll(NULL, 0, 20);
-	} while (ntargets < RANKS && time(NULL) < end);
-	if (ntargets < RANKS)
+	} while (ntargets < ranks && time(NULL) < end);
+	if (ntargets < ranks)
 		fail("cannot find the job's sockets");
 }
 
@@ -216,6 +221,23 @@ struct loop_head {
 	uint64_t addr, key, get, offset;
 };
 
+/* Questions that will be refused, from a socket that nobody reads from. */
+static void deafen_unix(void)
+{
+	struct sockaddr_un any = {.sun_family = AF_UNIX};
+	struct loop_head h = {.kind = 1, .bytes = 64, .addr = 4096, .key = 1};
+
+	for (int i = 0; i < ntargets; i++) {
+		int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0); /* stays open */
+
+		if (bind(fd, (struct sockaddr *)&any, sizeof(any.sun_family)))
+			fail("cannot bind a socket");
+		for (int k = 0; k < 40; k++)
+			sendto(fd, &h, sizeof(h), MSG_DONTWAIT,
+			       (struct sockaddr *)&targets[i].socket, targets[i].size);
+	}
+}
+
 static void attack_unix(void)
 {
 	static char d[70000];
@@ -239,17 +261,33 @@ static void attack_unix(void)
 	close(fd);
 }
 
-static void attack_tcp(void)
+static int dial(int port)
 {
-	static char d[20000];
-	static int held[32];
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), *place = &held[roll(32)];
-	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)targets[roll((unsigned)ntargets)].port),
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	struct sockaddr_in to = {.sin_family = AF_INET,
+				 .sin_port = htons((uint16_t)port),
 				 .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	struct pollfd wait = {fd, POLLOUT, 0};
 
 	if (connect(fd, (struct sockaddr *)&to, sizeof(to)) && errno == EINPROGRESS)
 		poll(&wait, 1, 1000);
+	return fd;
+}
+
+static void attack_tcp(void)
+{
+	static char d[20000];
+	static int held[200];
+	int fd = dial(targets[roll((unsigned)ntargets)].port), *place = &held[roll(200)];
+
+	if (roll(2)) { /* as a rank would begin */
+		struct kd_handshake h = {.from = roll(RANKS), .to = roll(RANKS)};
+		uint8_t key[32] = "not the job's";
+		struct kd_greeting g;
+
+		kd_handshake_write(&h, key, KD_HELLO + roll(3), &g);
+		send(fd, &g, roll(3) ? sizeof(g) : roll(sizeof(g)), MSG_NOSIGNAL);
+	}
 	for (unsigned n = roll(4); n-- > 0;)
 		if (send(fd, d, make_message(d, sizeof(d)), MSG_NOSIGNAL) < 0)
 			break;
@@ -277,22 +315,32 @@ static void got(struct kd_comm_get *get, int error)
 	given_back += !error;
 }
 
-/* A stranger with our own engine, but not the key. */
-static void attack_fabric(int rounds)
+/* A stranger with our own engine, but not the key, as one of the ranks. */
+static void attack_by_engine(const char *provider, int rounds)
 {
-	static const struct kd_comm_events events = {no_message};
+	static const struct kd_comm_events events = {no_message, NULL};
+	static const uint8_t secret[32] = "not the job's";
 	static char m[KD_COMM_MESSAGE_BYTES], to[1000];
+	struct kd_comm_config config = {.provider = provider,
+					.local = 1,
+					.rank = roll(RANKS),
+					.size = RANKS + 1,
+					.secret = secret,
+					.patience_ns = UINT64_MAX,
+					.events = &events};
 	char address[KD_COMM_ADDRESS_BYTES];
 	size_t size = sizeof(address);
 
-	if (kd_comm_open("tcp;ofi_rxm", "", 1, &events, address, &size))
+	if (!geteuid() && setuid(65534))
+		fail("cannot become another user");
+	if (kd_comm_open(&config, address, &size))
 		exit(77);
 	for (int i = 0; i < ntargets; i++) {
 		struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons((uint16_t)targets[i].port),
 					   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
 		if (size != sizeof(peer) || kd_comm_connect((uint32_t)i, &peer, size))
-			fail("cannot name a rank to libfabric");
+			fail("cannot name a rank to the engine");
 	}
 	while (rounds-- > 0) {
 		uint32_t rank = roll((unsigned)ntargets);
@@ -339,26 +387,28 @@ static pid_t start_job(const char *provider, char *const *args, int *out_p)
 }
 
 /* Attacks until the job has ended; it must end well and in time. */
-static void besiege(const char *provider, int unix_sockets, int by_fabric)
+static void besiege(const char *provider, int unix_sockets, int by_engine)
 {
 	char seconds[16], ranks[16], text[8192] = "";
 	char *args[] = {(char *)"kddsrun", (char *)"-n", ranks, (char *)"tests/oracle", (char *)"-j", (char *)"-s", seconds, NULL};
 	size_t n = 0;
 	ssize_t more;
 	int out, status, attacks = 0;
-	pid_t job, fabric = 0;
+	pid_t job, stranger = 0;
 	time_t end = time(NULL) + JOB_SECONDS + PATIENCE_SECONDS;
 
 	snprintf(seconds, sizeof(seconds), "%d", JOB_SECONDS);
 	snprintf(ranks, sizeof(ranks), "%d", RANKS);
 	job = start_job(provider, args, &out);
-	find_targets(job, unix_sockets);
-	if (by_fabric && !(fabric = fork()))
-		attack_fabric(150);
+	find_targets(job, unix_sockets, RANKS);
+	if (unix_sockets)
+		deafen_unix();
+	if (by_engine && !(stranger = fork()))
+		attack_by_engine(provider, 150);
 	while (!waitpid(job, &status, WNOHANG)) {
 		if (unix_sockets)
 			attack_unix();
-		else if (!fabric)
+		else if (!stranger)
 			attack_tcp();
 		attacks++;
 		poll(NULL, 0, 2);
@@ -373,11 +423,127 @@ static void besiege(const char *provider, int unix_sockets, int by_fabric)
 	fprintf(stderr, "%s, %d attacks: %s", provider, attacks, text);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) || !strstr(text, "all equal to the oracle"))
 		fail("the job did not end well");
-	if (fabric) {
-		waitpid(fabric, &status, 0);
+	if (stranger) {
+		waitpid(stranger, &status, 0);
 		if (!WIFEXITED(status) || (WEXITSTATUS(status) && WEXITSTATUS(status) != 77))
-			fail("the stranger with libfabric has read memory, or failed");
+			fail("the stranger with our engine has read memory, or failed");
 	}
+}
+
+/* What a job of ranks that have nothing to do costs: descriptors, and processor time from now on.
+ */
+#define IDLE_RANKS 2
+#define IDLE_SECONDS 25
+
+static int descriptors(const pid_t *pids)
+{
+	char path[64];
+	int n = 0;
+
+	for (int i = 0; i < IDLE_RANKS; i++) {
+		DIR *d;
+
+		snprintf(path, sizeof(path), "/proc/%d/fd", (int)pids[i]);
+		for (d = opendir(path); d && readdir(d);)
+			n++;
+		if (d)
+			closedir(d);
+	}
+	return n;
+}
+
+static double processor_seconds(const pid_t *pids)
+{
+	char path[64], text[1024];
+	unsigned long user, system, sum = 0;
+
+	for (int i = 0; i < IDLE_RANKS; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/stat", (int)pids[i]);
+		read_all(path, text, sizeof(text));
+		if (!strrchr(text, ')') ||
+		    sscanf(strrchr(text, ')') + 2,
+			   "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+			   &system) != 2)
+			fail("a rank is gone");
+		sum += user + system;
+	}
+	return (double)sum / (double)sysconf(_SC_CLK_TCK);
+}
+
+static void check_quiet(const pid_t *pids, const char *what)
+{
+	double before = processor_seconds(pids);
+
+	poll(NULL, 0, 2000);
+	before = processor_seconds(pids) - before;
+	fprintf(stderr, "%s: %d descriptors, %.2f s of processor time in 2 s\n", what,
+		descriptors(pids), before);
+	if (before > 0.3)
+		fail("idle ranks are kept busy");
+}
+
+/* No more than that are open, soon. */
+static void check_descriptors(const pid_t *pids, int most)
+{
+	for (int i = 0; i < 100 && descriptors(pids) > most; i++)
+		poll(NULL, 0, 100);
+	if (descriptors(pids) > most)
+		fail("strangers' connections stay open");
+}
+
+static void probe(char *self)
+{
+	char *args[] = {(char *)"kddsrun", (char *)"-n", (char *)"2", self,
+			(char *)"idle",	   (char *)"0",	 NULL};
+	pid_t job, pids[64], ranks[IDLE_RANKS];
+	int out, n, found = 0, before, status, held[300];
+
+	job = start_job("tcp", args, &out);
+	find_targets(job, 0, IDLE_RANKS);
+	n = family(job, pids, 64);
+	for (int i = 0; i < n && found < IDLE_RANKS; i++) {
+		char path[64], text[64];
+
+		snprintf(path, sizeof(path), "/proc/%d/comm", (int)pids[i]);
+		read_all(path, text, sizeof(text));
+		if (strstr(text, "check_stranger"))
+			ranks[found++] = pids[i];
+	}
+	if (found != IDLE_RANKS)
+		fail("cannot find the ranks");
+	poll(NULL, 0, 1000); /* they may have begun just now */
+	before = descriptors(ranks);
+	check_quiet(ranks, "before");
+	for (int i = 0; i < 50 * ntargets; i++) {
+		int fd = dial(targets[i % ntargets].port);
+
+		send(fd, "0123456789abcdef", (size_t)(1 + i % 16), MSG_NOSIGNAL);
+		close(fd);
+	}
+	check_descriptors(ranks, before + 8);
+	check_quiet(ranks, "after 100 probes");
+	for (int i = 0; i < 300; i++) {
+		held[i] = dial(targets[i % ntargets].port);
+		if (i % 3)
+			send(held[i], "half a greeting", (size_t)(i % 15), MSG_NOSIGNAL);
+	}
+	check_descriptors(ranks, before + IDLE_RANKS * 72); /* 64 strangers each */
+	check_quiet(ranks, "with 300 idle connections");
+	check_descriptors(ranks, before + 8);
+	for (int i = 0; i < 300; i++)
+		close(held[i]);
+	waitpid(job, &status, 0);
+	close(out);
+	if (!WIFEXITED(status) || WEXITSTATUS(status))
+		fail("the idle job did not end well");
+}
+
+static int idle(void)
+{
+	if (kdds_init())
+		return 1;
+	poll(NULL, 0, kdds_rank() ? 0 : IDLE_SECONDS * 1000);
+	return !!kdds_finalize();
 }
 
 /* As rank 0: looks for the secret, as bytes and in hexadecimal. */
@@ -438,6 +604,8 @@ int main(int argc, char **argv)
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	int out, status;
 
+	if (argc > 2 && !strcmp(argv[1], "idle"))
+		return idle();
 	if (argc > 2)
 		return search(atoi(argv[2]));
 	dice = argc > 1 ? strtoull(argv[1], NULL, 0) : (uint64_t)time(NULL);
@@ -456,7 +624,10 @@ int main(int argc, char **argv)
 			fail("the secret was found, or could not be looked for");
 	}
 	besiege("loop", 1, 0);
-	besiege("tcp;ofi_rxm", 0, 0);
-	besiege("tcp;ofi_rxm", 0, 1);
+	besiege("tcp", 0, 0);
+	besiege("tcp", 0, 1);
+	probe(self);
+	if (dlopen("libfabric.so.1", RTLD_NOW))
+		besiege("tcp;ofi_rxm", 0, 0);
 	return 0;
 }

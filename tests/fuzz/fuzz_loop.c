@@ -23,7 +23,9 @@ static void got(struct kd_comm_get *get, int error)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct kd_comm_events events = {message};
+	static const struct kd_comm_events events = {message, NULL};
+	static const struct kd_comm_config config = {
+		.provider = "loop", .local = 1, .size = 3, .events = &events};
 	static struct address other;
 	char own[KD_COMM_ADDRESS_BYTES];
 	size_t own_size = sizeof(own);
@@ -31,7 +33,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct kd_comm_region region;
 	char *memory = malloc(1000), *to = malloc(3000);
 
-	if (!memory || !to || kd_comm_loop.open("loop", "", 1, &events, own, &own_size) || kd_comm_loop.connect(2, own, own_size))
+	if (!memory || !to || kd_comm_loop.open(&config, own, &own_size) ||
+	    kd_comm_loop.connect(2, own, own_size))
 		abort();
 	other = loop.own; /* a rank's; strangers have another */
 	memset(memory, 5, 1000);

@@ -18,14 +18,16 @@ static void no_message(const void *m, size_t len)
 
 static void start(void)
 {
-	static const struct kd_comm_events events = {no_message};
+	static const struct kd_comm_events events = {no_message, NULL};
+	static const struct kd_comm_config config = {
+		.provider = "loop", .local = 1, .size = 1, .events = &events};
 	static int started;
 	char address[KD_COMM_ADDRESS_BYTES];
 	size_t size = sizeof(address);
 
 	if (started++)
 		return;
-	if (kd_image_init() || kd_env_read() || kd_comm_open("loop", "", 1, &events, address, &size))
+	if (kd_image_init() || kd_env_read() || kd_comm_open(&config, address, &size))
 		abort();
 	kd_env.cache = 1 << 20;
 	kd_package_memory = 64 << 20;

@@ -92,7 +92,9 @@ uint64_t kd_peer_tick(uint64_t now)
 
 static void start(void)
 {
-	static const struct kd_comm_events events = {kd_peer_receive};
+	static const struct kd_comm_events events = {kd_peer_receive, NULL};
+	static const struct kd_comm_config config = {
+		.provider = "loop", .local = 1, .size = 4, .events = &events};
 	static const uint8_t secret[32];
 	static int started;
 	char address[KD_COMM_ADDRESS_BYTES];
@@ -100,7 +102,7 @@ static void start(void)
 
 	if (!started++ && (kd_image_init() || kd_env_read() || kd_mac_start(1, secret)))
 		abort();
-	if (kd_comm_open("loop", "", 1, &events, address, &size))
+	if (kd_comm_open(&config, address, &size))
 		abort();
 	for (uint32_t rank = 0; rank < 4; rank++)
 		if (kd_comm_connect(rank, address, size)) /* all are us */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -326,6 +327,14 @@ static void input_stop(void)
 	run_watch_remove(&input);
 }
 
+/* Of a terminal that is gone, and of what nohup opens on purpose so that it cannot be read. */
+static int is_plain_end(int fd, int error)
+{
+	struct stat st;
+
+	return error == EBADF || (error == EIO && !fstat(fd, &st) && S_ISCHR(st.st_mode));
+}
+
 static void input_ready(struct run_watch *watch, short events)
 {
 	static uint8_t block[RUN_AGENT_CHUNK_BYTES];
@@ -341,6 +350,11 @@ static void input_ready(struct run_watch *watch, short events)
 	n = read(watch->fd, block, kd_min(sizeof(block), (size_t)input_window));
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
+	if (n < 0 && !is_plain_end(watch->fd, errno)) {
+		fail("cannot read standard input: %s", kd_errno_text(errno));
+		input_stop();
+		return;
+	}
 	n = kd_max(n, 0);
 	input_window -= (uint32_t)n;
 	run_link_send(&ranks[0].host->link, KD_CONTROL_INPUT, 0, block, (size_t)n);

@@ -196,6 +196,11 @@ said out '^[12]: 0$' 2
 job 'input that nobody reads' 0 -n 2 true < "$dir/numbers"
 job 'input that is closed' 0 -n 2 --label sh -c 'wc -c' <&-
 said out '^[01]: 0$' 2
+job 'input that cannot be read' 1 -n 2 sleep 60 < "$dir"
+one_line
+said err 'cannot read standard input: Is a directory'
+job 'input that is not there to be read' 0 -n 2 --label wc -c 0> "$dir/unread"
+said out '^[01]: 0$' 2
 job 'much output' 0 -n 4 sh -c "cat '$dir/numbers'; cat '$dir/numbers' >&2"
 lines="$(wc -l < "$dir/out") $(wc -l < "$dir/err")"
 [ "$lines" = '1200000 1200000' ] || fail "$lines lines came"

@@ -23,6 +23,7 @@
 #define START_NS (60 * SECOND_NS)       /* for an agent to answer */
 #define LAST_WORDS_NS (SECOND_NS / 2)   /* for the status of an ssh whose link has ended */
 #define STARTS_AT_ONCE 64               /* agents on their way; an sshd turns away crowds, but those go to many hosts */
+#define LAST_BLOCKS 256                 /* a full pipe of ssh's complaints */
 #define BEATS 5                         /* per heartbeat */
 
 #define SSH "ssh -x -o BatchMode=yes -o ConnectTimeout=20"
@@ -176,30 +177,41 @@ static void closed(struct run_link *link, int error)
 	check_lost(h);
 }
 
-static void errors_ready(struct run_watch *watch, short ready)
+const char *run_host_cancelled(const struct run_host *h)
 {
-	struct run_host *h = container_of(watch, struct run_host, errors);
-	char block[sizeof(h->complaint)], *line;
-	ssize_t n = read(watch->fd, block, sizeof(block) - 1);
+	return strstr(h->complaint, " CANCELLED AT ") ? h->complaint : NULL;
+}
 
-	(void)ready;
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
-		return;
+/* Whether there was something. */
+static int errors_take(struct run_host *h)
+{
+	char block[sizeof(h->complaint)], *line;
+	ssize_t n = h->errors.fd < 0 ? -1 : read(h->errors.fd, block, sizeof(block) - 1);
+
+	if (h->errors.fd < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		return 0;
 	if (n <= 0) {
-		run_watch_remove(watch);
-		close(watch->fd);
-		watch->fd = -1;
+		run_watch_remove(&h->errors);
+		close(h->errors.fd);
+		h->errors.fd = -1;
 		check_lost(h);
-		return;
+		return 0;
 	}
 	block[n] = 0;
 	for (char *rest = block; (line = strsep(&rest, "\r\n"));)
 		if (*line) {
 			/* srun's lines behind slurmstepd's say that a task was killed, but not why. */
-			if (!strstr(h->complaint, " CANCELLED AT "))
+			if (!run_host_cancelled(h))
 				snprintf(h->complaint, sizeof(h->complaint), "%s", line);
 			run_tell("host %s: %s", h->place->name, line);
 		}
+	return 1;
+}
+
+static void errors_ready(struct run_watch *watch, short ready)
+{
+	(void)ready;
+	errors_take(container_of(watch, struct run_host, errors));
 }
 
 void run_hosts_child(pid_t pid, int status)
@@ -209,6 +221,8 @@ void run_hosts_child(pid_t pid, int status)
 			run_hosts[i].pid = 0;
 			run_hosts[i].status = status;
 			run_link_drain(&run_hosts[i].link);
+			for (int n = 0; n < LAST_BLOCKS && errors_take(&run_hosts[i]); n++)
+				;
 			/* Its own children may hold on to the other end; no word of theirs is waited for. */
 			run_link_close(&run_hosts[i].link);
 			run_timer_stop(&run_hosts[i].timer);

@@ -47,6 +47,8 @@ void run_host_send(struct run_host *host, uint16_t type, uint32_t argument);
 void run_hosts_kill(int all);
 /* After a pause of this process: nobody has been silent. */
 void run_hosts_forgive(void);
+/* slurmstepd's line about the end of the job's time or of the job, if it has come; else NULL. */
+const char *run_host_cancelled(const struct run_host *host);
 /* Whether there is any whose end is to be awaited. */
 int run_hosts_left(void);
 

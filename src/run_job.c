@@ -105,8 +105,10 @@ static struct run_timer unsaid_timer;
 
 static void say_unsaid(void)
 {
+	const char *why = unsaid.host ? run_host_cancelled(unsaid.host) : NULL;
+
 	if (unsaid.host)
-		run_say("%s", unsaid.text);
+		run_say("%s%s%s", unsaid.text, why ? ": " : "", why ? why : "");
 	unsaid.host = NULL;
 }
 

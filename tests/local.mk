@@ -205,6 +205,7 @@ test_scripts = \
 	tests/check_stats.sh \
 	tests/check_trace.sh \
 	tests/check_sim.sh \
+	tests/check_slurm.sh \
 	tests/check_tutorial.sh
 TESTS += $(unit_tests) $(test_programs) $(test_scripts)
 EXTRA_DIST += $(test_scripts)

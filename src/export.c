@@ -49,6 +49,7 @@ static struct {
 	uint32_t generation;
 	uint32_t *waiting, nwaiting;
 	uint8_t *waits; /* by rank: how many closures it wants; 0: does not wait */
+	uint32_t *rooms; /* by rank: MiB that their data may have, as it said last */
 	uint64_t prompt_ns;
 	uint32_t prompts;
 	uint32_t poked, wanted;
@@ -62,6 +63,7 @@ void kd_export_start(void)
 	kd_rest_start();
 	me.waiting = kd_must(calloc(kd_net.size, sizeof(*me.waiting)));
 	me.waits = kd_must(calloc(kd_net.size, 1));
+	me.rooms = kd_must(calloc(kd_net.size, sizeof(*me.rooms)));
 }
 
 void kd_export_stop(void)
@@ -69,6 +71,7 @@ void kd_export_stop(void)
 	kd_table_free(&exports);
 	free(me.waiting);
 	free(me.waits);
+	free(me.rooms);
 	memset(&me, 0, sizeof(me));
 }
 
@@ -103,11 +106,17 @@ static int rests(const struct kd_value *v)
 	return kd_rest_has(me.thief, v);
 }
 
+static uint64_t room_of(uint32_t thief)
+{
+	return (uint64_t)me.rooms[thief] << 20;
+}
+
 /* Work for another rank: what follows its results, or from the stacks here, or what came from elsewhere and has not been begun. */
 static int find(uint32_t thief, uint32_t want, int poke, struct kd_range *range_p)
 {
 	want = kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
-	return kd_rest_follow(thief, want, range_p) || kd_sched_look_far(&kd_net.worker, want, poke, range_p);
+	return kd_rest_follow(thief, want, room_of(thief), range_p) ||
+	       kd_sched_look_far(&kd_net.worker, want, room_of(thief), poke, range_p);
 }
 
 static void send_work(uint32_t thief, uint32_t request, const struct kd_range *range)
@@ -172,6 +181,7 @@ void kd_export_asked(uint32_t from, const void *body, size_t bytes)
 	if (bytes < sizeof(r) || kd_rsteal_over)
 		return;
 	memcpy(&r, body, sizeof(r));
+	me.rooms[from] = r.room;
 	if (r.wait)
 		remember(from, r.want);
 	if (find(from, r.want, (int)r.wait, &range)) {
@@ -197,7 +207,7 @@ static void prompt_followers(void)
 	for (uint32_t i = 0; kd_rest_count() && i < me.nwaiting;) {
 		uint32_t thief = me.waiting[i];
 
-		if (!kd_rest_follow(thief, me.waits[thief], &range)) {
+		if (!kd_rest_follow(thief, me.waits[thief], room_of(thief), &range)) {
 			i++;
 			continue;
 		}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "import.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,6 +66,7 @@ static struct {
 	uint32_t refusals;
 	uint32_t lost;    /* requests in a row that nobody has answered */
 	uint32_t want;
+	uint32_t room;    /* what a package's data may have, in MiB */
 	uint32_t random;
 	uint32_t live;    /* imports not finished */
 	uint32_t ahead;   /* so many more are asked for while they run */
@@ -80,6 +82,7 @@ void kd_import_start(void)
 	memset(&me, 0, sizeof(me));
 	me.victim = kd_net.rank ? (kd_net.rank - 1) / 2 : 1; /* the first work comes down a tree, so that not everybody asks rank 0 */
 	me.want = 1;
+	me.room = (uint32_t)kd_min(kd_package_room() >> 20, (uint64_t)UINT32_MAX);
 	me.random = (kd_net.rank + 1) * 2654435769u;
 	me.serial = (uint64_t)kd_net.rank << 48;
 	if (kd_topo_crowded())
@@ -153,7 +156,17 @@ static void ready(struct kd_import *im)
 	kd_idle_wake_one();
 }
 
-int kd_import_take(int far, struct kd_range *range_p)
+static int fits(const struct kd_import *im, uint64_t room)
+{
+	struct kd_load load = {.end = NULL};
+	const char *c = im->contents.closures, *end = c + im->contents.closure_bytes;
+
+	while (c < end && kd_load_add(&load, kd_closure_at(c), room))
+		c += kd_closure_at(c)->bytes;
+	return c == end;
+}
+
+int kd_import_take(int far, uint64_t room, struct kd_range *range_p)
 {
 	struct kd_import *im;
 
@@ -161,7 +174,7 @@ int kd_import_take(int far, struct kd_range *range_p)
 		return 0;
 	lock_inbox();
 	im = me.inbox;
-	if (far && im && kd_os_now_ns() - im->ready_ns < PASS_ON_NS)
+	if (far && im && (kd_os_now_ns() - im->ready_ns < PASS_ON_NS || !fits(im, room)))
 		im = NULL;
 	if (im)
 		kd_store_relaxed(&me.inbox, im->link);
@@ -200,6 +213,9 @@ static void open_package(struct kd_import *im, const void *bytes, size_t size)
 	int error = kd_contents_open(&im->contents, im->victim, bytes, size);
 	uint32_t fetches = 0;
 
+	if (error == -ENOMEM)
+		kd_die("rank %u has no memory for the data of the tasks that it got from rank %u",
+		       kd_net.rank, im->victim);
 	if (error)
 		kd_die("rank %u cannot make sense of %zu bytes of work from rank %u: are all libraries with tasks the same on every host?",
 		       kd_net.rank, size, im->victim);
@@ -380,7 +396,8 @@ static void send_request(uint32_t victim, int wait, uint64_t now)
 	struct kd_wire_head *m = kd_peer_message(KD_WIRE_REQ, sizeof(struct kd_wire_req));
 	struct kd_wire_req *r = (void *)(m + 1);
 
-	*r = (struct kd_wire_req){.request = ++me.request, .want = me.want, .wait = (uint32_t)wait};
+	*r = (struct kd_wire_req){.request = ++me.request, .want = me.want, .wait = (uint32_t)wait,
+				  .room = me.room};
 	me.outstanding = 1;
 	me.asked_ns = now;
 	kd_rsteal_counts.asked++;

@@ -20,8 +20,9 @@ void kd_import_work(uint32_t from, const void *body, size_t bytes);
 void kd_import_refused(const void *body, size_t bytes);
 void kd_import_free(uint32_t from, const void *body, size_t bytes);
 
-/* Takes an import to be run here, or (far) to be passed on to another rank. Any thread, no lock. */
-int kd_import_take(int far, struct kd_range *range_p);
+/* Takes an import to be run here, or (far) to be passed on to another rank that has so much room.
+ * Any thread, no lock. */
+int kd_import_take(int far, uint64_t room, struct kd_range *range_p);
 /* The closures of the range, part of an import, are complete. Any worker, no lock. */
 void kd_import_complete(const struct kd_range *range);
 /* Where the length of closure c of the import goes (span.h). Whoever runs c. */

@@ -54,9 +54,13 @@ char *kd_os_c_stack(size_t *size_p)
 
 uint64_t kd_os_memory(void)
 {
+	uint64_t bytes = UINT64_MAX;
+	struct rlimit limit;
 	struct sysinfo s;
 
-	return sysinfo(&s) ? UINT64_MAX : ((uint64_t)s.totalram + s.totalswap) * s.mem_unit;
+	if (!sysinfo(&s))
+		bytes = ((uint64_t)s.totalram + s.totalswap) * s.mem_unit;
+	return getrlimit(RLIMIT_AS, &limit) ? bytes : kd_min(bytes, (uint64_t)limit.rlim_cur);
 }
 
 void kd_os_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns)

@@ -33,7 +33,7 @@ void kd_os_be_prompt(void);
 void kd_os_allow_files(uint64_t n);
 /* Whether n more, at most 8, could be opened now. */
 int kd_os_can_open(int n);
-/* Bytes of memory and swap space of this machine. */
+/* Bytes of memory and swap space of this machine that this process may use (ulimit -v). */
 uint64_t kd_os_memory(void);
 uint64_t kd_os_now_ns(void);
 /* 64 bits from the kernel's generator, fetched many at once: nobody can tell one from the others.

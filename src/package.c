@@ -96,6 +96,57 @@ static struct kdds_closure *after(struct kdds_closure *c)
 	return kd_closure_at((char *)c + c->bytes);
 }
 
+static int counted(const struct kd_load *l, const struct kd_value *v)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (kd_value_same(&l->values[i], v))
+			return 1;
+	return 0;
+}
+
+static int add_to_load(struct kd_load *l, struct kdds_closure *c, uint64_t room)
+{
+	uint64_t bytes = l->bytes;
+	uint32_t n = l->n;
+
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		struct kd_value v = kd_value_of(c, i);
+		int shared = c->type->access[i].mode != KDDS_CW;
+		uint64_t weight;
+
+		/* As in the record: a single one and an array of it are two. */
+		v.rows = kd_value_rows(c, i);
+		if (shared && counted(l, &v))
+			continue;
+		if (__builtin_mul_overflow(v.rows ? v.rows * v.cols : 1, 2 * v.size, &weight) ||
+		    weight > room || bytes > room - weight) {
+			l->n = n;
+			return 0;
+		}
+		bytes += weight;
+		if (shared && weight > KD_PACKAGE_INLINE && l->n < KD_LOAD_VALUES)
+			l->values[l->n++] = v;
+	}
+	l->bytes = bytes;
+	l->end = (const char *)c + c->bytes;
+	return 1;
+}
+
+int kd_load_add(struct kd_load *l, const struct kdds_closure *c, uint64_t room)
+{
+	struct kd_load anew = {.end = NULL};
+
+	if (l->end == (const char *)c)
+		return add_to_load(l, (struct kdds_closure *)(uintptr_t)c, room);
+	if (!add_to_load(&anew, (struct kdds_closure *)(uintptr_t)c, room)) {
+		say_why(c->type, "its data have more than half as many bytes as the memory of a "
+				 "rank that asked for work");
+		return 0;
+	}
+	*l = anew;
+	return 1;
+}
+
 /* The record of access i of c: an earlier one of the same data in the same shape, or a new one. *new_p tells. Closures
  * that see the same memory in different shapes are in one range only if none of them writes (index.c). */
 static uint32_t record_of(struct making *m, struct kdds_closure *c, uint32_t i, int *new_p)

@@ -20,7 +20,8 @@
  * contiguous. */
 #define KD_PACKAGE_INLINE 2048
 
-/* Bytes that the data of one package may have, or its results: what the machine has. */
+/* Bytes that the data of one package may have, those on their way and the room for them, or its
+ * results: what the machine has. */
 uint64_t kd_package_room(void);
 /* In tests, instead of that; 0: as it is. */
 extern uint64_t kd_package_memory;
@@ -54,6 +55,21 @@ struct kd_parcel {
 
 /* Whether the closure may leave the process. */
 int kd_package_allows(const struct kdds_closure *c);
+
+#define KD_LOAD_VALUES 16
+
+/* What a package of some closures, one behind the other, weighs: its data, each once. */
+struct kd_load {
+	const char *end; /* of the closures; NULL: none yet */
+	uint64_t bytes;
+	/* Large ones that have been counted. If there are more, some are counted twice. */
+	struct kd_value values[KD_LOAD_VALUES];
+	uint32_t n;
+};
+
+/* Adds the closure, or begins anew with it if it does not lie behind the others. 0, and nothing is
+ * added: that would be more than room; it says so if the closure alone is. */
+int kd_load_add(struct kd_load *l, const struct kdds_closure *c, uint64_t room);
 
 /* Makes a package of the range. rests (NULL: none does) tells whether a data is what the thief's own results left with
  * it. Dies without memory. */

@@ -264,13 +264,13 @@ void kd_rest_take_over(struct kd_rest *r, struct kd_parcel *p)
 	}
 }
 
-int kd_rest_follow(uint32_t thief, uint32_t want, struct kd_range *range_p)
+int kd_rest_follow(uint32_t thief, uint32_t want, uint64_t room, struct kd_range *range_p)
 {
 	unsigned tries = 0;
 
 	for (struct kd_rest *r = set.first[thief % LISTS]; r && tries < FOLLOW_LOOKS; r = r->after)
 		if (r->thief == thief && r->lent < r->pending) {
-			if (kd_steal_follow(r->range, thief, want, range_p))
+			if (kd_steal_follow(r->range, thief, want, room, range_p))
 				return 1;
 			tries++;
 		}

@@ -409,7 +409,7 @@ static int look(struct kd_worker *w, void *arg)
 		if (v != w && try_worker(w, l, v))
 			return 1;
 	}
-	return kd_net.on && kd_import_take(l->quest.far != 0, &l->range);
+	return kd_net.on && kd_import_take(l->quest.far != 0, l->quest.room, &l->range);
 }
 
 static int last_look(struct kd_worker *w, void *arg)
@@ -419,9 +419,10 @@ static int last_look(struct kd_worker *w, void *arg)
 	return look(w, arg);
 }
 
-int kd_sched_look_far(struct kd_worker *w, uint32_t most, int poke, struct kd_range *range_p)
+int kd_sched_look_far(struct kd_worker *w, uint32_t far, uint64_t room, int poke,
+		      struct kd_range *range_p)
 {
-	struct look l = {.quest = {.far = most, .poke = poke}};
+	struct look l = {.quest = {.far = far, .room = room, .poke = poke}};
 
 	if (!kd_load_acquire(&kd_pool.workers) || !look(w, &l))
 		return 0;
@@ -458,7 +459,7 @@ static void step(struct kd_worker *w, const struct kd_scope *scope)
 	kd_watch_phase(w, KD_PHASE_LOOK);
 	if (!look(w, &l)) {
 		w->far = look_beyond(w, &l);
-		if (!(kd_net.on && kd_import_take(0, &l.range)) && !kd_idle(w, last_look, &l))
+		if (!(kd_net.on && kd_import_take(0, 0, &l.range)) && !kd_idle(w, last_look, &l))
 			return;
 	}
 	kd_idle_end(w);

@@ -12,8 +12,10 @@ void kd_sched_loop(struct kd_worker *w);
  * being run elsewhere (0). */
 int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient);
 
-/* Looks everywhere for up to `most` closures for another process; w is not in the pool. With poke, as for a quest. */
-int kd_sched_look_far(struct kd_worker *w, uint32_t most, int poke, struct kd_range *range_p);
+/* Looks everywhere for closures for another process; w is not in the pool. far, room and poke as of
+ * a quest. */
+int kd_sched_look_far(struct kd_worker *w, uint32_t far, uint64_t room, int poke,
+		      struct kd_range *range_p);
 
 /* The stack, which was parked, can go on: some worker will see to it. */
 void kd_sched_resume(struct kd_stack *s);

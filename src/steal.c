@@ -41,16 +41,13 @@ static int visit(struct kd_worker *w, struct kd_stack *s, int poke)
 
 struct wish {
 	int worker, place;
-	int far;
 	int anything;
+	struct kd_load *load; /* NULL: the thief is of this process */
+	uint64_t room;
 };
 
-static int wanted(const struct kdds_closure *c, void *arg)
+static int liked(const struct kdds_closure *c, const struct wish *wish)
 {
-	const struct wish *wish = arg;
-
-	if (wish->far && !kd_package_allows(c))
-		return 0;
 	/* The owner reduces in place, where another parameter of the task sees it; a thief would not. */
 	if (c->type->reduces && kd_value_overlap(kd_closure_at((const char *)c)) & KD_OVERLAP_REDUCED)
 		return 0;
@@ -63,8 +60,20 @@ static int wanted(const struct kdds_closure *c, void *arg)
 	return (c->attr & 0x7ffu) == (unsigned)(c->attr & 0x800u ? wish->place : wish->worker);
 }
 
+/* The last one that is found to be wanted before a range is extended is where it begins, so the
+ * load is that of the range. */
+static int wanted(const struct kdds_closure *c, void *arg)
+{
+	const struct wish *wish = arg;
+
+	if (!liked(c, wish))
+		return 0;
+	return !wish->load || (kd_package_allows(c) && kd_load_add(wish->load, c, wish->room));
+}
+
 /* The far half of what is left of the range the victim itself has stolen, of at most `far` closures if it is for another process. */
-static int divide(struct kd_stack *s, uint32_t far, struct kd_range *range_p)
+static int divide(struct kd_stack *s, uint32_t far, const struct wish *wish,
+		  struct kd_range *range_p)
 {
 	char *head = kd_load_acquire(&s->base.head), *end = kd_load_relaxed(&s->base.tail), *half;
 	uint32_t n = 0, count;
@@ -82,7 +91,8 @@ static int divide(struct kd_stack *s, uint32_t far, struct kd_range *range_p)
 	for (uint32_t i = count; i < n; i++)
 		half += kd_closure_at(half)->bytes;
 	for (char *c = half; far && c < end; c += kd_closure_at(c)->bytes)
-		if (!kd_package_allows(kd_closure_at(c)))
+		if (!kd_package_allows(kd_closure_at(c)) ||
+		    !kd_load_add(wish->load, kd_closure_at(c), wish->room))
 			return 0;
 	*range_p = (struct kd_range){.from = s->range.from, .frame = s->range.frame, .import = s->range.import, .begin = half,
 				     .end = end, .count = count, .independent = count > 1, .more = n > 1};
@@ -280,16 +290,21 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 {
 	const struct kd_scope *scope = &quest->scope;
 	uint64_t start_ns = kd_os_now_ns(), start_ticks = kd_unlikely(kd_observe.trace) ? kd_clock_ticks() : 0;
-	struct search x = {.stack = s, .wish = {.worker = w->id, .place = w->place, .far = quest->far != 0}, .length = quest->far,
-			   .now_ns = start_ns};
+	struct search x = {.stack = s, .length = quest->far, .now_ns = start_ns,
+			   .wish = {.worker = w->id, .place = w->place, .room = quest->room}};
+	struct kd_load load;
 	int got = 0;
 
+	if (quest->far) {
+		load.end = NULL;
+		x.wish.load = &load;
+	}
 	kd_count(w, requests, 1);
 	if ((!quest->poke && looks_empty(s)) || !visit(w, s, quest->poke))
 		return 0;
 	if (kd_scope_holds(s, scope)) {
 		if (s != scope->stack)
-			got = divide(s, quest->far, range_p);
+			got = divide(s, quest->far, &x.wish, range_p);
 		if (!got)
 			got = search(&x, s, s == scope->stack ? scope->frame : NULL);
 	}
@@ -360,16 +375,18 @@ unsigned kd_steal_look_away(const struct kd_range *r, unsigned asked)
 	return found;
 }
 
-int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t most, struct kd_range *range_p)
+int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far, uint64_t room,
+		    struct kd_range *range_p)
 {
-	struct wish wish = {.far = 1, .anything = 1};
+	struct kd_load load = {.end = NULL};
+	struct wish wish = {.anything = 1, .load = &load, .room = room};
 	struct kd_stack *s = away->from;
 	struct kd_view v;
 	int got;
 
 	kd_stack_lock(s);
 	kd_index_open(&v, s, away->frame);
-	got = kd_index_follow(&v, away, thief, most, wanted, &wish, range_p);
+	got = kd_index_follow(&v, away, thief, far, wanted, &wish, range_p);
 	if (got) { /* without a visit: the owner cannot pass `away`, so it cannot be about to claim what lies behind */
 		mark(range_p->begin);
 		make_private(range_p);

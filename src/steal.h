@@ -21,6 +21,7 @@ struct kd_scope {
 struct kd_quest {
 	struct kd_scope scope;
 	uint32_t far; /* 0: work for this process; else so many closures at most, for another */
+	uint64_t room; /* far: bytes that their data may have; kd_load_add */
 	int poke;     /* a stack without work is to be left so that its owner wakes a sleeper when it has some */
 };
 
@@ -36,8 +37,10 @@ void kd_steal_away(const struct kd_range *range, uint32_t thief);
 void kd_steal_fetch(const struct kd_range *range);
 /* What is known of such a range that is still there: of the KD_AWAY_ that are asked for, see index.h, those that are true. */
 unsigned kd_steal_look_away(const struct kd_range *range, unsigned asked);
-/* Closures that can run where those of the range are, at the thief, and only there. Returns 1 and a range, or 0. */
-int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t most, struct kd_range *range_p);
+/* Closures that can run where those of the range are, at the thief, and only there; far and room as
+ * of a quest. Returns 1 and a range, or 0. */
+int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far, uint64_t room,
+		    struct kd_range *range_p);
 
 /* The closures of the range are complete: tells their frame or their import, wakes the bound stack that waits for them. A stack that was
  * parked on them is returned, to be run by the caller, who owns it from now on. */

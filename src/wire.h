@@ -39,7 +39,7 @@ struct kd_wire_req {
 	uint32_t request; /* the thief's count */
 	uint32_t want;    /* REQ: closures, at most; KD_WANT_MAX */
 	uint32_t wait;    /* REQ: send work when there is some; NONE: I shall */
-	uint32_t pad;
+	uint32_t room;    /* REQ: MiB that the data of a package may have */
 };
 
 /* Memory of the sender to be read by kd_comm_get. */

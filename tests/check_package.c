@@ -243,6 +243,43 @@ START_TEST(stays)
 }
 END_TEST
 
+/* What a range weighs: each data twice, once however many use it; a closure that does not lie
+ * behind the others begins another. */
+START_TEST(loads)
+{
+	static long memory[64][1000];
+	struct kdds_frame *const kd_self = empty_frame();
+	const uint64_t each = 2 * sizeof(memory[0]);
+	struct kd_load l = {.end = NULL};
+	struct kdds_closure *c[64];
+	char *at = kd_frame_first(kd_self);
+
+	for (int i = 0; i < 20; i++) {
+		KDDS_OVER_ARRAY(long, r, memory[i], 1000);
+
+		kdds_spawn(glance_longs, r);
+		if (i < 3)
+			kdds_spawn(glance_longs, r);
+	}
+	for (int i = 0; i < 23; i++, at += kd_closure_at(at)->bytes)
+		c[i] = kd_closure_at(at);
+	ck_assert_int_eq(kd_load_add(&l, c[0], each - 1), 0);
+	ck_assert_int_eq(kd_load_add(&l, c[0], each), 1);
+	ck_assert_int_eq(kd_load_add(&l, c[1], each), 1);
+	ck_assert_int_eq(kd_load_add(&l, c[2], each), 0);
+	ck_assert_int_eq(kd_load_add(&l, c[2], 2 * each), 1);
+	ck_assert_int_eq(kd_load_add(&l, c[3], 2 * each), 1);
+	ck_assert_uint_eq(l.bytes, 2 * each);
+	ck_assert_int_eq(kd_load_add(&l, c[5], each - 1), 0); /* does not count */
+	ck_assert_int_eq(kd_load_add(&l, c[4], 3 * each), 1);
+	ck_assert_int_eq(kd_load_add(&l, c[6], each), 1); /* another range */
+	ck_assert_uint_eq(l.bytes, each);
+	for (int i = 7; i < 23; i++) /* more than are remembered */
+		ck_assert_int_eq(kd_load_add(&l, c[i], 17 * each), 1);
+	ck_assert_uint_eq(l.bytes, 17 * each);
+}
+END_TEST
+
 /* An array that has been fetched is found again as long as nobody has written to it. */
 START_TEST(versions)
 {
@@ -500,6 +537,7 @@ int main(void)
 	tcase_add_test(t, alignment);
 	tcase_add_test(t, two_shapes);
 	tcase_add_test(t, stays);
+	tcase_add_test(t, loads);
 	tcase_add_test(t, versions);
 	tcase_add_test(t, updated_in_place);
 	tcase_add_test(t, given_twice);

@@ -51,6 +51,21 @@ grep -q '"total":.*"kept_bytes":0[,}]' ranks.err || {
 	cat ranks.err
 	exit 1
 }
+# A rank says how much memory it has and is given nothing that needs more. (Sanitizers need more.)
+if [ -z "${SANITIZE-}" ]; then
+	timeout -k 5 60 ./kddsrun -n 2 --provider loop --env KDDS_STACK=64M \
+		sh -c '[ "$KDDS_RANK" = 0 ] || ulimit -v 3000000; exec tests/ranks room' \
+		> ranks.out 2> ranks.err || {
+		cat ranks.err
+		exit 1
+	}
+	[ "$(wc -l < ranks.err)" = 1 ] &&
+		grep -q '^kdds: task stay stays in its process: its data have more' ranks.err || {
+		echo 'a rank with too little memory:'
+		cat ranks.err
+		exit 1
+	}
+fi
 # Nobody sleeps; what rests elsewhere is asked for all the same. (Ranks that have to share a processor ask when they sleep.)
 if [ "$(nproc)" -ge 2 ]; then
 	KDDS_SPIN_US=10000000 timeout -k 5 60 ./kddsrun -n 2 --provider loop tests/ranks > ranks.out 2> ranks.err || {

@@ -8,6 +8,7 @@
 #include <kdds.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 
 #define PATIENCE_S 20
@@ -561,14 +562,58 @@ static void web(uint32_t seed, int all_tiles)
 	check(sum == expected, "wrong sum");
 }
 
-/* With an argument: tiles only, of those that may stay elsewhere. */
+/* What the other rank has no room for stays here, what it has room for need not. */
+#define HUGE_BYTES ((size_t)4 << 30)
+
+KDDS_TASK(stay, READ_ARRAY(char, a), WRITE(int, rank))
+{
+	**rank = kdds_rank() + (*a)[kdds_count(a) / 2];
+}
+
+KDDS_TASK(go, READ_ARRAY(char, a), UPDATE(int, ran))
+{
+	**ran = kdds_rank() + (*a)[kdds_count(a) / 2];
+}
+
+static void room(void)
+{
+	char *bytes = mmap(NULL, HUGE_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	int ranks[8];
+
+	check(bytes != MAP_FAILED, "no address space");
+	begin("room");
+	for (int i = 0; i < 8; i++) {
+		KDDS_OVER_ARRAY(char, a, bytes, HUGE_BYTES);
+		KDDS_OVER(int, rank, &ranks[i]);
+
+		ranks[i] = -1;
+		kdds_spawn(stay, a, rank);
+	}
+	{
+		KDDS_OVER_ARRAY(char, a, bytes, 1 << 20);
+		AWAY;
+
+		kdds_spawn(go, a, ran);
+	}
+	end();
+	for (int i = 0; i < 8; i++)
+		check(!ranks[i], "it had no room");
+	munmap(bytes, HUGE_BYTES);
+}
+
+/* tests/ranks room: that only, with too little memory for it on the other rank. With another
+ * argument: tiles only, of those that may stay elsewhere. */
 int main(int argc, char **argv)
 {
-	(void)argv;
 	if (kdds_init())
 		return 1;
 	name = "job";
 	check(kdds_size() > 1, "needs two ranks or more: kddsrun -n 2");
+	if (argc > 1 && !strcmp(argv[1], "room")) {
+		room();
+		return kdds_finalize() ? 1 : 0;
+	}
 	if (argc > 1) {
 		for (uint32_t seed = 1; seed <= 20; seed++)
 			web(seed, 1);

@@ -146,12 +146,14 @@ unsigned looked(const struct kd_range *range, unsigned asked)
 	return found & asked;
 }
 
-int followed(const struct kd_range *away, uint32_t thief, uint32_t most, struct kd_range *range_p)
+int followed(const struct kd_range *away, uint32_t thief, uint32_t most, uint64_t room,
+	     struct kd_range *range_p)
 {
 	char *c = chain.next;
 
 	(void)thief;
 	(void)most;
+	(void)room;
 	if (c == chain.frame.tail)
 		return 0;
 	chain.next = c + kd_closure_at(c)->bytes;
@@ -270,7 +272,7 @@ static void take_one(const uint8_t *data, size_t size)
 		kd_export_want();
 	kd_rsteal_tick(kd_os_now_ns());
 	deliver_answers();
-	while (kd_import_take(0, &range))
+	while (kd_import_take(0, 0, &range))
 		kd_import_complete(&range);
 }
 
@@ -318,7 +320,7 @@ static size_t put_message(uint8_t *data, unsigned kind, unsigned from, const voi
 
 size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 {
-	struct kd_wire_req req = {.request = i, .want = 1 + i % 9, .wait = i % 2};
+	struct kd_wire_req req = {.request = i, .want = 1 + i % 9, .wait = i % 2, .room = 64};
 	struct kd_wire_work work = {.request = 1, .slot = 3, .generation = 4};
 	struct kd_wire_done done = {.slot = 0, .generation = 1, .import = 5};
 	struct kd_wire_free f = {.import = 0, .generation = 4};

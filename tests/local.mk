@@ -165,7 +165,7 @@ tests_boot_probe_LDADD = src/libkdds_internal.la
 check_PROGRAMS += tests/observed
 tests_observed_LDADD = libkdds.la
 
-check_PROGRAMS += tests/oracle
+check_PROGRAMS += tests/oracle tests/without_membarrier
 tests_oracle_LDADD = libkdds.la
 
 # Run under kddsrun, by check_ranks.sh.
@@ -188,6 +188,7 @@ test_scripts = \
 	tests/check_cmake.sh \
 	tests/check_env_doc.sh \
 	tests/check_examples.sh \
+	tests/check_fenced.sh \
 	tests/check_headers.sh \
 	tests/check_hosts.sh \
 	tests/check_install.sh \

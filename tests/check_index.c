@@ -1261,15 +1261,17 @@ START_TEST(much_later)
 	struct kd_index *index = kd_index_at(stack, frame);
 	const struct kd_quest look = {.poke = 0};
 	struct kd_range r;
+	uint64_t now;
 
 	kdds_spawn(none);
 	ck_assert_int_eq(steal(1, 0, &r), 0);
 	ck_assert_int_eq(kd_steal(&worker, stack, &look, &r), 0);
 	ck_assert_uint_eq(stack->misses, 1);
 	index->rests = 0;
-	kd_index_learn(index, 1000, 1000, kd_os_now_ns());
+	now = kd_os_now_ns();
+	kd_index_learn(index, 1000, 1000, now);
 	ck_assert_uint_eq(index->rests, 1);
-	ck_assert(kd_index_rests(index, kd_os_now_ns()));
+	ck_assert(kd_index_rests(index, now));
 	kdds_spawn(none);
 	moved_s = 60 * (time_t)far_minutes[_i];
 	ck_assert(!kd_index_rests(index, kd_os_now_ns()));

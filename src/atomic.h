@@ -36,12 +36,14 @@ static inline void kd_fence(void)
 #endif
 }
 
+/* Some 10 to 60 ns. On most aarch64 cores `yield' does nothing, and a loop that counts pauses is over before anybody else has
+ * moved; isb empties the pipeline, which takes about as long as x86's pause. */
 static inline void kd_pause(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
+#if defined(__x86_64__)
 	__builtin_ia32_pause();
 #elif defined(__aarch64__)
-	__asm__ volatile("yield");
+	__asm__ volatile("isb" : : : "memory");
 #endif
 }
 

@@ -159,6 +159,7 @@ static void remember(uint32_t thief, uint32_t want)
 			kd_fetch_add(&kd_pool.sleepers, 1); /* owners mark the stacks they turn to, as for a sleeping worker */
 			me.prompts = 0;
 		}
+		kd_fence(); /* Dekker, as in nap(): find() has plain loads */
 	}
 	me.waits[thief] = (uint8_t)kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
 }
@@ -223,6 +224,7 @@ static void prompt(uint64_t now)
 	struct kd_range range;
 
 	kd_store(&me.poked, 0);
+	kd_fence(); /* partner: the exchange in kd_export_poked, after what find() looks for */
 	prompt_followers();
 	while (me.nwaiting) {
 		uint32_t i = (uint32_t)(now / 1024) % me.nwaiting, thief = me.waiting[i];

@@ -32,9 +32,11 @@ static int nap(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg),
 {
 	int found, far = w->far;
 
-	/* Dekker with kd_idle_wake_one and with sched.c's switch of stacks: we are counted, then we look. */
+	/* Dekker with kd_idle_wake_one and with sched.c's switch of stacks: we are counted, then we look. A fence, since a plain load
+	 * may overtake the store of a read-modify-write (aarch64, exclusives). */
 	kd_store(&w->sleeps, 1);
 	kd_fetch_add(&kd_pool.sleepers, 1);
+	kd_fence();
 	found = look(w, arg);
 	if (!found && !kd_load(&kd_pool.stop) && !kd_load(&w->halt)) {
 		if (w->polls)

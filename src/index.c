@@ -323,7 +323,7 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 {
 	struct kd_index *x = kd_index_at(s, f);
 	uint64_t gen = kd_frame_life(f);
-	char *parent_head = kd_load_acquire(&f->parent->head); /* and what that closure uses */
+	char *parent_head = kd_load_acquire(&f->parent->head); /* before f's, and what that closure uses */
 	uint32_t bias = kd_load_acquire(&f->bias);
 
 	v->stack = s;

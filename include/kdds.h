@@ -257,23 +257,33 @@ KD_INT_CASES(KD_NUM_FN)
 #define KD_NUM_FN(T, N) constexpr int kd_num_of(T *) { return KD_T_##N; }
 KD_FLOAT_CASES(KD_NUM_FN)
 #undef KD_NUM_FN
+template <typename T> union kd_operator {
+	struct kdds_op kd_op;
+	T *kd_type;
+};
+#define KD_OPERATOR(T) kd_operator<T>
 #define KD_INT(T) kd_int_of((T *)nullptr)
 #define KD_NUM(T) kd_num_of((T *)nullptr)
 extern "C" {
 #else
+/* An operator that knows its type, for REDUCE to compare with that of the data. */
+#define KD_OPERATOR(T) union { struct kdds_op kd_op; T *kd_type; }
 #define KD_NUM_CASE(T, N) , T *: KD_T_##N
 #define KD_INT(T) _Generic((T *)0, struct kd_none *: 0 KD_INT_CASES(KD_NUM_CASE))
 #define KD_NUM(T) _Generic((T *)0, struct kd_none *: 0 KD_INT_CASES(KD_NUM_CASE) KD_FLOAT_CASES(KD_NUM_CASE))
 #endif
+#define KD_OPERATOR_AT(op, T, number) ((const KD_OPERATOR(T) *)&kdds_ops[op][number])
 /** @endcond */
 
-#define KDDS_SUM(T) (&kdds_ops[KD_OP_SUM][KD_NUM(T)])   /**< neutral element 0 */
-#define KDDS_PROD(T) (&kdds_ops[KD_OP_PROD][KD_NUM(T)]) /**< neutral element 1 */
-#define KDDS_MIN(T) (&kdds_ops[KD_OP_MIN][KD_NUM(T)])   /**< neutral element: the type's maximum, or infinity */
-#define KDDS_MAX(T) (&kdds_ops[KD_OP_MAX][KD_NUM(T)])   /**< neutral element: the type's minimum, or minus infinity */
-#define KDDS_AND(T) (&kdds_ops[KD_OP_AND][KD_INT(T)])   /**< bitwise, integer types; all ones */
-#define KDDS_OR(T) (&kdds_ops[KD_OP_OR][KD_INT(T)])     /**< bitwise, integer types; 0 */
-#define KDDS_XOR(T) (&kdds_ops[KD_OP_XOR][KD_INT(T)])   /**< bitwise, integer types; 0 */
+#define KDDS_SUM(T) KD_OPERATOR_AT(KD_OP_SUM, T, KD_NUM(T))   /**< neutral element 0 */
+#define KDDS_PROD(T) KD_OPERATOR_AT(KD_OP_PROD, T, KD_NUM(T)) /**< neutral element 1 */
+/** neutral element: the type's maximum, or infinity */
+#define KDDS_MIN(T) KD_OPERATOR_AT(KD_OP_MIN, T, KD_NUM(T))
+/** neutral element: the type's minimum, or minus infinity */
+#define KDDS_MAX(T) KD_OPERATOR_AT(KD_OP_MAX, T, KD_NUM(T))
+#define KDDS_AND(T) KD_OPERATOR_AT(KD_OP_AND, T, KD_INT(T)) /**< bitwise, integer types; all ones */
+#define KDDS_OR(T) KD_OPERATOR_AT(KD_OP_OR, T, KD_INT(T))   /**< bitwise, integer types; 0 */
+#define KDDS_XOR(T) KD_OPERATOR_AT(KD_OP_XOR, T, KD_INT(T)) /**< bitwise, integer types; 0 */
 
 /** Operator attributes of KDDS_OP. */
 #define KDDS_ORDERED 0 /**< contributions are kept apart and combined in reference order: same bits on any number of workers */
@@ -297,7 +307,8 @@ extern "C" {
 		for (size_t i = 0; i < n; i++) \
 			kd_op_##op((T *)x + i, (const T *)y + i); \
 	} \
-	static const struct kdds_op op = {#op, sizeof(T), kd_neutral_##op, kd_merge_##op, attributes}; \
+	static const KD_OPERATOR(T) op = { \
+		{#op, sizeof(T), kd_neutral_##op, kd_merge_##op, attributes}}; \
 	static inline void kd_op_##op(T *x, const T *y)
 /** @} */
 
@@ -310,7 +321,8 @@ extern "C" {
 struct kdds_param_spec {
 	enum kdds_mode mode;      /**< KDDS_MODE_ANY: an immediate value of size bytes */
 	size_t size;              /**< bytes of the value, or of one element of the data */
-	const struct kdds_op *op; /**< KDDS_CW only */
+	const void *op;           /**< KDDS_CW only: KDDS_SUM(T) and its like, or the address of a
+				       KDDS_OP, over a T of that size */
 };
 
 /** The body of a type made at run time; kdds_arg gives its parameters. */
@@ -322,7 +334,7 @@ typedef void kdds_body(struct kdds_closure *c);
  *
  * Context: any thread. @param type_p the new type, to be destroyed by kdds_type_destroy when no closure of it is left.
  * @return 0, -EINVAL (a parameter count above KDDS_MAX_PARAMS, a mode or size that means nothing,
- *         values of 64 KiB or more together), -ENOMEM
+ *         values of 64 KiB or more together, an operator over elements of another size), -ENOMEM
  */
 int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_spec *params, size_t nparams,
 		     struct kdds_type **type_p);

@@ -84,9 +84,10 @@ static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
 static int valid(const struct kdds_param_spec *p)
 {
 	size_t most = p->mode ? UINT32_MAX : KD_CLOSURE_MAX;
+	const struct kdds_op *op = p->op;
 
 	return (unsigned)p->mode <= KDDS_CW && p->size && p->size <= most &&
-	       (p->mode == KDDS_CW) == !!p->op;
+	       (p->mode == KDDS_CW) == !!op && (!op || op->size == p->size);
 }
 
 static uint32_t fingerprint(const struct dynamic *d)
@@ -165,11 +166,13 @@ int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_
 		d->params[i].offset = (uint32_t)size;
 		d->params[i].access = (uint32_t)naccess;
 		if (params[i].mode) {
+			const struct kdds_op *op = params[i].op;
+
 			d->table[naccess++] = (struct kdds_param){.offset = (uint32_t)size, .mode = params[i].mode, .array = 1,
 								    .size = (uint32_t)params[i].size, .op = params[i].op};
 			size += (sizeof(struct kdds_access_array) + 15) / 16 * 16;
 			d->type.reduces |= params[i].mode == KDDS_CW;
-			d->state |= params[i].mode == KDDS_CW && !params[i].op->exact ? KD_SPECIAL : 0;
+			d->state |= params[i].mode == KDDS_CW && !op->exact ? KD_SPECIAL : 0;
 		} else {
 			size += KD_ROUND16(params[i].size);
 		}

@@ -1159,6 +1159,10 @@ START_TEST(machine_types)
 	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
 	p[0] = (struct kdds_param_spec){KDDS_CW, 8, NULL};
 	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
+	p[0] = (struct kdds_param_spec){KDDS_CW, sizeof(int), KDDS_SUM(double)};
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
+	p[0] = (struct kdds_param_spec){KDDS_CW, sizeof(double), KDDS_SUM(int)};
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
 	p[0] = (struct kdds_param_spec){KDDS_R, 8, KDDS_SUM(long)};
 	ck_assert_int_eq(kdds_type_create("t", nothing, p, 1, &type), -EINVAL);
 	p[0] = (struct kdds_param_spec){KDDS_MODE_ANY, KD_CLOSURE_MAX - 16 + 1, NULL};

@@ -297,8 +297,8 @@ END
 
 for op in AND OR XOR; do
 	misuse "KDDS_$op(double)" <<-END
-	const struct kdds_op *f(void);
-	const struct kdds_op *f(void)
+	const void *f(void);
+	const void *f(void)
 	{
 	#if BAD
 		return KDDS_$op(double);
@@ -318,8 +318,8 @@ KDDS_TASK(t, REDUCE(double, s, KDDS_MAX(double))) { **s = 0; }
 END
 
 misuse 'KDDS_SUM of a struct' <<'END'
-const struct kdds_op *f(void);
-const struct kdds_op *f(void)
+const void *f(void);
+const void *f(void)
 {
 #if BAD
 	return KDDS_SUM(struct pair);
@@ -330,8 +330,8 @@ const struct kdds_op *f(void)
 END
 
 misuse 'KDDS_MAX of a pointer' <<'END'
-const struct kdds_op *f(void);
-const struct kdds_op *f(void)
+const void *f(void);
+const void *f(void)
 {
 #if BAD
 	return KDDS_MAX(char *);
@@ -397,6 +397,37 @@ struct value { char bytes[(1L << 32) - 1]; };
 #endif
 KDDS_TASK(t, UPDATE(struct value, a)) { (void)a; }
 END
+
+# bad operator, type, good operator
+for case in 'KDDS_SUM(double) float KDDS_SUM(float)' 'KDDS_MAX(long) double KDDS_MAX(double)' \
+	'KDDS_AND(unsigned) int KDDS_AND(int)' '&widest long KDDS_SUM(long)' \
+	'&widest struct:pair &swapped'; do
+	set -- $case
+	for array in '' _ARRAY; do
+		misuse "$1 in a REDUCE$array of $2" \
+			'task t, parameter s: the operator is over another type' <<-END
+		struct span { long from, length; };
+		static const struct span nothing = {0, 0};
+		static const struct pair zeroes = {0, 0};
+		KDDS_OP(widest, struct span, nothing, KDDS_EXACT)
+		{
+			if (y->length > x->length)
+				*x = *y;
+		}
+		KDDS_OP(swapped, struct pair, zeroes, KDDS_ORDERED)
+		{
+			x->a += y->b;
+		}
+		KDDS_TASK(w, REDUCE(struct span, s, &widest)) { (**s).from = 1; }
+		KDDS_TASK(u, REDUCE(struct pair, s, &swapped)) { (**s).a = 1; }
+		#if BAD
+		KDDS_TASK(t, REDUCE$array($(echo "$2" | tr : ' '), s, $1)) { (void)s; }
+		#else
+		KDDS_TASK(t, REDUCE$array($(echo "$2" | tr : ' '), s, $3)) { (void)s; }
+		#endif
+		END
+	done
+done
 
 misuse 'a VALUE that is not trivially copyable' \
 	'task t, parameter v: a VALUE is copied as bytes, but this type is not' c++ <<'END'

@@ -55,9 +55,9 @@ static void dawdle(unsigned n)
 		T x[3], before = (T)7; \
 		memset(x, 0x55, sizeof(x)); \
 		x[2] = before; \
-		KDDS_##op(T)->neutral(x, 2); \
+		KDDS_##op(T)->kd_op.neutral(x, 2); \
 		ck_assert_msg(x[0] == (T)(zero) && x[1] == (T)(zero) && x[2] == before, "neutral element of %s over %s", #op, #T); \
-		ck_assert_uint_eq(KDDS_##op(T)->size, sizeof(T)); \
+		ck_assert_uint_eq(KDDS_##op(T)->kd_op.size, sizeof(T)); \
 	}
 
 #define INT_MOST(T) ((T)-1 > 0 ? (T)-1 : (T)(((uintmax_t)1 << (sizeof(T) * 8 - 1)) - 1))
@@ -111,7 +111,7 @@ enum { CONTRIBUTIONS = 100 };
 			x[i] = VALUE_OF(T, i, 1); \
 			y[i] = VALUE_OF(T, i + 1000, 1); \
 		} \
-		KDDS_##op(T)->merge(x, y, CONTRIBUTIONS - 1); \
+		KDDS_##op(T)->kd_op.merge(x, y, CONTRIBUTIONS - 1); \
 		for (unsigned i = 0; i < CONTRIBUTIONS; i++) { \
 			T was = VALUE_OF(T, i, 1); \
 			ck_assert_msg(x[i] == (i == CONTRIBUTIONS - 1 ? was : (T)DO_##op(was, y[i])), "merge, %s over %s", #op, #T); \
@@ -134,12 +134,12 @@ START_TEST(unsigned_wraps)
 	unsigned short s = 65535, t = 65535;
 	unsigned char c = 255, d = 255;
 
-	KDDS_PROD(unsigned char)->merge(&c, &d, 1);
+	KDDS_PROD(unsigned char)->kd_op.merge(&c, &d, 1);
 	ck_assert_uint_eq(c, 1);
-	KDDS_PROD(unsigned short)->merge(&s, &t, 1);
+	KDDS_PROD(unsigned short)->kd_op.merge(&s, &t, 1);
 	ck_assert_uint_eq(s, 1);
 	s = 65535;
-	KDDS_SUM(unsigned short)->merge(&s, &t, 1);
+	KDDS_SUM(unsigned short)->kd_op.merge(&s, &t, 1);
 	ck_assert_uint_eq(s, 65534);
 }
 END_TEST

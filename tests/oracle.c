@@ -578,10 +578,11 @@ static void make_types(void)
 			for (unsigned t = 0; t < 1u << (2 * n); t++) {
 				uint32_t type = (n - 1) * 64 + t;
 				struct kdds_param_spec p[1 + MAX_ACCESSES] = {{KDDS_MODE_ANY, sizeof(struct spec), NULL}};
+				const void *op = o ? (const void *)&ordered : &exact;
 
 				for (unsigned i = 0; i < n; i++)
 					p[i + 1] = (struct kdds_param_spec){(enum kdds_mode)mode_of(type, i), sizeof(struct map),
-						mode_of(type, i) == KDDS_CW ? (o ? &ordered : &exact) : NULL};
+						mode_of(type, i) == KDDS_CW ? op : NULL};
 				if (kdds_type_create("node", body, p, n + 1, &types[o][type]))
 					abort();
 			}

@@ -63,9 +63,11 @@
 #ifdef __cplusplus
 #define KD_ASSERT(condition, text) static_assert(condition, text);
 #define KD_IS_BYTES(T) std::is_trivially_copyable<T>::value
+#define KD_IS_OVER(op, T) std::is_same<decltype((op)->kd_type), T *>::value
 #else
 #define KD_ASSERT(condition, text) _Static_assert(condition, text);
 #define KD_IS_BYTES(T) 1
+#define KD_IS_OVER(op, T) __builtin_types_compatible_p(__typeof__((op)->kd_type), T *)
 #endif
 #define KD_AT(t, n) "task " #t ", parameter " #n ": "
 #define KD_CHECK(t, x) KD_APPLY(KD_CHECK_, t, KD_TUPLE_##x)
@@ -87,7 +89,9 @@
 	KD_CHECK_READ(t, T, n, op) \
 	KD_ASSERT(KD_IS_BYTES(T), \
 		  KD_AT(t, n) "what is reduced is copied as bytes, but this type is not "\
-		  "trivially copyable")
+		  "trivially copyable") \
+	KD_ASSERT(KD_IS_OVER(op, T), \
+		  KD_AT(t, n) "the operator is over another type")
 #define KD_CHECK_READ_ARRAY KD_CHECK_READ
 #define KD_CHECK_WRITE_ARRAY KD_CHECK_READ
 #define KD_CHECK_UPDATE_ARRAY KD_CHECK_READ
@@ -122,11 +126,11 @@
 #define KD_ROW_UPDATE(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 0, 0, op)
 #define KD_ROW_REDUCE(t, T, n, op) \
 	KD_ROW_(t, T, n, KDDS_CW, 0, KD_HAS_ROOM(T) ? offsetof(struct kd_closure_##t, n.room) : 0, \
-		op)
+		&(op)->kd_op)
 #define KD_ROW_READ_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 1, 0, op)
 #define KD_ROW_WRITE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 1, 0, op)
 #define KD_ROW_UPDATE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 1, 0, op)
-#define KD_ROW_REDUCE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 1, 0, op)
+#define KD_ROW_REDUCE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 1, 0, &(op)->kd_op)
 #define KD_ONE(t, x) KD_APPLY(KD_ONE_, t, KD_TUPLE_##x)
 #define KD_ONE_VALUE(t, T, n, op)
 #define KD_ONE_READ(t, T, n, op) +1
@@ -169,7 +173,7 @@
 #define KD_BORN_READ KD_BORN_VALUE
 #define KD_BORN_WRITE KD_BORN_VALUE
 #define KD_BORN_UPDATE KD_BORN_VALUE
-#define KD_BORN_REDUCE(t, T, n, op) | ((op)->exact ? 0 : KD_SPECIAL)
+#define KD_BORN_REDUCE(t, T, n, op) | ((op)->kd_op.exact ? 0 : KD_SPECIAL)
 #define KD_BORN_READ_ARRAY KD_BORN_VALUE
 #define KD_BORN_WRITE_ARRAY KD_BORN_VALUE
 #define KD_BORN_UPDATE_ARRAY KD_BORN_VALUE

@@ -100,23 +100,24 @@ struct kd_wire_seal kd_exposed_seal(const struct kd_exposed *e)
 void kd_exposed_sign(uint32_t from, const void *body, size_t bytes)
 {
 	struct kd_wire_sign m;
+	uint64_t offset = 0;
 	struct kd_exposed *e;
 	struct signing *s;
 
 	if (bytes < sizeof(m))
 		return;
 	memcpy(&m, body, sizeof(m));
-	for (e = *bucket(m.memory.key); e; e = e->chain)
-		if (e->region.key == m.memory.key && e->region.addr == m.memory.addr &&
-		    e->bytes == m.memory.bytes)
-			break;
-	if (!e) {
+	for (e = *bucket(m.memory.key); e && e->region.key != m.memory.key; e = e->chain)
+		;
+	if (e)
+		offset = m.memory.addr - e->region.addr;
+	if (!e || offset > e->bytes || m.memory.bytes > e->bytes - offset) {
 		answer(from, m.number, NULL);
 		return;
 	}
 	s = kd_must(calloc(1, sizeof(*s)));
-	*s = (struct signing){.job = {.nonce = {from, m.number}, .p = e->p, .bytes = e->bytes,
-				      .done = tagged},
+	*s = (struct signing){.job = {.nonce = {from, m.number}, .p = (const char *)e->p + offset,
+				      .bytes = m.memory.bytes, .done = tagged},
 			      .of = e, .next = signings};
 	signings = s;
 	kd_mac_begin(&s->job);

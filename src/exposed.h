@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of ours that others may read, each piece as a whole: who reads one asks for its tag, by
- * SIGN, and compares (reading.h). A piece that is never written after it was exposed can be given a
- * seal, in the message that names it; then nobody asks.
+ * Memory of ours that others may read: who reads some of it asks for the tag of that, by SIGN, and
+ * compares (reading.h). A region that is never written after it was exposed can be given a seal, in
+ * the message that names it; then nobody asks.
  *
  * All under the net lock.
  */

@@ -3,10 +3,13 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "comm.h"
 #include "env.h"
 #include "log.h"
+#include "mac.h"
 #include "net.h"
 #include "os.h"
 #include "peer.h"
@@ -14,156 +17,243 @@
 
 #define RETRY_NS 10000000u /* after a read that failed; doubled each time. The owner may be dead: the launcher, which knows, is */
 #define TRIES 11           /* given 20 s to say so before we do */
+#define PART_BYTES (1u << 20)
+#define PARTS 3            /* of one reading, under way */
 
-static struct kd_reading *failed;
-static struct kd_reading *asking, **last = &asking; /* in the order of their numbers */
+struct part {
+	struct kd_comm_get get;
+	struct kd_reading *of;
+	char *to;
+	struct kd_wire_memory from;
+	uint32_t tries;
+	uint64_t due_ns;
+	struct part *later;       /* among those that failed, or that wait for the owner's tag */
+	int waits;                /* for that */
+	int known;                /* the owner has such memory */
+	int done;                 /* our tag is in job */
+	struct kd_wire_seal seal; /* that came with its name; or what is asked for */
+	struct kd_mac_job job;
+};
 
-static void try_later(struct kd_reading *g, int error)
+/* A reading under way. */
+struct kd_transfer {
+	struct kd_transfer *next, **link;
+	uint64_t begun, left; /* bytes of parts that have been asked for; that have not arrived */
+	struct part parts[PARTS];
+};
+
+static struct kd_transfer *transfers;
+static struct part *failed;
+static struct part *asking, **last = &asking; /* in the order of their numbers */
+
+static void start_part(struct part *p);
+
+static void try_later(struct part *p, int error)
 {
-	if (g->tries == TRIES && error == -EBADMSG)
+	unsigned long long bytes = p->from.bytes;
+	uint32_t rank = p->of->rank;
+
+	if (p->tries == TRIES && error == -EBADMSG)
 		kd_die("rank %u has read %llu bytes from rank %u, %d times, and they were not what "
 		       "rank %u has: somebody alters them on the network, or memory is bad",
-		       kd_net.rank, (unsigned long long)g->from.bytes, g->rank, TRIES + 1, g->rank);
-	if (g->tries == TRIES)
-		kd_die("rank %u cannot read %llu bytes from rank %u: %s", kd_net.rank, (unsigned long long)g->from.bytes, g->rank,
+		       kd_net.rank, bytes, rank, TRIES + 1, rank);
+	if (p->tries == TRIES)
+		kd_die("rank %u cannot read %llu bytes from rank %u: %s", kd_net.rank, bytes, rank,
 		       kd_errno_text(-error));
-	g->due_ns = kd_os_now_ns() + ((uint64_t)RETRY_NS << g->tries++);
-	g->later = failed;
-	failed = g;
+	p->due_ns = kd_os_now_ns() + ((uint64_t)RETRY_NS << p->tries++);
+	p->later = failed;
+	failed = p;
 }
 
 /* Takes it off the list. */
-static void stop_asking(struct kd_reading *g)
+static void stop_asking(struct part *p)
 {
-	struct kd_reading **link = &asking;
+	struct part **link = &asking;
 
-	if (!g->waits)
+	if (!p->waits)
 		return;
-	while (*link != g)
+	while (*link != p)
 		link = &(*link)->later;
-	*link = g->later;
-	if (!g->later)
+	*link = p->later;
+	if (!p->later)
 		last = link;
-	g->waits = 0;
+	p->waits = 0;
 }
 
-static void ask(struct kd_reading *g)
+static void ask(struct part *p)
 {
 	struct kd_wire_head *m = kd_peer_message(KD_WIRE_SIGN, sizeof(struct kd_wire_sign));
 
-	g->job.nonce = kd_mac_draw();
-	g->asked.number = g->job.nonce.number;
-	*(struct kd_wire_sign *)(m + 1) = (struct kd_wire_sign){g->asked.number, g->from};
-	kd_peer_send(g->rank, m, 0);
-	g->later = NULL;
-	*last = g;
-	last = &g->later;
-	g->waits = 1;
+	p->job.nonce = kd_mac_draw();
+	p->seal.number = p->job.nonce.number;
+	*(struct kd_wire_sign *)(m + 1) = (struct kd_wire_sign){p->seal.number, p->from};
+	kd_peer_send(p->of->rank, m, 0);
+	p->later = NULL;
+	*last = p;
+	last = &p->later;
+	p->waits = 1;
 }
 
-static void compare(struct kd_reading *g)
+/* Frees the transfer if that was all. */
+static void part_arrived(struct part *p)
 {
-	const uint8_t *tag = g->seal.number ? g->seal.tag : g->asked.tag;
+	struct kd_reading *g = p->of;
+	struct kd_transfer *t = g->transfer;
+	uint64_t bytes = kd_min(g->from.bytes - t->begun, (uint64_t)PART_BYTES);
 
-	if (!g->done || g->waits)
-		return;
-	if (g->known && !memcmp(g->job.tag, tag, KD_MAC_BYTES)) {
+	t->left -= p->from.bytes;
+	if (bytes) {
+		*p = (struct part){.of = g, .to = (char *)g->to + t->begun,
+				   .from = {g->from.addr + t->begun, g->from.key, bytes}};
+		t->begun += bytes;
+		start_part(p);
+	} else if (!t->left) {
+		*t->link = t->next;
+		if (t->next)
+			t->next->link = t->link;
+		free(t);
+		g->transfer = NULL;
 		g->arrived(g);
+	}
+}
+
+static void compare(struct part *p)
+{
+	if (!p->done || p->waits)
+		return;
+	if (p->known && !memcmp(p->job.tag, p->seal.tag, KD_MAC_BYTES)) {
+		part_arrived(p);
 		return;
 	}
 	kd_rsteal_counts.altered++;
-	try_later(g, -EBADMSG);
+	try_later(p, -EBADMSG);
 }
 
 static void tagged(struct kd_mac_job *j)
 {
-	struct kd_reading *g = (struct kd_reading *)((char *)j - offsetof(struct kd_reading, job));
+	struct part *p = (struct part *)((char *)j - offsetof(struct part, job));
 
-	g->done = 1;
-	compare(g);
+	p->done = 1;
+	compare(p);
 }
 
 static void get_done(struct kd_comm_get *get, int error)
 {
-	struct kd_reading *g = (struct kd_reading *)((char *)get - offsetof(struct kd_reading, get));
+	struct part *p = (struct part *)((char *)get - offsetof(struct part, get));
 
 	if (error) {
-		stop_asking(g);
-		try_later(g, error);
+		stop_asking(p);
+		try_later(p, error);
 		return;
 	}
-	kd_rsteal_counts.fetched_bytes += g->from.bytes;
-	if (!g->seal.number && !kd_env.verify) {
-		g->arrived(g);
+	kd_rsteal_counts.fetched_bytes += p->from.bytes;
+	if (!p->seal.number) {
+		part_arrived(p);
 		return;
 	}
-	g->job.p = g->to;
-	g->job.bytes = g->from.bytes;
-	g->job.done = tagged;
-	kd_mac_begin(&g->job);
+	p->job.p = p->to;
+	p->job.bytes = p->from.bytes;
+	p->job.done = tagged;
+	kd_mac_begin(&p->job);
 }
 
 void kd_reading_signed(uint32_t from, const void *body, size_t bytes)
 {
 	struct kd_wire_signed m;
-	struct kd_reading *g = asking;
+	struct part *p = asking;
 
 	if (bytes < sizeof(m))
 		return;
 	memcpy(&m, body, sizeof(m));
-	while (g && (g->rank != from || g->asked.number != m.seal.number))
-		g = g->later;
-	if (!g)
+	while (p && (p->of->rank != from || p->seal.number != m.seal.number))
+		p = p->later;
+	if (!p)
 		return; /* of a read that has failed */
-	stop_asking(g);
-	g->asked = m.seal;
-	g->known = m.known != 0;
-	compare(g);
+	stop_asking(p);
+	p->seal = m.seal;
+	p->known = m.known != 0;
+	compare(p);
+}
+
+static void start_part(struct part *p)
+{
+	struct kd_reading *g = p->of;
+	int error;
+
+	p->done = 0;
+	if (g->seal.number) {
+		p->seal = g->seal;
+		p->job.nonce = (struct kd_mac_nonce){g->rank, g->seal.number};
+		p->known = 1;
+	} else if (kd_env.verify) {
+		ask(p);
+	}
+	p->get.done = get_done;
+	error = kd_comm_get(g->rank, p->to, p->from.addr, p->from.key, p->from.bytes, &p->get);
+	if (error) {
+		stop_asking(p);
+		try_later(p, error);
+	}
 }
 
 void kd_reading_start(struct kd_reading *g)
 {
-	int error;
+	struct kd_transfer *t = kd_must(calloc(1, sizeof(*t)));
+	int whole = g->seal.number || !kd_env.verify; /* has one tag, or none */
 
-	g->done = 0;
-	if (g->seal.number) {
-		g->job.nonce = (struct kd_mac_nonce){g->rank, g->seal.number};
-		g->known = 1;
-	} else if (kd_env.verify) {
-		ask(g);
+	t->next = transfers;
+	t->link = &transfers;
+	if (transfers)
+		transfers->link = &t->next;
+	transfers = t;
+	g->transfer = t;
+	t->left = g->from.bytes;
+	for (int i = 0; i < PARTS && (!i || t->begun < g->from.bytes); i++) {
+		struct part *p = &t->parts[i];
+		uint64_t bytes = g->from.bytes - t->begun;
+
+		if (!whole)
+			bytes = kd_min(bytes, (uint64_t)PART_BYTES);
+		*p = (struct part){.of = g, .to = (char *)g->to + t->begun,
+				   .from = {g->from.addr + t->begun, g->from.key, bytes}};
+		t->begun += bytes;
 	}
-	g->get.done = get_done;
-	error = kd_comm_get(g->rank, g->to, g->from.addr, g->from.key, g->from.bytes, &g->get);
-	if (error) {
-		stop_asking(g);
-		try_later(g, error);
-	}
+	for (int i = 0; i < PARTS && t->parts[i].of; i++)
+		start_part(&t->parts[i]);
 }
 
 uint64_t kd_reading_retry(uint64_t now)
 {
-	struct kd_reading *g = failed;
+	struct part *p = failed;
 	uint64_t due = UINT64_MAX;
 
 	failed = NULL;
-	while (g) {
-		struct kd_reading *next = g->later;
+	while (p) {
+		struct part *next = p->later;
 
-		if (now >= g->due_ns) {
-			kd_reading_start(g);
+		if (now >= p->due_ns) {
+			start_part(p);
 		} else {
-			g->later = failed;
-			failed = g;
+			p->later = failed;
+			failed = p;
 		}
-		g = next;
+		p = next;
 	}
-	for (g = failed; g; g = g->later)
-		due = kd_min(due, g->due_ns);
+	for (p = failed; p; p = p->later)
+		due = kd_min(due, p->due_ns);
 	return due;
 }
 
 void kd_reading_stop(void)
 {
+	while (transfers) {
+		struct kd_transfer *t = transfers;
+
+		transfers = t->next;
+		for (int i = 0; i < PARTS; i++)
+			kd_mac_forget(&t->parts[i].job);
+		free(t);
+	}
 	failed = asking = NULL;
 	last = &asking;
 }

@@ -27,7 +27,7 @@
 #define MS 1000000u
 #define BYTES 3000
 #define OWNER 2
-#define LONG (3u << 20) /* more than is hashed in one go */
+#define LONG (7u << 20) /* more than is hashed in one go, or is under way */
 
 static const uint8_t secret[32] = "a secret of thirty-two bytes ...";
 
@@ -44,12 +44,14 @@ uint64_t kd_os_now_ns(void)
 /* The engine: memory is named by its address, plus a number that has to be known. */
 #define KEY 0x5eedbeef
 
-static struct {
+#define READS 8
+static struct asked {
 	struct kd_comm_get *get;
 	char *to;
 	const char *from;
 	size_t bytes;
-} read_asked;
+} asked[READS]; /* in turn */
+static unsigned nasked;
 static unsigned exposed, reads;
 static unsigned alter; /* so many of the next reads */
 static size_t alter_at;
@@ -59,11 +61,8 @@ int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t 
 {
 	ck_assert_uint_eq(rank, OWNER);
 	ck_assert_uint_eq(key, KEY + exposed);
-	ck_assert_ptr_null(read_asked.get);
-	read_asked.get = get;
-	read_asked.to = local;
-	read_asked.from = (const char *)(uintptr_t)addr;
-	read_asked.bytes = len;
+	ck_assert_uint_lt(nasked, READS);
+	asked[nasked++] = (struct asked){get, local, (const char *)(uintptr_t)addr, len};
 	reads++;
 	return 0;
 }
@@ -81,29 +80,36 @@ void kd_comm_hide(struct kd_comm_region *region)
 	(void)region;
 }
 
-static void read_ends(int error)
+/* The first, or another of those that were asked for. */
+static void this_read_ends(unsigned i, int error)
 {
-	struct kd_comm_get *get = read_asked.get;
+	struct asked a = asked[i];
 
-	ck_assert_ptr_nonnull(get);
+	ck_assert_uint_lt(i, nasked);
+	memmove(&asked[i], &asked[i + 1], (--nasked - i) * sizeof(*asked));
 	if (!error)
-		memcpy(read_asked.to, read_asked.from, read_asked.bytes);
+		memcpy(a.to, a.from, a.bytes);
 	if (!error && alter) {
 		alter--;
 		if (alter_at == SIZE_MAX)
-			memset(read_asked.to, 0, read_asked.bytes);
+			memset(a.to, 0, a.bytes);
 		else
-			read_asked.to[alter_at] ^= 1;
+			a.to[alter_at] ^= 1;
 	}
-	read_asked.get = NULL;
-	get->done(get, error);
+	a.get->done(a.get, error);
+}
+
+static void read_ends(int error)
+{
+	this_read_ends(0, error);
 }
 
 /* What the reader, rank 0, and the owner say to each other. */
 static struct {
 	unsigned asked, answered;
-	struct kd_wire_sign sign;
+	struct kd_wire_sign sign; /* the last, as is answer */
 	struct kd_wire_signed answer;
+	struct kd_wire_sign signs[READS];
 } said;
 
 struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes)
@@ -121,8 +127,8 @@ void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once)
 	ck_assert_int_eq(once, 0);
 	if (m->kind == KD_WIRE_SIGN) {
 		ck_assert_uint_eq(rank, OWNER);
-		said.asked++;
 		memcpy(&said.sign, m + 1, sizeof(said.sign));
+		said.signs[said.asked++ % READS] = said.sign;
 	} else {
 		ck_assert_uint_eq(m->kind, KD_WIRE_SIGNED);
 		ck_assert_uint_eq(rank, 0);
@@ -307,13 +313,49 @@ START_TEST(false_answers)
 }
 END_TEST
 
+/* In parts, whose bytes and answers come in any order; one is altered, and read again alone. */
+START_TEST(in_parts)
+{
+	uint32_t dice = (uint32_t)_i + 1;
+	unsigned heard = 0, whole = LONG >> 20;
+
+	offer(LONG);
+	alter_at = 77;
+	kd_reading_start(&r);
+	while (!arrivals) {
+		dice = dice * 1664525u + 1013904223u;
+		if (dice >> 30 == 0 && nasked) {
+			alter = reads == whole;
+			this_read_ends((dice >> 8) % nasked, 0);
+		} else if (dice >> 30 == 1 && heard < said.asked) {
+			said.sign = said.signs[heard++ % READS];
+			owner_answers();
+			reader_hears();
+		} else if (dice >> 30 == 2) {
+			kd_mac_work();
+		} else {
+			clock_ns += 10 * MS;
+			kd_reading_retry(clock_ns);
+		}
+		ck_assert_uint_le(nasked, 3);
+		ck_assert_uint_le(reads, whole + kd_rsteal_counts.altered);
+	}
+	ck_assert_uint_eq(arrivals, 1);
+	ck_assert_uint_eq(reads, whole + kd_rsteal_counts.altered);
+	ck_assert_uint_ge(kd_rsteal_counts.altered, 1);
+	ck_assert_uint_eq(nasked, 0);
+	ck_assert_uint_eq(kd_reading_retry(clock_ns), UINT64_MAX);
+	kd_exposed_remove(&region);
+}
+END_TEST
+
 static void always_altered(void *arg)
 {
 	offer(BYTES);
 	alter = 100;
 	alter_at = 0;
 	if (arg)
-		r.from.bytes--; /* that is no memory of theirs */
+		r.from.bytes++; /* that is no memory of theirs */
 	kd_reading_start(&r);
 	for (unsigned n = 1; n <= 12; n++) {
 		try_once(0);
@@ -415,27 +457,32 @@ START_TEST(unknown_memory)
 	kd_exposed_sign(0, &said.sign, sizeof(said.sign) - 1);
 	work();
 	ck_assert_uint_eq(said.answered, 0);
-	said.sign.memory.bytes--;
+	said.sign.memory = r.from;
+	said.sign.memory.bytes++;
 	owner_answers();
 	ck_assert_uint_eq(said.answered, 1);
 	ck_assert(!said.answer.known);
-	said.sign.memory.bytes++;
+	said.sign.memory.bytes--;
 	said.sign.memory.addr++;
 	owner_answers();
 	ck_assert(!said.answer.known);
-	said.sign.memory.addr--;
+	said.sign.memory.addr -= 2;
+	said.sign.memory.bytes = 1;
+	owner_answers();
+	ck_assert(!said.answer.known);
+	said.sign.memory = r.from;
 	said.sign.memory.key ^= 1;
 	owner_answers();
 	ck_assert(!said.answer.known);
 	said.sign.memory.key ^= 1;
 	kd_exposed_sign(0, &said.sign, sizeof(said.sign));
 	kd_mac_work();
-	ck_assert_uint_eq(said.answered, 3);
-	kd_exposed_remove(&region);
 	ck_assert_uint_eq(said.answered, 4);
+	kd_exposed_remove(&region);
+	ck_assert_uint_eq(said.answered, 5);
 	ck_assert(!said.answer.known);
 	ck_assert(!kd_mac_work());
-	ck_assert_uint_eq(said.answered, 4);
+	ck_assert_uint_eq(said.answered, 5);
 }
 END_TEST
 
@@ -451,6 +498,7 @@ int main(void)
 	tcase_add_test(t, altered_block);
 	tcase_add_test(t, not_compared);
 	tcase_add_test(t, false_answers);
+	tcase_add_loop_test(t, in_parts, 0, 10);
 	tcase_add_test(t, told);
 	tcase_add_test(t, tags);
 	tcase_add_test(t, by_bits);

@@ -19,7 +19,9 @@
 #include "env.h"
 #include "image.h"
 #include "import.h"
+#include "mac.h"
 #include "parcels.h"
+#include "reading.h"
 
 /* In place of src/peer.c: what is sent is gone, but for tags: whatever rank we ask for one, it is
  * ours that answers. */

@@ -365,7 +365,7 @@ void kd_results_make(struct kd_results *r, struct kd_contents *x)
 			r->large += bytes;
 			r->fresh += k->flags & KD_WIRE_RESTS ? 0 : bytes;
 		}
-		if (k->copy && !(k->flags & KD_WIRE_REDUCE))
+		if (k->copy && k->written.writer)
 			kd_copy_keep(k->copy, &k->written);
 	}
 }

@@ -4,7 +4,8 @@
  * memory lasts it is kept, so that what has been fetched and not been written since is not fetched again.
  *
  * Versions cost nothing to keep track of: they are the links of the access records. Within one life of a frame all readers whose
- * link names the same last writer read the same value; the value that writer leaves is what those see that link to it.
+ * link names the same last writer read the same value; the value that writer leaves is what those see that link to it. (A closure
+ * that has a data by several parameters has several links; package.c finds the writer.)
  */
 #ifndef KD_GDATA_H
 #define KD_GDATA_H

@@ -81,6 +81,7 @@ struct making {
 	struct kd_value *values;
 	struct kd_wire_data *records;
 	struct kd_target *targets; /* by record */
+	struct kdds_closure **writers; /* likewise: the last of the range that writes it */
 	uint32_t *hash, mask;
 	uint32_t closures, data;
 	size_t closure_bytes, inline_bytes;
@@ -208,10 +209,53 @@ static uint32_t link_name(const struct making *m, const struct kdds_closure *c)
 	return ((uint32_t)((uintptr_t)c >> 3) + m->life.bias) | 1u;
 }
 
+/* The later of two links, of those that name a closure of the frame in front of the range; 0: neither does. Links mean nothing
+ * in an import. */
+static uint32_t later(const struct making *m, uint32_t a, uint32_t b)
+{
+	const char *first = m->range->import ? m->range->begin : kd_frame_first(m->range->frame);
+	uint32_t names_first = link_name(m, (const struct kdds_closure *)first);
+	size_t front = (size_t)(m->range->begin - first) >> 3;
+	int a_counts = a && a - names_first < front, b_counts = b && b - names_first < front;
+
+	if (a_counts && b_counts)
+		return a - names_first < b - names_first ? b : a;
+	return a_counts ? a : b_counts ? b : 0;
+}
+
+/*
+ * The last closure in front of the range that has written what access i of c refers to, as a link. One link alone does not say: c may
+ * have the data by two references, of which only one was written through; and if it contributes to the data by an earlier
+ * parameter, the link of a later one names c itself.
+ */
+static uint32_t writer_of(const struct making *m, struct kdds_closure *c, uint32_t i)
+{
+	struct kd_value mine = kd_value_of(c, i), theirs;
+	uint32_t writer = 0;
+
+	for (uint32_t k = 0; k < c->type->naccess; k++) {
+		theirs = kd_value_of(c, k);
+		if (kd_value_same(&mine, &theirs))
+			writer = later(m, writer, kd_closure_access(c, k)->w);
+	}
+	return writer;
+}
+
+/* Whether c also contributes to the data, or a part of it: the owner merges that, so what c leaves at the thief is no version. */
+static int contributes(struct kdds_closure *c, const struct kd_value *v)
+{
+	for (uint32_t k = 0; c->type->reduces && k < c->type->naccess; k++) {
+		struct kd_value theirs = kd_value_of(c, k);
+
+		if (c->type->access[k].mode == KDDS_CW && kd_value_overlaps(&theirs, v))
+			return 1;
+	}
+	return 0;
+}
+
 static void describe(struct making *m, struct kdds_closure *c, uint32_t i)
 {
 	const struct kdds_param *p = &c->type->access[i];
-	const struct kdds_access_array *a = (const void *)kd_closure_access(c, i);
 	int fresh;
 	uint32_t k = record_of(m, c, i, &fresh);
 	struct kd_wire_data *d = &m->records[k];
@@ -219,19 +263,20 @@ static void describe(struct making *m, struct kdds_closure *c, uint32_t i)
 
 	if (fresh) {
 		*d = (struct kd_wire_data){.addr = (uintptr_t)v->data, .cols = v->cols, .ld = v->ld, .size = p->size,
-					   .version = {m->life.gen, m->life.head,
-						       (uint64_t)m->life.bias << 32 | (m->range->import ? 0 : a->a.w)},
+					   .version = {m->life.gen, m->life.head, (uint64_t)m->life.bias << 32},
 					   .pack = v->pack ? kd_image_name(v->pack) : 0,
 					   .rows = kd_value_rows(c, i)};
 		if (p->mode == KDDS_CW)
 			d->flags |= KD_WIRE_REDUCE;
 	}
+	d->version[2] = (uint64_t)m->life.bias << 32 | later(m, (uint32_t)d->version[2], writer_of(m, c, i));
 	/* What this closure alone has written so far, it may also read: by another parameter. */
-	if (p->mode & KDDS_R && (fresh || d->written == link_name(m, c)))
+	if (p->mode & KDDS_R && (fresh || m->writers[k] == c))
 		d->flags |= KD_WIRE_IN;
 	if (p->mode != KDDS_R) {
 		d->flags |= KD_WIRE_OUT;
-		d->written = link_name(m, c);
+		m->writers[k] = c;
+		d->written = contributes(c, v) ? 0 : link_name(m, c);
 	}
 }
 
@@ -310,6 +355,7 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*res
 	m.values = kd_must(calloc(accesses + 1, sizeof(*m.values)));
 	m.records = kd_must(calloc(accesses + 1, sizeof(*m.records)));
 	m.targets = kd_must(calloc(accesses + 1, sizeof(*m.targets)));
+	m.writers = kd_must(calloc(accesses + 1, sizeof(*m.writers)));
 	p->regions = kd_must(calloc(accesses + 1, sizeof(*p->regions))); /* one more: the package's */
 	p->staged = kd_must(calloc(accesses + 1, sizeof(*p->staged)));
 	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c))
@@ -326,6 +372,7 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*res
 	free(m.hash);
 	free(m.values);
 	free(m.records);
+	free(m.writers);
 }
 
 void kd_parcel_gather(struct kd_parcel *p, const void *data)

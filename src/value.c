@@ -57,6 +57,11 @@ static int overlap(const struct kd_value *a, const struct kd_value *b)
 	return column + row_bytes(b) > step && row + 1 < a->rows;
 }
 
+int kd_value_overlaps(const struct kd_value *a, const struct kd_value *b)
+{
+	return (uintptr_t)a->data <= (uintptr_t)b->data ? overlap(a, b) : overlap(b, a);
+}
+
 /* How c uses the data of access i: of a reduction that is private, not at all. */
 static unsigned mode_of(const struct kdds_closure *c, uint32_t i)
 {
@@ -74,7 +79,7 @@ static unsigned overlap_of(struct kdds_closure *c, uint32_t i, uint32_t k)
 		return 0;
 	a = kd_value_of(c, i);
 	b = kd_value_of(c, k);
-	if ((uintptr_t)a.data <= (uintptr_t)b.data ? !overlap(&a, &b) : !overlap(&b, &a))
+	if (!kd_value_overlaps(&a, &b))
 		return 0;
 	if (!kd_value_same(&a, &b) || kd_value_rows(c, i) != kd_value_rows(c, k))
 		found |= KD_OVERLAP_VIEWS;

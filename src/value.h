@@ -27,6 +27,9 @@ static inline int kd_value_empty(const struct kd_value *v)
 	return !(v->rows && v->cols && v->size);
 }
 
+/* Some elements in common. Of two views with different strides it is enough that one lies between the ends of the other. */
+int kd_value_overlaps(const struct kd_value *a, const struct kd_value *b);
+
 /* What the data that one closure uses have in common; several of these. */
 enum {
 	KD_OVERLAP_VIEWS = 1,   /* two that overlap, as different views: two copies in another process */

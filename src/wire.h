@@ -89,7 +89,7 @@ struct kd_wire_data {
 	uint64_t at, key;        /* where that is: an offset in the package's inline bytes, or the victim's memory */
 	uint32_t size;           /* of an element */
 	uint32_t flags;
-	uint32_t written;        /* OUT: replaces the last 32 bits of the version */
+	uint32_t written;        /* OUT: replaces the last 32 bits of the version; 0: what is left is none */
 	uint32_t pad[3];
 };
 

@@ -436,6 +436,111 @@ START_TEST(given_twice)
 }
 END_TEST
 
+KDDS_TASK(sum_up, REDUCE_ARRAY(double, s, KDDS_SUM(double)), READ_ARRAY(double, x), UPDATE_ARRAY(double, y))
+{
+	for (size_t i = 0; i < kdds_count(s); i++) {
+		(*y)[i] = 2 * (*x)[i];
+		(*s)[i] += 1;
+	}
+}
+
+KDDS_TASK(glance_doubles, READ_ARRAY(double, x)) { (void)x; }
+
+/* The closures committed behind begin, elsewhere and back. Returns how many inputs were read. */
+static unsigned take_away(struct kdds_frame *f, char *begin, int (*at_rest)(const struct kd_value *v))
+{
+	struct kd_range r = {.frame = f, .begin = begin, .end = f->tail, .count = 1};
+	struct kd_parcel p;
+	struct kd_contents x;
+
+	fetched = 0;
+	kd_parcel_make(&p, &r, at_rest);
+	ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
+	fetch_inputs(&x);
+	run_closures(x.closures, x.closures + x.closure_bytes);
+	return_results(&p, &x, &r);
+	kd_parcel_free(&p);
+	return fetched;
+}
+
+/* A task that contributes to a data and uses it, too: it finds the version from before, and what it leaves there is none, since its
+ * contribution is merged here. */
+START_TEST(contributes_and_uses)
+{
+	static double a[1000], b[1000];
+	struct kdds_frame *const kd_self = empty_frame();
+	KDDS_OVER_ARRAY(double, x, a, 1000);
+	KDDS_OVER_ARRAY(double, y, b, 1000);
+	char *c = kd_self->tail;
+
+	a[999] = 5;
+	b[999] = 1;
+	kdds_spawn(glance_doubles, x);
+	ck_assert_uint_eq(take_away(kd_self, c, NULL), 1);
+	c = kd_self->tail;
+	kdds_spawn(sum_up, x, x, y);
+	take_away(kd_self, c, NULL);
+	ck_assert(a[999] == 6 && b[999] == 10);
+	c = kd_self->tail;
+	kdds_spawn(sum_up, x, y, x);
+	ck_assert_uint_eq(take_away(kd_self, c, NULL), 1); /* y has been left there */
+	ck_assert(a[999] == 21);
+	c = kd_self->tail;
+	kdds_spawn(glance_doubles, x);
+	ck_assert_uint_eq(take_away(kd_self, c, NULL), 1);
+}
+END_TEST
+
+KDDS_TASK(copy_on, READ_ARRAY(long, x), UPDATE_ARRAY(long, y))
+{
+	for (size_t i = 0; i < kdds_count(x); i++)
+		(*y)[i] = 10 * (*x)[i];
+}
+
+/* A data by two references: its version is what was written last through either. */
+START_TEST(two_references)
+{
+	static long big[1000];
+	struct kdds_frame *const kd_self = empty_frame();
+	KDDS_OVER_ARRAY(long, a, big, 1000);
+	KDDS_OVER_ARRAY(long, b, big, 1000);
+	struct kd_range first, second;
+	struct kd_parcel p, q;
+	struct kd_contents x, y;
+	struct kd_results results;
+	char *c = kd_self->tail;
+
+	kdds_spawn(glance_longs, a);
+	ck_assert_uint_eq(take_away(kd_self, c, NULL), 1);
+	kdds_spawn(overwrite, 1, a);
+	big[999] = 7; /* here */
+	c = kd_self->tail;
+	kdds_spawn(copy_on, b, a);
+	ck_assert_uint_eq(take_away(kd_self, c, NULL), 1);
+	ck_assert_int_eq(big[999], 70);
+
+	c = kd_self->tail;
+	kdds_spawn(overwrite, 1, a);
+	first = (struct kd_range){.frame = kd_self, .begin = c, .end = kd_self->tail, .count = 1};
+	kdds_spawn(copy_on, b, a);
+	second = (struct kd_range){.frame = kd_self, .begin = first.end, .end = kd_self->tail, .count = 1};
+	resting = big;
+	kd_parcel_make(&p, &first, rests);
+	ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
+	run_closures(x.closures, x.closures + x.closure_bytes);
+	kd_results_make(&results, &x);
+	kd_parcel_make(&q, &second, rests);
+	ck_assert_int_eq(kd_contents_open(&y, 1, q.bytes, q.size), 0);
+	run_closures(y.closures, y.closures + y.closure_bytes);
+	kd_results_free(&results);
+	kd_contents_free(&x);
+	kd_parcel_free(&p);
+	return_results(&q, &y, &second);
+	kd_parcel_free(&q);
+	ck_assert_int_eq(big[999], 10 * (1 + 999));
+}
+END_TEST
+
 /* A tile that rests at the thief and is given to be read: what the thief finds here is what the tile is by the time it looks. */
 START_TEST(gathered_again)
 {
@@ -541,6 +646,8 @@ int main(void)
 	tcase_add_test(t, versions);
 	tcase_add_test(t, updated_in_place);
 	tcase_add_test(t, given_twice);
+	tcase_add_test(t, contributes_and_uses);
+	tcase_add_test(t, two_references);
 	tcase_add_test(t, gathered_again);
 	tcase_add_test(t, refused);
 	suite_add_tcase(s, t);

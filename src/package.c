@@ -57,7 +57,7 @@ int kd_package_allows(const struct kdds_closure *c)
 	for (uint32_t i = 0; i < type->naccess; i++) {
 		struct kd_value v = kd_value_of(any, i);
 
-		if (type->access[i].pointers && !v.pack) {
+		if (type->access[i].pointers && !v.pack && !kd_value_empty(&v)) {
 			say_why(type, "a data is a pointer, or an array of them, which mean nothing in another process; kdds_bind_packed "
 				      "takes functions that make bytes of what they point to");
 			return 0;

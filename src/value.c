@@ -9,10 +9,16 @@ struct kd_value kd_value_of(struct kdds_closure *c, uint32_t i)
 {
 	const struct kdds_param *p = &c->type->access[i];
 	const struct kdds_access_array *a = (const void *)kd_closure_access(c, i);
+	struct kd_value v = {a->a.data, 1, 1, 1, p->size, p->array ? a->shape.pack : NULL};
 
-	if (!p->array || !a->shape.rows)
-		return (struct kd_value){a->a.data, 1, 1, 1, p->size, p->array ? a->shape.pack : NULL};
-	return (struct kd_value){a->a.data, a->shape.rows, a->shape.cols, a->shape.ld, p->size, a->shape.pack};
+	if (p->array && a->shape.rows) {
+		v.rows = a->shape.rows;
+		v.cols = a->shape.cols;
+		v.ld = a->shape.ld;
+	}
+	if (kd_value_empty(&v)) /* the functions would be given what begins at its address */
+		v.pack = NULL;
+	return v;
 }
 
 uint64_t kd_value_rows(struct kdds_closure *c, uint32_t i)

@@ -541,6 +541,31 @@ START_TEST(two_references)
 }
 END_TEST
 
+KDDS_TASK(sort, UPDATE_ARRAY(struct list, l)) { (void)l; }
+KDDS_TASK(follow, READ_ARRAY(char *, p)) { (void)p; }
+
+/* No elements are not packed: nothing, or another data, begins at their address. */
+START_TEST(nothing_packed)
+{
+	struct kdds_frame *const kd_self = empty_frame();
+	struct list l = {0, NULL};
+	kdds_array(struct list) nowhere, here;
+	kdds_array(char *) pointers;
+	char *c = kd_self->tail;
+
+	kdds_bind_packed(nowhere, (struct list *)NULL, 1, 0, 0, &list_packer);
+	kdds_bind_packed(here, &l, 0, 3, 3, &list_packer);
+	kdds_bind_array(pointers, (char **)NULL, 0);
+	kdds_spawn(sort, &nowhere.at);
+	kdds_spawn(sort, &here.at);
+	kdds_spawn(follow, &pointers.at);
+	for (char *q = c; q < kd_self->tail; q += kd_closure_at(q)->bytes)
+		ck_assert(kd_package_allows(kd_closure_at(q)));
+	ck_assert_uint_eq(take_away(kd_self, c, NULL), 0);
+	ck_assert_ptr_null(l.items); /* as unpack would have made it */
+}
+END_TEST
+
 /* A tile that rests at the thief and is given to be read: what the thief finds here is what the tile is by the time it looks. */
 START_TEST(gathered_again)
 {
@@ -648,6 +673,7 @@ int main(void)
 	tcase_add_test(t, given_twice);
 	tcase_add_test(t, contributes_and_uses);
 	tcase_add_test(t, two_references);
+	tcase_add_test(t, nothing_packed);
 	tcase_add_test(t, gathered_again);
 	tcase_add_test(t, refused);
 	suite_add_tcase(s, t);

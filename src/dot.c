@@ -11,6 +11,7 @@
 #include "env.h"
 #include "files.h"
 #include "log.h"
+#include "value.h"
 
 #define NODES 10000
 #define EDGES (8 * NODES)
@@ -27,6 +28,7 @@ struct node {
 struct data {
 	uint64_t frame; /* the node whose children they are */
 	const void *data;
+	int empty;      /* it has no elements; another may begin at its address */
 	struct users {
 		uint64_t *nodes;
 		uint32_t n, size;
@@ -136,17 +138,18 @@ void kd_dot_end(uint64_t node, uint64_t ticks)
 		dot->nodes[node].ticks = ticks;
 }
 
-static struct data *data_of(uint64_t frame, const void *data)
+static struct data *data_of(uint64_t frame, const struct kd_value *v)
 {
-	struct data **link = &dot->data[(hash(data) + frame) % PLACES], *d;
+	struct data **link = &dot->data[(hash(v->data) + frame) % PLACES], *d;
 
 	for (d = *link; d; d = d->next)
-		if (d->frame == frame && d->data == data)
+		if (d->frame == frame && d->data == v->data && d->empty == kd_value_empty(v))
 			return d;
 	d = calloc(1, sizeof(*d));
 	if (d) {
 		d->frame = frame;
-		d->data = data;
+		d->data = v->data;
+		d->empty = kd_value_empty(v);
 		d->next = *link;
 		*link = d;
 	}
@@ -210,7 +213,8 @@ void kd_dot_pass(struct kd_stack *s, struct kdds_frame *f, char *at)
 	node = node_at(at, NULL);
 	if (node && dot->nodes[node].parent == frame)
 		for (uint32_t i = 0; i < c->type->naccess; i++) {
-			struct data *d = data_of(frame, kd_closure_access(c, i)->data);
+			struct kd_value v = kd_value_of(c, i);
+			struct data *d = data_of(frame, &v);
 
 			if (d)
 				use(d, node, c->type->access[i].mode);

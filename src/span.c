@@ -3,6 +3,7 @@
 
 #include "closure.h"
 #include "import.h"
+#include "value.h"
 
 void kd_span_deliver(const struct kd_range *range, const char *c, uint64_t length)
 {
@@ -12,14 +13,20 @@ void kd_span_deliver(const struct kd_range *range, const char *c, uint64_t lengt
 		((struct kd_span_closure *)kd_span_at(range->from, c))->length = length;
 }
 
-/* The access of q to this data: mostly the one of the same number. NULL: none. */
-static struct kdds_access *access_to(struct kdds_closure *q, const void *data, uint32_t guess)
+/* Whether they are accesses to one data: one without elements begins where another does. */
+static inline int same_data(struct kdds_closure *q, uint32_t k, struct kdds_closure *c, uint32_t i)
 {
-	if (guess < q->type->naccess && kd_closure_access(q, guess)->data == data)
+	return kd_closure_access(q, k)->data == kd_closure_access(c, i)->data && kd_value_none(q, k) == kd_value_none(c, i);
+}
+
+/* The access of q to the data of access i of c: mostly the one of the same number. NULL: none. */
+static struct kdds_access *access_to(struct kdds_closure *q, struct kdds_closure *c, uint32_t i, uint32_t guess)
+{
+	if (guess < q->type->naccess && same_data(q, guess, c, i))
 		return kd_closure_access(q, guess);
-	for (uint32_t i = 0; i < q->type->naccess; i++)
-		if (kd_closure_access(q, i)->data == data)
-			return kd_closure_access(q, i);
+	for (uint32_t k = 0; k < q->type->naccess; k++)
+		if (same_data(q, k, c, i))
+			return kd_closure_access(q, k);
 	return NULL;
 }
 
@@ -37,7 +44,7 @@ static inline struct kd_span_access before(struct kd_stack *s, struct kdds_closu
 	if (kd_unlikely(q == c)) {
 		*twice_p = 1;
 		for (uint32_t k = 0; k < i; k++) /* these have been looked at, but for reductions, whose links may be gone */
-			if (c->type->access[k].mode != KDDS_CW && kd_closure_access(c, k)->data == a->data)
+			if (c->type->access[k].mode != KDDS_CW && same_data(c, k, c, i))
 				return *(struct kd_span_access *)kd_span_at(s, kd_closure_access(c, k));
 		return none;
 	}
@@ -46,7 +53,7 @@ static inline struct kd_span_access before(struct kd_stack *s, struct kdds_closu
 
 		return (struct kd_span_access){end, end};
 	}
-	a = access_to(q, a->data, i);
+	a = access_to(q, c, i, i);
 	return a ? *(struct kd_span_access *)kd_span_at(s, a) : none;
 }
 
@@ -54,7 +61,7 @@ static inline struct kd_span_access before(struct kd_stack *s, struct kdds_closu
 static void join(struct kd_stack *s, struct kdds_closure *c)
 {
 	for (uint32_t i = 1; i < c->type->naccess; i++) {
-		struct kdds_access *a = kd_closure_access(c, i), *b = access_to(c, a->data, 0);
+		struct kdds_access *a = kd_closure_access(c, i), *b = access_to(c, c, i, 0);
 		struct kd_span_access *from = kd_span_at(s, a), *to = kd_span_at(s, b);
 
 		to->writer = kd_max(to->writer, from->writer);

@@ -27,6 +27,15 @@ static inline int kd_value_empty(const struct kd_value *v)
 	return !(v->rows && v->cols && v->size);
 }
 
+/* The same of access i of c, for those who look at each access of each closure. */
+static inline int kd_value_none(struct kdds_closure *c, uint32_t i)
+{
+	const struct kdds_param *p = &c->type->access[i];
+	const struct kdds_access_array *a = (const void *)kd_closure_access(c, i);
+
+	return !p->size || (p->array && a->shape.rows && !a->shape.cols);
+}
+
 /* Some elements in common. Of two views with different strides it is enough that one lies between the ends of the other. */
 int kd_value_overlaps(const struct kd_value *a, const struct kd_value *b);
 

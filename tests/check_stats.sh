@@ -71,6 +71,7 @@ for workers in 1 4; do
 	shape 1 $workers 100 51 reduce 50
 	shape 1 $workers 100 127 tree 6
 	shape 1 $workers 100 80 synced 20
+	shape 1 $workers 100 5 empty 1
 done
 # nothing but bookkeeping, and a window that is too small for it
 KDDS_WINDOW=64K shape 1 2 0 4000 wide 4000

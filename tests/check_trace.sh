@@ -164,11 +164,11 @@ assert set(nested) == set(nodes) - {'0'} and set(nested.values()) <= set(nodes),
 assert all(nested[a] == nested[b] for a, b in arrows), 'an arrow between strangers'
 n = int(sys.argv[3])
 kind = {k: v.split('\\n')[0] for k, v in nodes.items()}
-expected = {'chain': n - 1, 'wide': 0, 'fan': 2 * n, 'reduce': n, 'tree': 2 * (2 ** n - 1), 'synced': 2 * n}[sys.argv[2]]
+expected = {'chain': n - 1, 'wide': 0, 'fan': 2 * n, 'reduce': n, 'tree': 2 * (2 ** n - 1), 'synced': 2 * n, 'empty': 5 * n - 1}[sys.argv[2]]
 assert len(arrows) == expected, '%d arrows instead of %d' % (len(arrows), expected)
 assert len(nodes) - 1 == int(sys.argv[4]), '%d tasks' % (len(nodes) - 1)
 END
-for shape in 'chain 20' 'wide 20' 'fan 20' 'reduce 20' 'tree 4' 'synced 5'; do
+for shape in 'chain 20' 'wide 20' 'fan 20' 'reduce 20' 'tree 4' 'synced 5' 'empty 5'; do
 	for workers in 1 4; do
 		KDDS_WORKERS=$workers KDDS_DOT=$dir/t.dot timeout 60 tests/observed $shape 20 > "$dir/out" || fail "$what: $shape: $?"
 		read -r tasks path < "$dir/out"

@@ -83,6 +83,26 @@ KDDS_TASK(die, UPDATE(long, x))
 	raise(SIGKILL);
 }
 
+/* Of two arrays that begin at one address, one of them without elements. */
+KDDS_TASK(fill, VALUE(int, us), READ_ARRAY(long, none), UPDATE_ARRAY(long, cells))
+{
+	work(us);
+	(*cells)[0] += 1 + (long)kdds_count(none);
+}
+
+KDDS_TASK(glance, VALUE(int, us), READ_ARRAY(long, cells), WRITE(long, y))
+{
+	work(us);
+	**y = (*cells)[0];
+}
+
+KDDS_TASK(clear, VALUE(int, us), UPDATE_ARRAY(long, none))
+{
+	work(us);
+	for (size_t i = 0; i < kdds_count(none); i++)
+		(*none)[i] = 0;
+}
+
 KDDS_TASK(synced, VALUE(int, us), WRITE(long, r))
 {
 	KDDS_DATA(long, x);
@@ -97,7 +117,7 @@ KDDS_TASK(synced, VALUE(int, us), WRITE(long, r))
 	**r = **x + **y;
 }
 
-static long many[4096];
+static long many[4096], others[4096];
 static struct bulk bulk[4096];
 
 int main(int argc, char **argv)
@@ -156,6 +176,20 @@ int main(int argc, char **argv)
 		tasks = n + 1;
 		path = 2;
 		expected = n;
+	} else if (!strcmp(shape, "empty")) {
+		for (int i = 0; i < n; i++) {
+			KDDS_OVER_ARRAY(long, none, &others[i], 0);
+			KDDS_OVER_ARRAY(long, cell, &others[i], 1);
+			KDDS_OVER(long, one, &many[i]);
+
+			kdds_spawn(fill, us, none, cell);
+			kdds_spawn(glance, us, cell, one);
+			kdds_spawn(glance, us, cell, y);
+			kdds_spawn(update, us, one);
+			kdds_spawn(clear, us, none);
+		}
+		tasks = 5 * n;
+		path = n > 2 ? n + 1 : 3; /* the first fill, and all that write y */
 	} else if (!strcmp(shape, "tree")) {
 		kdds_spawn(tree, n, us, x);
 		tasks = 3 * (1 << n) - 2; /* 2^(n+1) - 1, and 2^n - 1 sums that take no time */

@@ -144,12 +144,23 @@ static int listen_at(const struct addrinfo *a, unsigned port)
 	return error;
 }
 
+/* Whether there is a route to an address; without sending anything. 0 or -errno. */
+static int reach(const struct sockaddr *address, socklen_t size)
+{
+	int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int error = fd < 0 || connect(fd, address, size) ? -errno : 0;
+
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
 int kd_netaddr_listen(const char *node, const char *ports, struct sockaddr_storage *address,
 		      socklen_t *size_p)
 {
 	struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *a;
 	unsigned low, high;
-	int fd = -EADDRNOTAVAIL;
+	int fd = -EADDRNOTAVAIL, error;
 
 	if (parse_ports(ports, &low, &high)) {
 		kd_error("KDDS_PORTS=%s: allowed are a port or a range of ports, such as "
@@ -178,6 +189,13 @@ int kd_netaddr_listen(const char *node, const char *ports, struct sockaddr_stora
 		return fd;
 	*size_p = sizeof(*address);
 	getsockname(fd, (struct sockaddr *)address, size_p);
+	error = reach((struct sockaddr *)address, *size_p);
+	if (error) {
+		kd_error("this host cannot reach itself at %s: %s; is the interface up?", node,
+			 kd_errno_text(-error));
+		close(fd);
+		return error;
+	}
 	return fd;
 }
 

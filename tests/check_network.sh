@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves: over a slow, lossy and interrupted network (tests/lab) jobs of several hosts give the results of one process; they get
 # over an interruption, and over connections that die of it; a host that is cut off or loses its ranks ends the job on all, with
-# one line that names it. Ranks listen where KDDS_ADDRESS says, and nowhere else.
+# one line that names it. Ranks listen where KDDS_ADDRESS and KDDS_PORTS say, and nowhere else; where they cannot reach each other
+# the job ends with a line that says so. They need no IPv4.
 # Prints its seed; NETWORK_SEED=n repeats it, as far as chance allows. NETWORK_SECONDS=n goes on for so long.
 set -eu
 run=$PWD/kddsrun tests=$PWD/tests examples=$PWD/examples
@@ -280,6 +281,52 @@ addresses()
 	unset KDDS_ADDRESS
 }
 
+# Data and ssh go different ways; the way of the data is closed.
+out_of_reach()
+{
+	what='ranks that cannot reach each other'
+	hosts_ssh bridge
+	far cut 2
+	start --hosts a:1,b:1 "$tests/oracle" -j -s 100 -n $seed
+	ended 1
+	grep -qE '^kdds: rank [01] has not reached rank [01] at 10\.0\.1\.[12]:[0-9]+ for 30 s: Connection timed out; ' "$dir/err" ||
+		fail 'nothing says who cannot reach whom'
+	far heal 2
+	hosts_ssh far
+}
+
+ports()
+{
+	what='a range of ports'
+	export KDDS_PORTS=40000-40002
+	at_work a:2,b:2,c:2 6 12
+	for host in $hosts; do
+		bad=$(listening $host | grep -v ':9C4[012]$' || :)
+		[ -z "$bad" ] || fail "host $host listens at $bad"
+	done
+	went_on
+	job 'too few ports' 1 --hosts a:4,b:1 "$tests/ranks"
+	said err '^kdds: no port of KDDS_PORTS=40000-40002 is free at 10\.0\.1\.1: '
+	unset KDDS_PORTS
+}
+
+# Networks that have IPv6 only.
+ipv6()
+{
+	what='a host without IPv4' checked=$((checked + 1))
+	unshare -n sh -c 'ip link set lo up && ip addr del 127.0.0.1/8 dev lo && exec timeout 60 "$@"' sh \
+		"$run" -n 2 "$tests/ranks" > "$dir/out" 2> "$dir/err" || fail "status $?"
+	said out '^all travelled$'
+	what='a network without IPv4' checked=$((checked + 1))
+	unshare -n sh -c 'ip link set lo up && ip addr del 127.0.0.1/8 dev lo && ip link add one type veth peer name two &&
+		ip link set one up && ip link set two up && ip addr add fd00::1/64 dev one nodad && CHECK_COMM_PROVIDER=tcp CHECK_COMM_ADDRESS=fd00::1 exec timeout 60 "$@"' sh \
+		"$tests/check_comm" messages gets > "$dir/out" 2> "$dir/err" || fail "status $?"
+	what='a host whose loopback is down' checked=$((checked + 1)) status=0
+	unshare -n timeout 20 "$run" -n 2 "$tests/ranks" > "$dir/out" 2> "$dir/err" || status=$?
+	[ $status = 1 ] || fail "status $status"
+	said err '^kdds: this host cannot reach itself at 127\.0\.0\.1: ' 2
+}
+
 all()
 {
 	plain $1
@@ -291,6 +338,9 @@ all()
 	killed
 	addresses
 	told_at_last
+	out_of_reach
+	ports
+	ipv6
 }
 
 if [ $# -gt 0 ]; then # one of them

@@ -58,6 +58,9 @@ unit_tests += tests/check_reading
 tests_check_reading_SOURCES = tests/check_reading.c src/exposed.c src/log.c src/mac.c src/reading.c
 tests_check_reading_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBCRYPTO_CFLAGS)
 tests_check_reading_LDADD = $(CHECK_LIBS)
+unit_tests += tests/check_handshake
+tests_check_handshake_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_handshake_LDADD = $(UNIT_LIBS)
 
 unit_tests += tests/check_package
 tests_check_package_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -143,6 +146,12 @@ tests_fuzz_rsteal_SOURCES = tests/fuzz/fuzz_rsteal.c $(FUZZ)
 tests_fuzz_rsteal_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_rsteal_LDADD = src/libkdds_internal.la
 tests_fuzz_rsteal_LDFLAGS = $(STAND_IN_FLAGS)
+
+fuzz_programs += tests/fuzz/tcp
+tests_fuzz_tcp_SOURCES = tests/fuzz/fuzz_tcp.c $(FUZZ)
+tests_fuzz_tcp_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_tcp_LDADD = src/libkdds_internal.la
+tests_fuzz_tcp_LDFLAGS = $(STAND_IN_FLAGS)
 
 test_programs += $(fuzz_programs)
 

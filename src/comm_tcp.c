@@ -354,6 +354,8 @@ static void link_down(struct kd_link *l, int error)
 	struct peer *p = tcp.peers[l->rank];
 	struct kd_chunk *c = l->asked;
 
+	if (!p) /* there was no memory for it */
+		return;
 	l->asked = NULL;
 	l->asked_last = &l->asked;
 	while (c) {

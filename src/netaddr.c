@@ -41,7 +41,10 @@ static int is_ours(const struct sockaddr *a)
 
 static int has_ipv4_loopback(void)
 {
-	const struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const struct sockaddr_in a = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
 
 	return is_ours((const struct sockaddr *)&a);
 }

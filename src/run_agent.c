@@ -371,8 +371,9 @@ static int check_files(void)
 
 	if (!all)
 		return 0;
-	snprintf(text, sizeof(text), "the agent of its %u ranks needs %zu file descriptors, and its hard limit "
-		 "is %zu: raise it (ulimit -Hn), or start fewer ranks there", job.ranks, all, most);
+	snprintf(text, sizeof(text), "the agent of its %u ranks needs %zu file descriptors, and "
+		 "its hard limit is %zu: raise it (ulimit -Hn), or start fewer ranks there",
+		 job.ranks, all, most);
 	send_text(KD_CONTROL_FAILED, job.first, text);
 	return -EMFILE;
 }
@@ -653,8 +654,8 @@ static void beat(struct run_timer *timer)
 	if (suspended)
 		up.heard_ns = now_ns;
 	if (now_ns - up.heard_ns > period_ns) {
-		leave("no word from kddsrun for %g s (--heartbeat): it was stopped, or the network between",
-		      job.heartbeat_ms / 1000.0);
+		leave("no word from kddsrun for %g s (--heartbeat): it was stopped, or the network "
+		      "between", job.heartbeat_ms / 1000.0);
 		run_link_close(&up);
 		end_ranks(0);
 		return;
@@ -740,7 +741,7 @@ static void pass_on(int number)
 }
 
 /* Where kddsrun is not the parent, somebody else must outlive an agent that is killed, to end what
- * comes to it then. What a batch system sends to all processes of a job must not end this one first. */
+ * comes to it then. What a batch system sends to all processes must not end this one first. */
 static kd_noreturn void watch_agent(pid_t agent)
 {
 	static const int asks[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};

@@ -57,7 +57,7 @@ void run_hosts_send(uint16_t type, uint32_t argument)
 
 static void host_kill(struct run_host *h)
 {
-	/* An --rsh that does not exec has children, in its group. Early, the group may not be there yet. */
+	/* An --rsh that does not exec has children, in its group, which may not be there yet. */
 	if (h->pid && kill(-h->pid, SIGKILL))
 		kill(h->pid, SIGKILL);
 }
@@ -200,7 +200,7 @@ static int errors_take(struct run_host *h)
 	block[n] = 0;
 	for (char *rest = block; (line = strsep(&rest, "\r\n"));)
 		if (*line) {
-			/* srun's lines behind slurmstepd's say that a task was killed, but not why. */
+			/* srun's lines after slurmstepd's say that a task was killed, not why. */
 			if (!run_host_cancelled(h))
 				snprintf(h->complaint, sizeof(h->complaint), "%s", line);
 			run_tell("host %s: %s", h->place->name, line);
@@ -223,7 +223,7 @@ void run_hosts_child(pid_t pid, int status)
 			run_link_drain(&run_hosts[i].link);
 			for (int n = 0; n < LAST_BLOCKS && errors_take(&run_hosts[i]); n++)
 				;
-			/* Its own children may hold on to the other end; no word of theirs is waited for. */
+			/* Its children may hold on to the other end: not waited for. */
 			run_link_close(&run_hosts[i].link);
 			run_timer_stop(&run_hosts[i].timer);
 			check_lost(&run_hosts[i]);
@@ -420,8 +420,8 @@ static int check_files(void)
 
 	if (!all)
 		return 0;
-	run_say("for %zu hosts kddsrun needs %zu file descriptors, and its hard limit is %zu: raise it "
-		"(ulimit -Hn), or use fewer hosts", options->places.count, all, most);
+	run_say("for %zu hosts kddsrun needs %zu file descriptors, and its hard limit is %zu: "
+		"raise it (ulimit -Hn), or use fewer hosts", options->places.count, all, most);
 	return -EMFILE;
 }
 

@@ -16,7 +16,7 @@ struct run_host {
 	int status; /* its wait status */
 	struct run_watch errors; /* what ssh says */
 	char complaint[512];     /* its last line */
-	char leaving[200];       /* why its agent leaves, until that is told with ssh's last words */
+	char leaving[200];       /* why its agent leaves, until told with ssh's last words */
 	struct run_timer timer;  /* for its first word; for its last ones; for ssh's last ones */
 	int answered;
 	int done; /* it says that nothing of the job is left there */

@@ -93,9 +93,9 @@ static int shell_status(int status)
 }
 
 /*
- * A signal that asks to end, and SIGKILL, may have come to this rank alone, or to all processes of the
- * job: from a batch system, when its time is over. So this line waits a moment for one that explains it,
- * after kddsrun's own signal or from the rank's agent. The job does not wait.
+ * A signal that asks to end, and SIGKILL, may have come to this rank alone, or to all processes of
+ * the job: from a batch system, when its time is over. So this line waits a moment for one that
+ * explains it, after kddsrun's own signal or from the rank's agent. The job does not wait.
  */
 static struct {
 	const struct run_host *host; /* NULL: nothing is unsaid */

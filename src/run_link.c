@@ -147,8 +147,8 @@ void run_link_drain(struct run_link *link)
 		;
 }
 
-/* One descriptor for both ways is watched once: poll refuses more entries than this process may have
- * descriptors. */
+/* One descriptor for both ways is watched once: poll refuses more entries than this process may
+ * have descriptors. */
 static int is_single(const struct run_link *link)
 {
 	return link->in.fd == link->out.fd;

@@ -68,8 +68,8 @@ static void signal_ready(struct run_watch *watch, short events)
 
 /*
  * What the caller ignores (nohup's SIGHUP, SIGINT in a background job of a script) stays ignored: a
- * blocked signal is queued, and read, even while it is ignored. What the caller blocks is listened to:
- * a mask is inherited by accident more often than on purpose.
+ * blocked signal is queued, and read, even while it is ignored. What the caller blocks is listened
+ * to: a mask is inherited by accident more often than on purpose.
  */
 static void find_caught(sigset_t *set)
 {

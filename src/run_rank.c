@@ -53,8 +53,8 @@ static void divide_cpus(const struct run_order *job)
 
 size_t run_ranks_files(uint32_t ranks)
 {
-	/* Each has its outlets and its control socket, the first besides a pipe to its stdin; the last needs
-	 * all of struct pipes until it is forked. The two ends of the pipe for failures. */
+	/* Each has its outlets and its control socket, the first besides a pipe to its stdin; the
+	 * last needs all of struct pipes until it is forked. The ends of the pipe for failures. */
 	return 3 * (size_t)ranks - 3 + 1 + sizeof(struct pipes) / sizeof(int) + 2;
 }
 
@@ -83,8 +83,8 @@ static void set_environment(const struct run_rank *r, const struct run_order *jo
 	setenv(KD_CONTROL_ENV, text, 1);
 }
 
-static kd_noreturn void become_rank(const struct run_rank *r, const struct run_order *job, pid_t agent,
-				    const struct pipes *p, int failures)
+static kd_noreturn void become_rank(const struct run_rank *r, const struct run_order *job,
+				    pid_t agent, const struct pipes *p, int failures)
 {
 	struct run_failure failure = {r->rank, 0, 1};
 

@@ -9,7 +9,7 @@
 void run_tree_adopt(void);
 /* Sends the signal to every descendant; returns how many there were. New ones may be born meanwhile: ask again. */
 int run_tree_signal(int signal);
-/* Removes the files that this descendant, which is gone, may have left: of libfabric's shm provider. */
+/* Removes the files of libfabric's shm provider that a descendant, which is gone, may have left. */
 void run_tree_tidy(pid_t pid);
 /* In a child that was just forked: a signal when the parent dies. -1: it is dead already. */
 int run_tree_die_with(pid_t parent, int signal);

@@ -15,8 +15,8 @@
  *
  *   boot_probe --hold FILE SECONDS
  *
- * makes FILE slow to open: whoever does so first waits that long. Says "held" when it does. Status 77:
- * this cannot be done there.
+ * makes FILE slow to open: whoever does so first waits that long. Says "held" when it does.
+ * Status 77: this cannot be done there.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -227,7 +227,7 @@ static int print_marked(const char *mark)
 	return !dir;
 }
 
-/* The kernel asks the holder of a lease to give it up, and whoever opens the file waits until then. */
+/* The kernel asks the holder of a lease to give it up; whoever opens the file waits until then. */
 static int hold(const char *path, const char *seconds)
 {
 	int fd = open(path, O_RDWR), number;

@@ -112,7 +112,7 @@ done
 job 'hosts without IPv4' 0 --hosts a:1,b:2 "$probe"
 said out ', ok$' 3
 if "$run" -n 2 "$fib" 10 > "$dir/out" 2> "$dir/err"; then # there is a provider
-	job 'messages by IPv6' 0 --hosts 'fd00::1,[fd00::2]:2' -n 3 --env KDDS_STATS=counts "$fib" 20
+	job 'messages by IPv6' 0 --hosts 'fd00::1,[fd00::2]:2' -n 3 "$fib" 20
 	for host in a b; do
 		eval "first=\$first_$host"
 		nsenter -t "$first" -n ip -4 addr flush dev lo

@@ -283,7 +283,7 @@ said err 'the job has run for 0.5 s \(--timeout\)'
 job 'what ranks leave behind' 0 -n 2 sh -c 'sleep 60 & (trap "" TERM; setsid sleep 60) & exit 0'
 silent
 
-# --- Descriptors: the soft limit is raised for kddsrun, not for the ranks; the hard one is checked first.
+# --- Descriptors: the soft limit is raised for kddsrun, not for the ranks; the hard one is checked.
 
 # limited HARD SOFT COMMAND...
 limited()
@@ -300,7 +300,7 @@ limited 128 128 timeout -k 5 60 "$run" -n 60 touch "$dir/started" > "$dir/out" 2
 	status=$?
 [ $status = 1 ] || fail "status $status, not 1"
 one_line
-said err 'cannot start rank 0: the agent of its 60 ranks needs [0-9]+ file descriptors, .* limit is 128: '
+said err 'cannot start rank 0: the agent of its 60 ranks needs [0-9]+ file .* limit is 128: '
 [ ! -e "$dir/started" ] || fail 'some were started'
 nothing_left
 
@@ -356,7 +356,8 @@ what='names of processes'
 background sh -c 'echo up; exec sleep 60'
 agent=$(cat "/proc/$job/task/$job/children")
 for pid in $job $agent; do
-	grep -qx kddsrun "/proc/$pid/comm" || fail "a process of kddsrun is called $(cat "/proc/$pid/comm")"
+	name=$(cat "/proc/$pid/comm")
+	[ "$name" = kddsrun ] || fail "a process of kddsrun is called $name"
 done
 kill -s TERM $job
 ended 143
@@ -439,7 +440,8 @@ shm_ended()
 	wait $job 2> /dev/null || :
 	nothing_left
 	for pid in $(sed -n 's/^up//p' "$dir/out"); do
-		[ -z "$(ls -d "/dev/shm/$pid:"* 2> /dev/null)" ] || fail "a file of process $pid is left in /dev/shm"
+		[ -z "$(ls -d "/dev/shm/$pid:"* 2> /dev/null)" ] ||
+			fail "a file of process $pid is left in /dev/shm"
 	done
 }
 if [ $shm = 1 ]; then
@@ -523,8 +525,8 @@ for nodes in 'n[1-' 'n[]' 'n[3-1]' 'n[1,]' 'a,,b' 'n[x]' 'n[1-999999999]'; do
 done
 
 what='many hosts under a low limit' status=0
-limited 64 32 timeout -k 5 60 "$run" --hosts "$(seq -s , -f h%g 20)" true > "$dir/out" 2> "$dir/err" ||
-	status=$?
+limited 64 32 timeout -k 5 60 "$run" --hosts "$(seq -s , -f h%g 20)" true \
+	> "$dir/out" 2> "$dir/err" || status=$?
 [ $status = 0 ] || fail "status $status"
 silent
 what='more hosts than the limit allows' status=0
@@ -558,8 +560,8 @@ timeout -s KILL 20 "$run" --hosts a:1,mute:1 --timeout 0.5 sleep 60 > "$dir/out"
 one_line
 nothing_left
 what='SIGINT, and a remote shell that is silent and has children' status=0
-timeout -s INT -k 20 --preserve-status 2 "$run" --hosts a:1,mute:1 sleep 60 > "$dir/out" 2> "$dir/err" ||
-	status=$?
+timeout -s INT -k 20 --preserve-status 2 "$run" --hosts a:1,mute:1 sleep 60 \
+	> "$dir/out" 2> "$dir/err" || status=$?
 [ $status = 130 ] || fail "status $status, not 130"
 one_line
 nothing_left
@@ -609,8 +611,8 @@ for signal in CHLD CONT; do
 	one_line
 	said err 'host childless: its agent is lost: .* ended with status 137, as after signal 9'
 done
-# there HOST [ranks]: processes there: agents, of which there are two, one that only watches over the
-# other, or ranks.
+# there HOST [ranks]: processes there: agents, of which there are two, one that only watches over
+# the other, or ranks.
 there()
 {
 	for pid in $(marked); do

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# kddsrun in a Slurm allocation (tests/lab/slurm.sh), whose node it must not take for its own host, so
-# that srun starts the agent: a job runs, and one that is cancelled ends with a line that says so.
+# kddsrun in a Slurm allocation (tests/lab/slurm.sh), whose node it must not take for its own host:
+# srun starts the agent. A job runs, and one that is cancelled ends with a line that says so.
 set -eu
 run=$PWD/kddsrun probe=$PWD/tests/boot_probe
 [ -x "$run" ] && [ -x "$probe" ] || exit 77

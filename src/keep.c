@@ -16,19 +16,27 @@
 
 #define OSXSAVE (1u << 27)
 #define FXSAVE_BYTES 512
+#define PKRU (1u << 9)
 
 /* Of the area; FXSAVE_BYTES: there is no xsave. What only the assembly below refers to has to be marked used, for -flto. */
 uint32_t kd_keep_bytes __attribute__((visibility("hidden"), used)) = FXSAVE_BYTES;
+/* What xsave saves, if the kernel lets programs use it: all that the processor has, so that the
+ * tiles of AMX, the general registers of APX, and what is to come are kept, too. Protection keys are
+ * left out: no compiler keeps anything there, and what a task does to them has to last. */
+uint64_t kd_keep_parts __attribute__((visibility("hidden"), used));
 
 void kd_keep_init(void)
 {
 	unsigned a, b, c, d;
 
-	if (__get_cpuid(1, &a, &b, &c, &d) && c & OSXSAVE && __get_cpuid_count(13, 0, &a, &b, &c, &d))
-		kd_keep_bytes = (b + 63) / 64 * 64;
+	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & OSXSAVE) ||
+	    !__get_cpuid_count(13, 0, &a, &b, &c, &d))
+		return;
+	kd_keep_parts = (uint64_t)d << 32 | (a & ~PKRU);
+	kd_keep_bytes = (b + 63) / 64 * 64;
 }
 
-/* 0xe7: x87, SSE, AVX and the three parts of AVX-512. xsave wants its header, behind the first 512 bytes, to be clear. */
+/* xsave wants its header, behind the first 512 bytes, to be clear. */
 __asm__(".pushsection .text\n"
 	".balign 16\n"
 	".globl kdds_push_keep\n"
@@ -69,8 +77,8 @@ __asm__(".pushsection .text\n"
 	"	mov %rax, 552(%rsp)\n"
 	"	mov %rax, 560(%rsp)\n"
 	"	mov %rax, 568(%rsp)\n"
-	"	mov $0xe7, %eax\n"
-	"	xor %edx, %edx\n"
+	"	mov kd_keep_parts(%rip), %eax\n"
+	"	mov 4+kd_keep_parts(%rip), %edx\n"
 	"	xsave64 (%rsp)\n"
 	"	jmp 2f\n"
 	"1:	fxsave64 (%rsp)\n"
@@ -80,8 +88,8 @@ __asm__(".pushsection .text\n"
 	"	mov %rax, %rdi\n"
 	"	cmpl $512, kd_keep_bytes(%rip)\n"
 	"	je 3f\n"
-	"	mov $0xe7, %eax\n"
-	"	xor %edx, %edx\n"
+	"	mov kd_keep_parts(%rip), %eax\n"
+	"	mov 4+kd_keep_parts(%rip), %edx\n"
 	"	xrstor64 (%rsp)\n"
 	"	jmp 4f\n"
 	"3:	fxrstor64 (%rsp)\n"

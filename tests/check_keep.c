@@ -11,9 +11,12 @@
 #include "keep.h"
 
 #ifdef KD_KEEP
+#include <cpuid.h>
+
 #define FXSAVE_BYTES 512
 
 extern uint32_t kd_keep_bytes;
+extern uint64_t kd_keep_parts;
 
 struct registers {
 	uint64_t general[7];
@@ -135,6 +138,31 @@ START_TEST(registers)
 	ck_assert_int_eq(kdds_finalize(), 0);
 }
 END_TEST
+
+/* All that the kernel lets programs use is saved, the tiles of AMX, too, and has room in the area;
+ * but for the protection keys (9). */
+START_TEST(parts)
+{
+	unsigned a, b, c, d, low, high;
+
+	kd_keep_init();
+	if (kd_keep_bytes == FXSAVE_BYTES)
+		return;
+	__asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+	for (unsigned i = 0; i < 63; i++) {
+		uint64_t enabled = ((uint64_t)high << 32 | low) >> i & 1;
+
+		if (i == 9 || !enabled)
+			continue;
+		ck_assert_msg(kd_keep_parts >> i & 1, "part %u is not saved", i);
+		if (i < 2) /* x87 and SSE, which have their place */
+			continue;
+		ck_assert(__get_cpuid_count(13, i, &a, &b, &c, &d));
+		ck_assert_uint_le(b + a, kd_keep_bytes);
+	}
+	ck_assert_uint_eq(kd_keep_parts >> 9 & 1, 0);
+}
+END_TEST
 #endif
 
 int main(void)
@@ -147,6 +175,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 #ifdef KD_KEEP
 	tcase_add_loop_test(tcase, registers, 0, 2);
+	tcase_add_test(tcase, parts);
 #endif
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);

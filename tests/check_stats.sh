@@ -138,5 +138,28 @@ END
 	grep -q '1 did not say' "$dir/err" || fail "KDDS_STATS on one rank: $(cat "$dir/err")"
 fi
 
+# Random programs on ranks that are looked at in every way.
+observed()
+{
+	rm -f "$dir"/t.* "$dir"/d.*
+	timeout 120 ./kddsrun -n $ranks --workers 2 --provider loop --timeout 100 \
+		tests/oracle -j -s 3 -n "$seed" > "$dir/out" 2> "$dir/err" ||
+		fail "$what: status $?: $(tail -n 5 "$dir/out" "$dir/err")"
+	grep -q "kdds: T = .* $ranks ranks" "$dir/err" || fail "$what: no statistics"
+	for rank in $(seq 0 $((ranks - 1))); do
+		[ -s "$dir/d.$rank" ] || fail "$what: no graph of rank $rank"
+	done
+	timeout 60 ./kdds-trace -q -o "$dir/all" "$dir"/t.* || fail "$what: kdds-trace: $?"
+}
+
+if [ -x ./kddsrun ]; then
+	seed=$(date +%s)
+	for ranks in 2 3; do
+		what="the oracle on $ranks ranks, seed $seed"
+		KDDS_STATS=1 KDDS_PROGRESS=always KDDS_DOT=$dir/d KDDS_TRACE=$dir/t \
+			KDDS_TRACE_SIZE=1M observed
+	done
+fi
+
 [ $failed = 0 ] || exit 1
 echo 'statistics: all shapes'

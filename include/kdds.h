@@ -129,26 +129,29 @@ void kdds_sync_frame(struct kdds_frame *f);
 
 /** @name Data
  * KDDS_DATA (task.h) makes one fresh T. These make references to more, or to memory of the program's own, which must outlive
- * the tasks that use it. A shape travels with the reference to _ARRAY parameters.
+ * the tasks that use it. A shape travels with the reference to _ARRAY parameters. References to a
+ * const T are for READ parameters: KDDS_OVER_ARRAY(const double, half, *a, kdds_count(a) / 2) makes
+ * one to a part of what a body may read.
  *
  * Context: main, task.
  * @{ */
 
 /** @cond internal */
 void kdds_shape_check(size_t rows, size_t cols, size_t ld);
-static inline void kd_anchor_init(void *anchor, void *data)
+static inline void kd_anchor_init(void *anchor, const volatile void *data, uint32_t mode)
 {
 	struct kdds_anchor *a = (struct kdds_anchor *)anchor;
 
-	a->data = data;
+	a->data = (void *)(uintptr_t)data;
 	a->links = 0;
-	a->single = KD_USABLE(KDDS_MODE_ANY);
-	a->use = KD_USE(KDDS_MODE_ANY);
+	a->single = KD_USABLE(mode);
+	a->use = KD_USE(mode);
 	a->shaped = 0;
 }
 
 /* The anchor is the object around the shape, so that macros need mention the object, which may be t[i++], only once. */
-static inline void kd_anchor_init_array(struct kdds_shape *shape, void *data, size_t rows, size_t cols, size_t ld,
+static inline void kd_anchor_init_array(struct kdds_shape *shape, const volatile void *data,
+					uint32_t mode, size_t rows, size_t cols, size_t ld,
 					const struct kdds_pack *pack)
 {
 	void *anchor = (char *)shape - offsetof(struct kdds_anchor_array, shape);
@@ -164,28 +167,51 @@ static inline void kd_anchor_init_array(struct kdds_shape *shape, void *data, si
 	shape->cols = cols;
 	shape->ld = ld;
 	shape->pack = pack;
-	kd_anchor_init(a, data);
-	a->single = kd_single(shape, KDDS_MODE_ANY);
+	kd_anchor_init(a, data, mode);
+	a->single = kd_single(shape, mode);
 	a->shaped = 1;
 }
 
-static inline void kd_anchor_init_row(struct kdds_shape *shape, void *data, size_t n)
+static inline void kd_anchor_init_row(struct kdds_shape *shape, const volatile void *data,
+				      uint32_t mode, size_t n)
 {
-	kd_anchor_init_array(shape, data, 1, n, n, NULL);
+	kd_anchor_init_array(shape, data, mode, 1, n, n, NULL);
 }
 
-/* ptr, which points to what at points to, constness apart, or to nobody knows what. at is not evaluated. */
+/* KD_LIKE is ptr, if it points to what at points to, or to memory of no type, and not to const where
+ * at does not; KD_ALLOWS is what tasks may do with what at points to. Neither evaluates at. */
 #ifdef __cplusplus
-#define KD_LIKE(at, ptr) \
-	(1 ? (ptr) : static_cast<std::remove_const_t<std::remove_pointer_t<decltype(at)>> *>(nullptr))
+}
+template <typename T> inline const volatile void *kd_like(T *ptr)
+{
+	return ptr;
+}
+template <typename T>
+inline const volatile void *
+kd_like(std::conditional_t<std::is_const<T>::value, const void, void> *ptr)
+{
+	return ptr;
+}
+extern "C" {
+#define KD_TARGET(at) std::remove_pointer_t<decltype(at)>
+#define KD_LIKE(at, ptr) kd_like<KD_TARGET(at)>(1 ? (ptr) : static_cast<KD_TARGET(at) *>(nullptr))
+#define KD_ALLOWS(at) (std::is_const<KD_TARGET(at)>::value ? KDDS_R : KDDS_MODE_ANY)
 #else
 #define KD_IS(T, U) __builtin_types_compatible_p(T, U)
-#define KD_POINTS_TO(P, T) (KD_IS(P, T *) || KD_IS(P, const T *) || KD_IS(P, void *) || KD_IS(P, const void *))
+#define KD_IS_CONST(T, U) KD_IS(T *, const U *)
+#define KD_POINTS_TO(P, T, U) \
+	(KD_IS(P, T *) || KD_IS(P, U *) || KD_IS(P, void *) || \
+	 (KD_IS_CONST(T, U) && KD_IS(P, const void *)))
+#define KD_TARGET(at) __typeof__(*(at))
+#define KD_UNQUALIFIED(at) __typeof__((void)0, *(at))
 #define KD_LIKE(at, ptr) \
 	((void)sizeof(struct { \
 		 int kd; \
-		 _Static_assert(KD_POINTS_TO(__typeof__(1 ? (ptr) : (ptr)), __typeof__((void)0, *(at))), "a pointer to another type"); \
+		 _Static_assert(KD_POINTS_TO(__typeof__(1 ? (ptr) : (ptr)), KD_TARGET(at), \
+					     KD_UNQUALIFIED(at)), \
+				"a pointer to another type, or to what is const"); \
 	 }), (ptr))
+#define KD_ALLOWS(at) (KD_IS_CONST(KD_TARGET(at), KD_UNQUALIFIED(at)) ? KDDS_R : KDDS_MODE_ANY)
 #endif
 
 /* Too many to have is as many as can be asked for: the library says so. */
@@ -196,14 +222,16 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 /** @endcond */
 
 /** Makes @p d, an object of type kdds_data(T), refer to the T at @p ptr. */
-#define kdds_bind(d, ptr) kd_anchor_init(&(d).at, KD_LIKE((d).at, ptr))
+#define kdds_bind(d, ptr) kd_anchor_init(&(d).at, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at))
 /** Makes @p d, an object of type kdds_array(T), refer to the @p n consecutive T at @p ptr. */
-#define kdds_bind_array(d, ptr, n) kd_anchor_init_row(&(d).kd_shape, KD_LIKE((d).at, ptr), n)
+#define kdds_bind_array(d, ptr, n) \
+	kd_anchor_init_row(&(d).kd_shape, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), n)
 /** Makes @p d refer to a 2-D view: @p rows rows of @p cols elements, consecutive rows @p ld elements apart. */
 #define kdds_bind_tile(d, ptr, rows, cols, ld) kdds_bind_packed(d, ptr, rows, cols, ld, NULL)
 /** The same with the functions that turn it into bytes for another process. */
 #define kdds_bind_packed(d, ptr, rows, cols, ld, pack) \
-	kd_anchor_init_array(&(d).kd_shape, KD_LIKE((d).at, ptr), rows, cols, ld, pack)
+	kd_anchor_init_array(&(d).kd_shape, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), rows, cols, \
+			     ld, pack)
 
 /** Declares @p x, a reference to the program's own T at @p ptr. */
 #define KDDS_OVER(T, x, ptr) kdds_data(T) kd_data_##x; T **const x = (kdds_bind(kd_data_##x, ptr), &kd_data_##x.at)

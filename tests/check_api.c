@@ -62,6 +62,7 @@ static void in_thread(void *(*f)(void *arg))
 
 static struct kdds_type *machine_fib, *machine_sum, *machine_leaf;
 static void make_machine(void);
+static void hand_on_to_bump(struct kdds_closure *c);
 
 KDDS_TASK(put, VALUE(long, v), WRITE(long, x))
 {
@@ -687,6 +688,89 @@ START_TEST(shapes)
 }
 END_TEST
 #pragma GCC diagnostic pop
+
+/* Parts of what a body may read are data it may read. */
+KDDS_TASK(sum_part, READ_ARRAY(long, a), REDUCE(long, s, KDDS_SUM(long)))
+{
+	size_t n = kdds_count(a);
+
+	if (n == 1) {
+		**s += **a;
+		return;
+	}
+	KDDS_OVER_ARRAY(const long, left, *a, n / 2);
+	KDDS_OVER_ARRAY(const long, right, *a + n / 2, n - n / 2);
+	kdds_spawn(sum_part, left, s);
+	kdds_spawn(sum_part, right, s);
+}
+
+KDDS_TASK(read_between, READ_ARRAY(long, a), WRITE(long, r))
+{
+	KDDS_OVER(const long, one, *a + kdds_count(a) / 2);
+	kdds_spawn(get, one, r);
+}
+
+KDDS_TASK(fill_longs, VALUE(long, v), WRITE_ARRAY(long, a))
+{
+	for (size_t i = 0; i < kdds_count(a); i++)
+		(*a)[i] = v;
+}
+
+START_TEST(parts)
+{
+	static long x[1000], y[20], sums[20];
+	kdds_data(long) between[20], s[20];
+	KDDS_OVER_ARRAY(long, all, x, 1000);
+
+	start(counts[_i]);
+	for (int i = 0; i < 20; i++) {
+		kdds_bind(between[i], &y[i]);
+		kdds_bind(s[i], &sums[i]);
+		kdds_spawn(fill_longs, i, all);
+		kdds_spawn(sum_part, all, &s[i].at);
+		kdds_spawn(read_between, all, &between[i].at);
+	}
+	kdds_sync();
+	stop();
+	for (int i = 0; i < 20; i++) {
+		ck_assert_int_eq(sums[i], 1000 * i);
+		ck_assert_int_eq(y[i], i);
+	}
+}
+END_TEST
+
+static void push_const_for_update(void *arg)
+{
+	const struct kdds_param_spec p = {KDDS_RW, sizeof(long), NULL};
+	static const long x = 1;
+	struct kdds_type *type;
+	KDDS_OVER(const long, d, &x);
+
+	(void)arg;
+	start(1);
+	kdds_type_create("machine", hand_on_to_bump, &p, 1, &type);
+	kdds_push_access(kdds_closure_allocate(type), d);
+}
+
+static void push_const_array_for_write(void *arg)
+{
+	const struct kdds_param_spec p = {KDDS_W, sizeof(long), NULL};
+	static const long x[5] = {1};
+	struct kdds_type *type;
+	KDDS_OVER_ARRAY(const long, d, x, 5);
+
+	(void)arg;
+	start(1);
+	kdds_type_create("machine", hand_on_to_bump, &p, 1, &type);
+	kdds_push_access(kdds_closure_allocate(type), d);
+}
+
+START_TEST(const_data)
+{
+	expect_death(push_const_for_update, "task machine ", "itself may only READ");
+	expect_death(push_const_array_for_write, "task machine ", "itself may only READ");
+}
+END_TEST
 
 START_TEST(arguments_once)
 {
@@ -1514,6 +1598,8 @@ int main(void)
 	tcase_add_loop_test(tcase, sync_often, 0, COUNTS);
 	tcase_add_loop_test(tcase, fresh_data, 0, COUNTS);
 	tcase_add_loop_test(tcase, shapes, 0, COUNTS);
+	tcase_add_loop_test(tcase, parts, 0, COUNTS);
+	tcase_add_test(tcase, const_data);
 	tcase_add_test(tcase, arguments_once);
 	tcase_add_test(tcase, bad_shape);
 	tcase_add_test(tcase, no_memory_for_data);

@@ -245,6 +245,73 @@ KDDS_TASK(t, WRITE(long, r))
 }
 END
 
+misuse 'const memory as data that can be written' <<'END'
+KDDS_TASK(t, READ_ARRAY(long, a), WRITE(long, r))
+{
+#if BAD
+	KDDS_OVER(long, x, *a);
+#else
+	KDDS_OVER(const long, x, *a);
+#endif
+	(void)x;
+	(void)r;
+}
+END
+
+misuse 'const memory as an array that can be written' <<'END'
+KDDS_TASK(t, READ_ARRAY(long, a), UPDATE_ARRAY(long, b))
+{
+	kdds_array(long) d;
+#if BAD
+	kdds_bind_tile(d, *a, 1, 2, 3);
+#else
+	kdds_bind_tile(d, *b, 1, 2, 3);
+#endif
+	(void)a;
+	(void)b;
+	(void)d;
+}
+END
+
+misuse 'const bytes as data that can be written' <<'END'
+void f(const void *memory, void *other);
+void f(const void *memory, void *other)
+{
+#if BAD
+	KDDS_OVER(long, x, memory);
+#else
+	KDDS_OVER(const long, x, memory);
+#endif
+	KDDS_OVER(long, y, other);
+	(void)x;
+	(void)y;
+}
+END
+
+for bad in 'put, one' 'bump, one' 'add, 1, one' 'fill, part' 'put, &d.at' 'fill, &e.at'; do
+	misuse "a part of READ data: kdds_spawn($bad)" <<-END
+	KDDS_TASK(t, READ_ARRAY(long, a), WRITE(long, r))
+	{
+		const long *const from = *a;
+		kdds_data(const long) d;
+		kdds_array(const long) e;
+		KDDS_OVER(const long, one, from + 1);
+		KDDS_OVER_ARRAY(const long, part, *a + 1, kdds_count(a) - 1);
+		kdds_bind(d, *a);
+		kdds_bind_tile(e, *a, 2, 2, 4);
+	#if BAD
+		kdds_spawn($bad);
+	#else
+		kdds_spawn(get, one);
+		kdds_spawn(get, &d.at);
+		kdds_spawn(total, part, r);
+		kdds_spawn(total, &e.at, r);
+		kdds_spawn(total, one, r);
+	#endif
+	}
+	END
+done
+
 misuse "memory of the program's own that was not bound" <<'END'
 void f(long *memory);
 void f(long *memory)

@@ -356,6 +356,93 @@ static void versions(size_t n)
 	free(x);
 }
 
+/* Parts of what a task reads, by its children, on another rank or on a third. */
+KDDS_TASK(sum_parts, READ_ARRAY(long, x), REDUCE(long, sum, KDDS_SUM(long)))
+{
+	size_t n = kdds_count(x);
+
+	if (n < 100) {
+		for (size_t i = 0; i < n; i++)
+			**sum += (*x)[i];
+		return;
+	}
+	KDDS_OVER_ARRAY(const long, left, *x, n / 2);
+	KDDS_OVER_ARRAY(const long, right, *x + n / 2, n - n / 2);
+	kdds_spawn(sum_parts, left, sum);
+	kdds_spawn(sum_parts, right, sum);
+}
+
+KDDS_TASK(sum_away, READ_ARRAY(long, x), WRITE(long, sum), WRITE(int, ran))
+{
+	**sum = 0;
+	kdds_spawn(sum_parts, x, sum);
+	**ran = kdds_rank();
+}
+
+static void parts(size_t n)
+{
+	long *x = calloc(n, sizeof(*x)), s = 0, expected = 0;
+	KDDS_OVER_ARRAY(long, all, x, n);
+	KDDS_OVER(long, sum, &s);
+	AWAY;
+
+	if (!x)
+		abort();
+	for (size_t i = 0; i < n; i++)
+		expected += x[i] = (long)(i * i % 1000);
+	begin("parts");
+	kdds_spawn(sum_away, all, sum, ran);
+	end();
+	check(s == expected, "wrong sum");
+	free(x);
+}
+
+/* Copies are aligned as the type says, those that a large struct is reduced into, too. */
+struct small {
+	_Alignas(1024) long bin[8];
+};
+
+struct large {
+	_Alignas(4096) long bin[10000];
+};
+
+KDDS_OP(add_large, struct large, ((struct large){{0}}), KDDS_ORDERED)
+{
+	for (size_t i = 0; i < 10000; i++)
+		x->bin[i] += y->bin[i];
+}
+
+KDDS_TASK(look_at, READ(struct small, a), WRITE(struct large, b),
+	  REDUCE(struct large, c, &add_large), WRITE(int, good), WRITE(int, ran))
+{
+	**good = !((uintptr_t)*a % 1024 || (uintptr_t)*b % 4096 || (uintptr_t)*c % 4096);
+	for (int i = 0; i < 10000; i++) {
+		(**b).bin[i] = (**a).bin[i % 8];
+		(**c).bin[i] += (**a).bin[i % 8];
+	}
+	**ran = kdds_rank();
+}
+
+static void alignment(void)
+{
+	static struct small a = {{1, 2, 3, 4, 5, 6, 7, 8}};
+	static struct large b, c;
+	int good = 0, wrong = 0;
+	KDDS_OVER(struct small, da, &a);
+	KDDS_OVER(struct large, db, &b);
+	KDDS_OVER(struct large, dc, &c);
+	KDDS_OVER(int, dg, &good);
+	AWAY;
+
+	begin("alignment");
+	kdds_spawn(look_at, da, db, dc, dg, ran);
+	end();
+	for (int i = 0; i < 10000; i++)
+		wrong += b.bin[i] != i % 8 + 1 || c.bin[i] != i % 8 + 1;
+	check(!wrong, "wrong values");
+	check(good, "a copy is not aligned");
+}
+
 /* A task that waits for its children, on another rank. */
 KDDS_TASK(fib, VALUE(int, n), WRITE(long, r))
 {
@@ -628,6 +715,9 @@ int main(int argc, char **argv)
 	misuse();
 	reductions(3);
 	reductions(5000);
+	parts(1000);
+	parts(100000);
+	alignment();
 	versions(16);
 	versions(100000);
 	waits(20, 6765);

@@ -82,9 +82,10 @@ void kd_exposed_remove(struct kd_exposed *e)
 		kd_mac_forget(&s->job);
 		finish(s, NULL);
 	}
-	while (*link != e)
+	while (*link && *link != e)
 		link = &(*link)->chain;
-	*link = e->chain;
+	if (*link)
+		*link = e->chain;
 	kd_comm_hide(&e->region);
 }
 
@@ -132,4 +133,5 @@ void kd_exposed_stop(void)
 		kd_mac_forget(&s->job);
 		free(s);
 	}
+	memset(table, 0, sizeof(table));
 }

@@ -27,7 +27,7 @@ struct kd_wire_seal kd_exposed_seal(const struct kd_exposed *e);
 
 /* SIGN, from a rank. */
 void kd_exposed_sign(uint32_t from, const void *body, size_t bytes);
-/* Forgets whom it owes tags. */
+/* Forgets all, and whom it owes tags. */
 void kd_exposed_stop(void);
 
 #endif

@@ -67,21 +67,28 @@ static int open_all(struct kd_endpoint *e, void *address, size_t *size_p)
 	return 0;
 }
 
-int kd_endpoint_open(struct kd_endpoint *e, const char *provider, const char *node, void *address, size_t *size_p)
+static void note_modes(struct kd_endpoint *e)
 {
-	const struct fi_domain_attr *domain;
-	int error;
+	const struct fi_domain_attr *domain = e->info->domain_attr;
 
-	*e = (struct kd_endpoint){.cq_fd = -1};
-	error = kd_ofi_find(provider, node, &e->info);
-	if (error)
-		return error;
-	domain = e->info->domain_attr;
 	e->virtual = !!(domain->mr_mode & FI_MR_VIRT_ADDR);
 	e->prov_key = !!(domain->mr_mode & FI_MR_PROV_KEY);
 	e->local_mr = !!(domain->mr_mode & FI_MR_LOCAL);
 	e->key_mask = domain->mr_key_size < 8 ? (1ull << 8 * domain->mr_key_size) - 1 : UINT64_MAX;
-	return open_all(e, address, size_p);
+}
+
+int kd_endpoint_open(struct kd_endpoint *e, const char *provider, const char *node, void *address, size_t *size_p)
+{
+	int error;
+
+	*e = (struct kd_endpoint){.cq_fd = -1};
+	error = kd_ofi_find(provider, node, &e->info);
+	if (!error) {
+		note_modes(e);
+		error = open_all(e, address, size_p);
+	}
+	kd_ofi_restore_environment();
+	return error;
 }
 
 static void close_fid(void *object)

@@ -72,29 +72,51 @@ static int load(void)
 }
 
 /*
- * What libfabric reads from the environment, unless the user has set it. Its own defaults spend a
- * hundred megabytes per process on buffers and queues. Peers must agree on the eager limit, or they
- * refuse to connect.
+ * What libfabric reads from the environment while it starts, unless the user has set it. Its own
+ * defaults spend a hundred megabytes per process on buffers and queues. Peers must agree on the
+ * eager limit, or they refuse to connect.
  */
+enum providers { ANY, SOCKETS, OTHERS };
+
+static struct setting {
+	const char *name, *value;
+	enum providers providers;
+	int set; /* by us */
+} settings[] = {
+	/* No handlers for the signals of crashes from libraries of InfiniPath and Omni-Path. */
+	{"IPATH_NO_BACKTRACE", "1", ANY, 0},
+	{"HFI_NO_BACKTRACE", "1", ANY, 0},
+	/* us; 10000 delays the first message by as much */
+	{"FI_OFI_RXM_CM_PROGRESS_INTERVAL", "100", ANY, 0},
+	{"FI_OFI_RXM_EAGER_LIMIT", "8192", ANY, 0},
+	/* Over sockets messages go directly to and from our buffers; rxm's own hold headers, and
+	 * messages that find none posted. */
+	{"FI_OFI_RXM_BUFFER_SIZE", "256", SOCKETS, 0},
+	{"FI_OFI_RXM_MSG_TX_SIZE", "64", SOCKETS, 0},
+	{"FI_OFI_RXM_MSG_RX_SIZE", "256", SOCKETS, 0},
+	{"FI_UNIVERSE_SIZE", "16", SOCKETS, 0}, /* sizes a queue, which grows when it must */
+	{"FI_OFI_RXM_BUFFER_SIZE", "8192", OTHERS, 0},
+};
+_Static_assert(KD_COMM_MESSAGE_BYTES == 8192, "a message fits the eager limit");
+
 static void set_environment(const char *provider)
 {
-	/* No handlers for the signals of crashes from libraries of InfiniPath and Omni-Path, which
-	 * libfabric loads. */
-	setenv("IPATH_NO_BACKTRACE", "1", 0);
-	setenv("HFI_NO_BACKTRACE", "1", 0);
-	setenv("FI_OFI_RXM_CM_PROGRESS_INTERVAL", "100",
-	       0); /* us; 10000 delays the first message by as much */
-	setenv("FI_OFI_RXM_EAGER_LIMIT", "8192", 0);
-	_Static_assert(KD_COMM_MESSAGE_BYTES == 8192, "a message fits the eager limit");
-	if (!strncmp(provider, "tcp", 3) || !strncmp(provider, "net", 3)) {
-		/* Messages go directly to and from our buffers; rxm's own hold headers, and
-		 * messages that find none posted. */
-		setenv("FI_OFI_RXM_BUFFER_SIZE", "256", 0);
-		setenv("FI_OFI_RXM_MSG_TX_SIZE", "64", 0);
-		setenv("FI_OFI_RXM_MSG_RX_SIZE", "256", 0);
-		setenv("FI_UNIVERSE_SIZE", "16", 0); /* sizes a queue, which grows when it must */
-	} else {
-		setenv("FI_OFI_RXM_BUFFER_SIZE", "8192", 0);
+	int sockets = !strncmp(provider, "tcp", 3) || !strncmp(provider, "net", 3);
+
+	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+		struct setting *s = &settings[i];
+
+		if (s->providers != (sockets ? OTHERS : SOCKETS) && !getenv(s->name))
+			s->set = !setenv(s->name, s->value, 0);
+	}
+}
+
+void kd_ofi_restore_environment(void)
+{
+	for (size_t i = 0; i < sizeof(settings) / sizeof(*settings); i++) {
+		if (settings[i].set)
+			unsetenv(settings[i].name);
+		settings[i].set = 0;
 	}
 }
 

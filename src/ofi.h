@@ -32,4 +32,10 @@ int kd_ofi_errno(ssize_t error);
  */
 int kd_ofi_find(const char *provider, const char *node, struct fi_info **info_p);
 
+/*
+ * Removes what kd_ofi_find has added to the environment: the program's children inherit it. Called
+ * after kd_ofi_find, whatever that returned; libfabric reads it until the endpoint is enabled.
+ */
+void kd_ofi_restore_environment(void);
+
 #endif

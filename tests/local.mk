@@ -74,6 +74,10 @@ unit_tests += tests/check_image
 tests_check_image_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_image_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/check_ofi
+tests_check_ofi_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBFABRIC_CFLAGS)
+tests_check_ofi_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/check_boot_pmi
 tests_check_boot_pmi_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_boot_pmi_LDADD = $(UNIT_LIBS)

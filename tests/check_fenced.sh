@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Proves: where the kernel refuses membarrier(2) the library does without: tests/oracle's random programs give the sequential values
-# on 2, 4 and 16 workers, with steals and without a membarrier. That the fence in every claim is what makes this right is for
-# tests/models to say: chance does not find a missing one. ORACLE_SEED=n repeats a first seed.
+# Proves: where the kernel refuses membarrier(2) the library does without: tests/oracle's random
+# programs give the sequential values on 2, 4 and 16 workers, with steals and without a membarrier.
+# That the fence in every claim suffices is for tests/models to say: chance does not find a missing
+# one. ORACLE_SEED=n repeats a first seed.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -18,11 +19,12 @@ total()
 for workers in 2 4 16; do
 	status=0
 	KDDS_STATS=json KDDS_WORKERS=$workers timeout -k 10 80 \
-		tests/without_membarrier tests/oracle -j -s "${ORACLE_SECONDS:-5}" -n "$seed" > "$dir/out" 2> "$dir/err" || status=$?
+		tests/without_membarrier tests/oracle -j -s "${ORACLE_SECONDS:-5}" -n "$seed" \
+		> "$dir/out" 2> "$dir/err" || status=$?
 	cat "$dir/out"
 	if [ $status != 0 ]; then
 		cat "$dir/err" >&2
-		[ $status = 77 ] || echo "status $status: KDDS_WORKERS=$workers tests/without_membarrier tests/oracle -j -n $seed" >&2
+		[ $status = 77 ] || echo "status $status: KDDS_WORKERS=$workers, seed $seed" >&2
 		exit $status
 	fi
 	echo "$workers workers: $(total steals) steals, $(total membarriers) membarriers"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Proves: a compiler for a 32-bit or a big-endian machine is refused with a sentence, by configure and by each public header. The
-# compiler here is made to say that it is one.
+# Proves: a compiler for a 32-bit or a big-endian machine is refused with a sentence, by configure
+# and by each public header. The compiler here is made to say that it is one.
 set -eu
 srcdir=$(cd "${srcdir:-.}" && pwd)
 [ ! -e "$srcdir/config.status" ] || exit 77 # configured in place: it can be configured nowhere else
@@ -31,10 +31,12 @@ machine()
 {
 	what=$1
 	shift
-	refused "$what, configure" "error: libkdds needs a" "$srcdir/configure" -q "CC=${CC:-cc}" "CPPFLAGS=-U$1 -D$1=$2"
+	refused "$what, configure" "error: libkdds needs a" \
+		"$srcdir/configure" -q "CC=${CC:-cc}" "CPPFLAGS=-U$1 -D$1=$2"
 	for header in kdds.h kdds/inline.h kdds/task.h; do
 		echo "#include <$header>" > "$dir/user.c"
-		refused "$what, $header" "#error \"libkdds needs a" ${CC:-cc} "-I$srcdir/include" "-U$1" "-D$1=$2" -fsyntax-only user.c
+		refused "$what, $header" "#error \"libkdds needs a" \
+			${CC:-cc} "-I$srcdir/include" "-U$1" "-D$1=$2" -fsyntax-only user.c
 	done
 }
 

@@ -2,8 +2,9 @@
 /*
  * usage: without_membarrier PROGRAM [ARGUMENT...]
  *
- * Runs PROGRAM where membarrier(2) is refused, as on old kernels and in some containers: a filter says ENOSYS. Ends with 77 where
- * there are no filters. Between an emulator and its host it does the same for the emulated program.
+ * Runs PROGRAM where membarrier(2) is refused, as on old kernels and in some containers: a filter
+ * says ENOSYS. Ends with 77 where there are no filters. In front of an emulator it does the same
+ * for the emulated program.
  */
 #include <errno.h>
 #include <linux/filter.h>
@@ -29,7 +30,8 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: without_membarrier PROGRAM [ARGUMENT...]\n");
 		return 2;
 	}
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program)) {
 		fprintf(stderr, "skipped: no system call filters: %s\n", strerror(errno));
 		return 77;
 	}

@@ -325,15 +325,19 @@ extern "C" {
  */
 #define KDDS_OP(op, T, zero, attributes) \
 	static inline void kd_op_##op(T *x, const T *y); \
-	static void kd_neutral_##op(void *x, size_t n) \
+	static void kd_neutral_##op(void *x, size_t n) KD_NOEXCEPT \
 	{ \
-		for (size_t i = 0; i < n; i++) \
-			((T *)x)[i] = zero; \
+		KD_TRY \
+			for (size_t i = 0; i < n; i++) \
+				((T *)x)[i] = zero; \
+		KD_CATCH("operator", #op) \
 	} \
-	static void kd_merge_##op(void *x, const void *y, size_t n) \
+	static void kd_merge_##op(void *x, const void *y, size_t n) KD_NOEXCEPT \
 	{ \
-		for (size_t i = 0; i < n; i++) \
-			kd_op_##op((T *)x + i, (const T *)y + i); \
+		KD_TRY \
+			for (size_t i = 0; i < n; i++) \
+				kd_op_##op((T *)x + i, (const T *)y + i); \
+		KD_CATCH("operator", #op) \
 	} \
 	static const KD_OPERATOR(T) op = { \
 		{#op, sizeof(T), kd_neutral_##op, kd_merge_##op, attributes}}; \
@@ -353,8 +357,8 @@ struct kdds_param_spec {
 				       KDDS_OP, over a T of that size */
 };
 
-/** The body of a type made at run time; kdds_arg gives its parameters. */
-typedef void kdds_body(struct kdds_closure *c);
+/** The body of a type made at run time; kdds_arg gives its parameters. In C++ it is noexcept. */
+typedef void kdds_body(struct kdds_closure *c) KD_NOEXCEPT;
 
 /**
  * Makes a task type. @p name and @p params are copied. In a job of several ranks closures of it may be stolen by other ranks if

@@ -103,6 +103,11 @@ void kdds_reference_error(const char *task, const char *param, int use, int shap
 	       "reference to one element with KDDS_OVER", task, names[mode], param, names[mode]);
 }
 
+void kdds_exception(const char *what, const char *name, const char *text)
+{
+	kd_die("%s %s: a C++ exception leaves its body: %s", what, name, text);
+}
+
 int kdds_rank(void)
 {
 	return (int)kd_net.rank;

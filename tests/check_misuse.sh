@@ -518,5 +518,100 @@ KDDS_OP(sum, total, (total{0}), KDDS_EXACT) { x->n += y->n; }
 KDDS_TASK(t, REDUCE(total, s, &sum)) { (**s).n++; }
 END
 
+misuse 'a body of the abstract machine that may throw' '' c++ <<'END'
+#if BAD
+static void body(struct kdds_closure *) {}
+#else
+static void body(struct kdds_closure *) noexcept {}
+#endif
+struct kdds_type *f();
+struct kdds_type *f()
+{
+	struct kdds_type *type;
+	return kdds_type_create("t", body, NULL, 0, &type) ? NULL : type;
+}
+END
+
+# What C++ throws ends the program with one line: no scheduler is unwound.
+if command -v "${CXX:-c++}" > /dev/null; then
+	cat > "$dir/throws.cc" <<'END'
+#include <kdds.h>
+#include <cstdlib>
+#include <cstring>
+#include <stdexcept>
+struct total { long n; };
+KDDS_OP(sum, total, (total{0}), KDDS_ORDERED)
+{
+	if (y->n == 7)
+		throw std::runtime_error("seven");
+	x->n += y->n;
+}
+KDDS_TASK(counts, VALUE(long, i), REDUCE(total, s, &sum)) { (**s).n += i; }
+KDDS_TASK(throws, VALUE(int, i), UPDATE(long, x))
+{
+	++**x;
+	if (i == 3)
+		throw std::runtime_error("three is too many");
+	if (i == -3)
+		throw 3;
+}
+KDDS_TASK(catches, VALUE(int, i), UPDATE(long, x))
+{
+	try {
+		if (i == 3)
+			throw std::logic_error("caught");
+	} catch (std::exception &) {
+		++**x;
+	}
+}
+KDDS_TASK(spawns, VALUE(int, sign), UPDATE(long, x))
+{
+	for (int i = 0; i < 10; i++)
+		kdds_spawn(throws, sign * i, x);
+}
+int main(int, char **argv)
+{
+	if (kdds_init())
+		return 2;
+	long n = 0;
+	total all = {0};
+	KDDS_OVER(long, x, &n);
+	KDDS_OVER(total, s, &all);
+	try {
+		for (int i = 0; i < 10; i++) {
+			if (!strcmp(argv[1], "task"))
+				kdds_spawn(throws, i, x);
+			else if (!strcmp(argv[1], "type"))
+				kdds_spawn(spawns, -1, x);
+			else if (!strcmp(argv[1], "operator"))
+				kdds_spawn(counts, i, s);
+			else
+				kdds_spawn(catches, i, x);
+		}
+		kdds_sync();
+		if (n == 1)
+			throw std::runtime_error("of main's own");
+	} catch (std::exception &) {
+		return kdds_finalize() ? 3 : 4;
+	}
+	return 5;
+}
+END
+	"${CXX:-c++}" ${SANITIZE:+-fsanitize=$SANITIZE} -std=c++17 -Wall -Wextra -Werror -pedantic \
+		-O1 "-I$srcdir/include" -o "$dir/throws" "$dir/throws.cc" -L.libs -lkdds
+	while read -r case status line; do
+		got=0
+		LD_LIBRARY_PATH=$PWD/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} KDDS_WORKERS=2 \
+			timeout 60 "$dir/throws" "$case" 2> "$dir/log" || got=$?
+		[ $got = "$status" ] && [ "$(cat "$dir/log")" = "$line" ] ||
+			fail "throws $case: status $got: $(cat "$dir/log")"
+	done <<-'END'
+	task 1 kdds: task throws: a C++ exception leaves its body: three is too many
+	type 1 kdds: task throws: a C++ exception leaves its body: of a type of its own
+	operator 1 kdds: operator sum: a C++ exception leaves its body: seven
+	catches 4
+	END
+fi
+
 echo "$checked misuses with$compilers"
 [ $failed -eq 0 ]

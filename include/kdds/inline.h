@@ -41,6 +41,13 @@ enum kdds_mode {
 	KDDS_CW = 4        /**< cumulative write: a contribution to a reduction */
 };
 
+/** What the library calls cannot throw: there is nobody to catch it. */
+#ifdef __cplusplus
+#define KD_NOEXCEPT noexcept
+#else
+#define KD_NOEXCEPT
+#endif
+
 #define KDDS_MAX_ACCESSES 16 /**< shared parameters a task may have */
 #define KDDS_MAX_PARAMS 16   /**< parameters a KDDS_TASK may have, values included */
 
@@ -57,17 +64,20 @@ struct kdds_frame;
 struct kdds_op {
 	const char *name;
 	size_t size;                                            /**< bytes of one element */
-	void (*neutral)(void *x, size_t n);                     /**< x[0..n) = neutral element */
-	void (*merge)(void *x, const void *contribution, size_t n); /**< x[i] = x[i] op contribution[i], left to right */
+	void (*neutral)(void *x, size_t n) KD_NOEXCEPT;         /**< x[0..n) = neutral element */
+	/** x[i] = x[i] op contribution[i], left to right */
+	void (*merge)(void *x, const void *contribution, size_t n) KD_NOEXCEPT;
 	int exact; /**< op gives the same bits however it is grouped: the owner may accumulate in place */
 };
 
 /** Turns a data into bytes and back for its travel to another process; the local machine never calls it. */
 struct kdds_pack {
-	size_t (*bytes)(const void *data);                      /**< how many pack will write */
-	void (*pack)(const void *data, void *buffer);
-	void (*unpack)(void *data, const void *buffer, size_t bytes); /**< data is a value to be replaced, or zeroes */
-	void (*release)(void *data);                            /**< NULL, or: frees what unpack has allocated in a copy that is not needed any more */
+	size_t (*bytes)(const void *data) KD_NOEXCEPT;          /**< how many pack will write */
+	void (*pack)(const void *data, void *buffer) KD_NOEXCEPT;
+	/** data is a value to be replaced, or zeroes */
+	void (*unpack)(void *data, const void *buffer, size_t bytes) KD_NOEXCEPT;
+	/** NULL, or: frees what unpack has allocated in a copy that is not needed any more */
+	void (*release)(void *data) KD_NOEXCEPT;
 };
 
 /** The extent of a data: rows x cols elements, consecutive rows ld elements apart. rows 0: one element, no array. */
@@ -181,6 +191,8 @@ typedef uint64_t kd_word __attribute__((may_alias));
 struct kdds_frame *kdds_frame_current(void);
 char *kdds_push_slow(const char *end) __attribute__((cold));
 void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align);
+void kdds_exception(const char *what, const char *name, const char *text)
+	__attribute__((noreturn, cold));
 void kdds_reference_error(const char *task, const char *param, int use, int shaped, uint32_t mode)
 	__attribute__((noreturn, cold));
 

@@ -13,6 +13,7 @@
 #pragma GCC system_header
 
 #ifdef __cplusplus
+#include <exception>
 #include <type_traits>
 #endif
 
@@ -58,6 +59,26 @@
 #define KD_TUPLE_REDUCE_ARRAY(T, n, op) REDUCE_ARRAY, T, n, op
 #define KD_APPLY(...) KD_APPLY_(__VA_ARGS__)
 #define KD_APPLY_(prefix, t, kind, T, n, op) prefix##kind(t, T, n, op)
+
+/* Around what the library calls: an exception that left it would unwind the scheduler. */
+#if defined(__cplusplus) && defined(__cpp_exceptions)
+[[noreturn]] __attribute__((cold, noinline))
+static inline void kd_caught(const char *what, const char *name)
+{
+	try {
+		throw;
+	} catch (const std::exception &e) {
+		kdds_exception(what, name, e.what());
+	} catch (...) {
+		kdds_exception(what, name, "of a type of its own");
+	}
+}
+#define KD_TRY try {
+#define KD_CATCH(what, name) } catch (...) { kd_caught(what, name); }
+#else
+#define KD_TRY
+#define KD_CATCH(what, name)
+#endif
 
 /* what a closure cannot hold, or would not arrive as it was sent */
 #ifdef __cplusplus
@@ -310,7 +331,9 @@
 		KD_MAP(KD_OPEN, t, ##__VA_ARGS__) \
 		if (!kd_f) \
 			__builtin_unreachable(); \
-		kd_body_##t(kd_f, 0 KD_MAP(KD_PASS, t, ##__VA_ARGS__)); \
+		KD_TRY \
+			kd_body_##t(kd_f, 0 KD_MAP(KD_PASS, t, ##__VA_ARGS__)); \
+		KD_CATCH("task", #t) \
 	} \
 	static inline void kd_body_##t( \
 		struct kdds_frame *kd_self __attribute__((unused)), uint32_t kd_used __attribute__((unused)) KD_MAP(KD_PARAM, t, ##__VA_ARGS__))

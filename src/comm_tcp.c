@@ -369,7 +369,9 @@ static void link_down(struct kd_link *l, int error)
 	if (p->ours == l)
 		p->ours = NULL;
 	tcp.lost_links += (uint64_t)l->was_up;
-	if (!l->was_up && error != -EISCONN)
+	if (error == -EAGAIN)
+		p->pause_ns = 0; /* it can be reached */
+	if (!l->was_up && error != -EISCONN && error != -EAGAIN)
 		peer_failed(p, error);
 	else if (p->first)
 		peer_wait(p, kd_os_now_ns());

@@ -383,7 +383,8 @@ static int late(uint64_t now)
 		if (l->state == KD_LINK_UP)
 			continue;
 		if (now >= l->due_ns) {
-			kd_link_end(l, -ETIMEDOUT);
+			/* A rank that was stopped is connected to by its kernel. */
+			kd_link_end(l, l->state == KD_LINK_GREETS ? -EAGAIN : -ETIMEDOUT);
 			n++;
 		} else {
 			due = kd_min(due, l->due_ns);

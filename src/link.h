@@ -52,8 +52,8 @@ struct kd_link {
 struct kd_link_events {
 	/* A link is UP; it is the user's now, until down. */
 	void (*up)(struct kd_link *l);
-	/* It was UP, or dialled by us, and has ended: -errno. Must not use links, but
-	 * kd_link_alarm. */
+	/* It was UP, or dialled by us, and has ended. error: -EAGAIN: the rank has not answered,
+	 * -EISCONN: another link will do; or what is in the way. May call kd_link_alarm only. */
 	void (*down)(struct kd_link *l, int error);
 	/* As for streams. */
 	size_t (*frame)(struct kd_link *l, const char *p, size_t n);

@@ -3,7 +3,7 @@
  * What a job's ranks do and need, one line per rank at its end: what bench/sim is calibrated with and checked against
  * (doc/scaling.md). To be run by kddsrun -n RANKS:
  *
- *   ranks idle SECONDS      nothing
+ *   ranks idle SECONDS      nothing; 0 seconds: the start and the end of a job
  *   ranks meet SECONDS      likewise, after every rank has sent a message to every other
  *   ranks fib N THRESHOLD
  *   ranks knary N K THRESHOLD
@@ -26,6 +26,7 @@
 #include "rsteal.h"
 
 #define LOOK_NS 200000
+#define IDLE_LOOK_NS 10000000 /* else looking costs 1,000 ranks more than their start */
 
 static uint64_t begin_ns, joined_ns, work_ns, met_ns;
 static int meets, works;
@@ -84,7 +85,7 @@ static void meet_all(void)
 
 static void *watch(void *arg)
 {
-	struct timespec pause = {0, LOOK_NS};
+	struct timespec pause = {0, meets || works ? LOOK_NS : IDLE_LOOK_NS};
 	uint64_t met = 0;
 
 	(void)arg;
@@ -165,12 +166,13 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[1] : "";
 	int n = argc > 2 ? atoi(argv[2]) : 0, is_fib = !strcmp(what, "fib") && argc == 4, is_knary = !strcmp(what, "knary") && argc == 5;
+	int is_idle = !strcmp(what, "idle");
 	pthread_t thread;
 	uint64_t t;
 
 	meets = !strcmp(what, "meet");
 	works = is_fib || is_knary;
-	if (n < 1 || (!is_fib && !is_knary && !meets && strcmp(what, "idle")))
+	if (n < (is_idle ? 0 : 1) || (!is_fib && !is_knary && !meets && !is_idle))
 		return usage();
 	threshold = is_fib ? atoi(argv[3]) : is_knary ? atoi(argv[4]) : 0;
 	threshold = is_fib && threshold < 2 ? 2 : threshold;

@@ -127,7 +127,7 @@ struct view {
 
 static const struct {
 	size_t rows, cols, ld;
-} shapes[] = {{1, 100, 100}, {1, 200, 200}, {3, 40, 50}, {20, 20, 23}, {1, 1, 1}, {1, 0, 0}, {3, 0, 7}};
+} shapes[] = {{1, 100, 100}, {1, 200, 200}, {3, 60, 70}, {20, 20, 23}, {1, 1, 1}, {1, 0, 0}, {3, 0, 7}};
 
 #define SHAPES (sizeof(shapes) / sizeof(*shapes))
 
@@ -136,7 +136,7 @@ static size_t shape_of(uint64_t seed, unsigned i)
 {
 	uint64_t h = mix(seed * 31 + i);
 
-	return h % 4 ? SHAPES : h / 4 % SHAPES;
+	return h % 3 ? SHAPES : h / 3 % SHAPES;
 }
 
 static int is_empty(size_t shape)

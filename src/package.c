@@ -58,8 +58,9 @@ int kd_package_allows(const struct kdds_closure *c)
 		struct kd_value v = kd_value_of(any, i);
 
 		if (type->access[i].pointers && !v.pack && !kd_value_empty(&v)) {
-			say_why(type, "a data is a pointer, or an array of them, which mean nothing in another process; kdds_bind_packed "
-				      "takes functions that make bytes of what they point to");
+			say_why(type, "a data is a pointer, or a C++ object that is not trivially copyable, or an "
+				      "array of these, which mean nothing in another process; kdds_bind_packed takes "
+				      "functions that make bytes of what they point to");
 			return 0;
 		}
 		if (v.pack && (!v.pack->bytes || !v.pack->pack || !v.pack->unpack)) {

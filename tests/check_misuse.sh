@@ -532,14 +532,17 @@ struct kdds_type *f()
 }
 END
 
-# What C++ throws ends the program with one line: no scheduler is unwound.
+# What C++ throws ends the program with one line: no scheduler is unwound. Tasks that share objects which
+# are more than their bytes are known to stay in their process.
 if command -v "${CXX:-c++}" > /dev/null; then
 	cat > "$dir/throws.cc" <<'END'
 #include <kdds.h>
 #include <cstdlib>
 #include <cstring>
 #include <stdexcept>
+#include <string>
 struct total { long n; };
+KDDS_TASK(append, UPDATE(std::string, s), READ_ARRAY(long, n)) { **s += (char)(*n)[0]; }
 KDDS_OP(sum, total, (total{0}), KDDS_ORDERED)
 {
 	if (y->n == 7)
@@ -573,6 +576,8 @@ int main(int, char **argv)
 {
 	if (kdds_init())
 		return 2;
+	if (!strcmp(argv[1], "shares"))
+		return kd_access_append[0].pointers && !kd_access_append[1].pointers ? 4 : 6;
 	long n = 0;
 	total all = {0};
 	KDDS_OVER(long, x, &n);
@@ -610,6 +615,7 @@ END
 	type 1 kdds: task throws: a C++ exception leaves its body: of a type of its own
 	operator 1 kdds: operator sum: a C++ exception leaves its body: seven
 	catches 4
+	shares 4
 	END
 fi
 

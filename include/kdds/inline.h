@@ -92,7 +92,8 @@ struct kdds_param {
 	uint32_t offset;          /**< of its access record in the closure */
 	uint16_t mode;            /**< enum kdds_mode */
 	uint8_t array;            /**< the record is a struct kdds_access_array */
-	uint8_t pointers;         /**< the data is a pointer, or an array of them */
+	uint8_t pointers;         /**< the data is a pointer, or a C++ object that is more than its bytes,
+				       or an array of these */
 	uint32_t size;            /**< bytes of the data, or of one element of an array */
 	uint32_t room;            /**< KDDS_CW: offset of its struct kdds_access_reduce's room for a private copy; 0: none */
 	const struct kdds_op *op; /**< KDDS_CW only */

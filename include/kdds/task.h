@@ -141,7 +141,8 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_ROW(t, x) KD_APPLY(KD_ROW_, t, KD_TUPLE_##x)
 #define KD_ROW_VALUE(t, T, n, op)
 #define KD_ROW_(t, T, n, mode, array, room, op) \
-	{offsetof(struct kd_closure_##t, n), mode, array, KD_IS_POINTER(*(T *)0), sizeof(T), room, op},
+	{offsetof(struct kd_closure_##t, n), mode, array, KD_IS_POINTER(*(T *)0) || !KD_IS_BYTES(T), sizeof(T), \
+	 room, op},
 #define KD_ROW_READ(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 0, 0, op)
 #define KD_ROW_WRITE(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 0, 0, op)
 #define KD_ROW_UPDATE(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 0, 0, op)

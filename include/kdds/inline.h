@@ -41,8 +41,8 @@ enum kdds_mode {
 	KDDS_CW = 4        /**< cumulative write: a contribution to a reduction */
 };
 
-/** What the library calls cannot throw: there is nobody to catch it. */
-#ifdef __cplusplus
+/** What the library calls cannot throw: there is nobody to catch it. Part of a function's type since C++17. */
+#if defined(__cplusplus) && __cplusplus >= 201703L
 #define KD_NOEXCEPT noexcept
 #else
 #define KD_NOEXCEPT

@@ -31,6 +31,7 @@
 #define STARTS_AT_ONCE 16     /* ranks forked between two looks at what else there is to do */
 
 static struct run_link up; /* to kddsrun */
+static pid_t watcher;      /* watch_agent's process; 0: kddsrun is the parent */
 static struct run_order job;
 static struct kd_published values;
 static struct run_rank *ranks;
@@ -676,7 +677,10 @@ static void signalled(int number)
 {
 	if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT)
 		return;
-	leave("it got signal %d (%s)", number, strsignal(number));
+	if (watcher && getppid() != watcher) /* its death is what sent the signal */
+		leave("the process that watches over it was killed");
+	else
+		leave("it got signal %d (%s)", number, strsignal(number));
 	end_ranks(0);
 }
 
@@ -770,10 +774,11 @@ static kd_noreturn void watch_agent(pid_t agent)
 
 kd_noreturn void run_agent_main(int near)
 {
-	pid_t watcher = getpid(), agent;
+	pid_t agent;
 
 	prctl(PR_SET_NAME, "kddsrun"); /* not exe, as which the near one is started */
 	if (!near) {
+		watcher = getpid();
 		signal(SIGCHLD, SIG_DFL); /* while it is ignored, the agent leaves no status */
 		run_tree_adopt();
 		agent = fork();

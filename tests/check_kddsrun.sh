@@ -664,10 +664,18 @@ one_line
 said err 'Terminated: ending the job'
 what='SIGKILL to all processes on a host'
 background --hosts a:1,b:2 sh -c 'echo up$$; exec sleep 60'
-kill -s KILL $(there b ranks) $(there b)
+pids="$(there b ranks) $(there b)"
+kill -s STOP $pids # at one moment, to those who are killed
+kill -s KILL $pids
 ended 1
 one_line
 said err 'host b: its agent is lost: .* signal 9'
+what='SIGKILL to what watches over an agent'
+background --hosts a:1,b:2 sh -c 'echo up$$; exec sleep 60'
+kill -s KILL "$(there b | sort -n | head -n 1)"
+ended 1
+one_line
+said err 'host b: its agent (is lost: .* signal 9|has ended the ranks there: the process that watches over it)'
 what='a silent host'
 background --hosts a:2,b:1 --heartbeat 3 sh -c 'echo up; exec sleep 60'
 kill -s STOP $(there b)

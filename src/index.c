@@ -27,11 +27,11 @@ static int repeats(const struct kd_view *v, const struct kdds_closure *c, const 
 /* What access i of c and those that repeat it do with the data: KDDS_R, KDDS_W, or both; 0: they reduce. */
 static uint32_t use_of(const struct kd_view *v, struct kdds_closure *c, uint32_t i)
 {
-	const void *data = kd_closure_access(c, i)->data;
+	const void *data = kd_load_relaxed(&kd_closure_access(c, i)->data);
 	uint32_t use = 0;
 
 	for (uint32_t k = i; k < c->type->naccess; k++)
-		if (k == i || (kd_closure_access(c, k)->data == data && repeats(v, c, kd_closure_access(c, k))))
+		if (k == i || (kd_load_relaxed(&kd_closure_access(c, k)->data) == data && repeats(v, c, kd_closure_access(c, k))))
 			use |= c->type->access[k].mode & KDDS_RW;
 	return use;
 }

@@ -27,10 +27,16 @@ static struct kdds_shape extent(struct kdds_closure *c, uint32_t i)
 	return (struct kdds_shape){.rows = 1, .cols = 1, .ld = 1};
 }
 
+/* Thieves that look at the closure meanwhile see one of its addresses or the other, and do not get it. */
+static void redirect(struct kdds_access *a, void *data)
+{
+	kd_store_relaxed(&a->data, data);
+}
+
 static void begin_in_room(struct kdds_access *a, void *room, const struct kdds_op *op)
 {
-	memcpy(&a->w, &a->data, sizeof(a->data)); /* the links of a closure that runs are not needed any more */
-	a->data = room;
+	((struct kdds_access_reduce *)a)->original = a->data;
+	redirect(a, room);
 	op->neutral(room, 1);
 }
 
@@ -47,7 +53,7 @@ static void begin_allocated(struct kdds_access *a, const struct kdds_shape *s,
 	copy = (struct copy *)(memory + align) - 1;
 	copy->data = a->data;
 	copy->memory = memory;
-	a->data = memory + align;
+	redirect(a, memory + align);
 	for (size_t r = 0; r < s->rows; r++)
 		op->neutral(memory + align + r * s->ld * op->size, s->cols);
 }
@@ -70,7 +76,7 @@ void kd_reduce_begin(struct kdds_closure *c)
 
 static void merge_room(struct kdds_access *a, void *room, const struct kdds_op *op)
 {
-	memcpy(&a->data, &a->w, sizeof(a->data));
+	redirect(a, ((struct kdds_access_reduce *)a)->original);
 	op->merge(a->data, room, 1);
 }
 
@@ -81,7 +87,7 @@ static void merge_allocated(struct kdds_access *a, const struct kdds_shape *s,
 	char *from = a->data, *to = copy->data;
 	size_t row = s->ld * op->size;
 
-	a->data = to;
+	redirect(a, to);
 	for (size_t r = 0; r < s->rows; r++)
 		op->merge(to + r * row, from + r * row, s->cols);
 	free(copy->memory);

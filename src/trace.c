@@ -146,8 +146,11 @@ uint64_t kd_trace_dropped(void)
 {
 	uint64_t n = 0;
 
-	for (int i = 0; i < trace.nrings; i++)
-		n += trace.rings[i].count > trace.rings[i].size ? trace.rings[i].count - trace.rings[i].size : 0;
+	for (int i = 0; i < trace.nrings; i++) {
+		uint64_t count = kd_load_relaxed(&trace.rings[i].count); /* the network's still grows */
+
+		n += count > trace.rings[i].size ? count - trace.rings[i].size : 0;
+	}
 	return n;
 }
 

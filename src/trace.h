@@ -32,7 +32,7 @@ struct kd_event {
 };
 
 struct kd_ring {
-	uint64_t count; /* events so far; the writer's */
+	uint64_t count; /* events so far; the writer's, others load it */
 	uint64_t size;
 	struct kd_event *events;
 	int track; /* worker; or the number of workers: the network, one more: the process */
@@ -56,8 +56,10 @@ static inline uint64_t kd_trace_flow(uint32_t victim, uint32_t generation)
 static inline void kd_trace_add(struct kd_ring *r, enum kd_event_kind kind, uint64_t begin, uint64_t end, uint64_t a, uint64_t b,
 				uint32_t c)
 {
-	if (r)
-		r->events[r->count++ % r->size] = (struct kd_event){begin, end - begin, a, b, kind, c};
+	if (!r)
+		return;
+	r->events[r->count % r->size] = (struct kd_event){begin, end - begin, a, b, kind, c};
+	kd_store_relaxed(&r->count, r->count + 1);
 }
 
 /* On the network's track, since begin (0: now). Under the net lock. */

@@ -9,7 +9,7 @@ struct kd_value kd_value_of(struct kdds_closure *c, uint32_t i)
 {
 	const struct kdds_param *p = &c->type->access[i];
 	const struct kdds_access_array *a = (const void *)kd_closure_access(c, i);
-	struct kd_value v = {a->a.data, 1, 1, 1, p->size, p->array ? a->shape.pack : NULL};
+	struct kd_value v = {kd_load_relaxed(&a->a.data), 1, 1, 1, p->size, p->array ? a->shape.pack : NULL};
 
 	if (p->array && a->shape.rows) {
 		v.rows = a->shape.rows;

@@ -842,7 +842,7 @@ END_TEST
 
 /* A closure of as many bytes as one can have, in the smallest window. */
 struct value {
-	unsigned char bytes[KD_CLOSURE_MAX - 56];
+	unsigned char bytes[KD_CLOSURE_MAX - 64];
 };
 
 KDDS_TASK(sum_bytes, VALUE(struct value, v), UPDATE(long, x), REDUCE(long, good, KDDS_SUM(long)))

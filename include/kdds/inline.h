@@ -95,7 +95,7 @@ struct kdds_param {
 	uint8_t pointers;         /**< the data is a pointer, or a C++ object that is more than its bytes,
 				       or an array of these */
 	uint32_t size;            /**< bytes of the data, or of one element of an array */
-	uint32_t room;            /**< KDDS_CW: offset of its struct kdds_access_reduce's room for a private copy; 0: none */
+	uint32_t room;            /**< KDDS_CW: offset of the room for a private copy behind its struct kdds_access_reduce; 0: none */
 	const struct kdds_op *op; /**< KDDS_CW only */
 };
 
@@ -127,6 +127,15 @@ struct kdds_access {
 	void *data;
 	uint32_t w; /**< the last closure before me that writes */
 	uint32_t p; /**< the last closure before me that uses the data at all */
+};
+
+/**
+ * The access of a single REDUCE parameter; room for a private copy comes behind it where the type has it.
+ * Thieves may look at the links while the owner begins to run the closure, so they stay as they are.
+ */
+struct kdds_access_reduce {
+	struct kdds_access a;
+	void *original; /**< while `a` refers to the private copy in the room */
 };
 
 /** The access of an _ARRAY parameter: the data has a shape. */

@@ -126,7 +126,7 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_FIELD_UPDATE KD_FIELD_READ
 #define KD_FIELD_REDUCE(t, T, n, op) \
 	struct { \
-		struct kdds_access a; \
+		struct kdds_access_reduce r; \
 		char room[KD_HAS_ROOM(T) ? sizeof(T) : 0] \
 			__attribute__((aligned(KD_HAS_ROOM(T) ? __alignof__(T) : 1))); \
 	} n;
@@ -242,7 +242,7 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_FILL_(t, n, mode) kd_link(&kd_c->n, KD_ANCHOR_WRITE(n), kd_s, mode, #t, #n);
 #define KD_FILL_WRITE(t, T, n, op) KD_FILL_(t, n, KDDS_W)
 #define KD_FILL_UPDATE(t, T, n, op) KD_FILL_(t, n, KDDS_RW)
-#define KD_FILL_REDUCE(t, T, n, op) kd_link(&kd_c->n.a, KD_ANCHOR_WRITE(n), kd_s, KDDS_CW, #t, #n);
+#define KD_FILL_REDUCE(t, T, n, op) kd_link(&kd_c->n.r.a, KD_ANCHOR_WRITE(n), kd_s, KDDS_CW, #t, #n);
 #define KD_FILL_READ_ARRAY(t, T, n, op) kd_link_array(&kd_c->n, KD_ANCHOR_READ(n), kd_s, KDDS_R, #t, #n);
 #define KD_FILL_ARRAY_(t, n, mode) kd_link_array(&kd_c->n, KD_ANCHOR_WRITE(n), kd_s, mode, #t, #n);
 #define KD_FILL_WRITE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_W)
@@ -268,7 +268,7 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_OPEN_WRITE(t, T, n, op) KD_OPEN_(T, n, KDDS_W)
 #define KD_OPEN_UPDATE(t, T, n, op) KD_OPEN_(T, n, KDDS_RW)
 #define KD_OPEN_REDUCE(t, T, n, op) \
-	kdds_data(T) n = {(T *)kd_c->n.a.data, 0, KD_USABLE(KDDS_CW), KD_USE(KDDS_CW), 0};
+	kdds_data(T) n = {(T *)kd_c->n.r.a.data, 0, KD_USABLE(KDDS_CW), KD_USE(KDDS_CW), 0};
 #define KD_OPEN_ARRAY_(T, n, mode) \
 	kdds_array(T) n = {(T *)kd_c->n.a.data, 0, kd_single(&kd_c->n.shape, mode), KD_USE(mode), \
 			   1, kd_c->n.shape};

@@ -68,7 +68,7 @@ int kd_idle(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg), vo
 	if (!w->idle_since_ns)
 		w->idle_since_ns = now;
 	/* A nap that was ended in vain counts as spun. */
-	if (now - w->idle_since_ns < kd_env.spin_us * 1000 >> kd_min(w->idle_naps, 4u))
+	if (now - w->idle_since_ns < kd_env.spin_us * 1000 >> kd_min(w->idle_naps, 6u))
 		return 0;
 	w->idle_since_ns = 0;
 	w->idle_tries = 0;

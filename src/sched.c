@@ -436,10 +436,15 @@ void kd_sched_resume(struct kd_stack *s)
 	set_halted(s->home, s);
 }
 
-/* Work from other processes: asks for it, but for a waiting body, lest its C stack grow. That takes what has come (see kd_scope). */
-static int look_beyond(struct kd_worker *w, const struct look *l)
+#define ASK_NEST 4 /* waiting bodies on one C stack that still ask other ranks for work, which may wait in its turn */
+
+/*
+ * Work from other processes: takes what has come and asks for more. A body that waits asks, too: what
+ * it waits for may lie at a rank that is busy with something else, and comes back that way.
+ */
+static int look_beyond(struct kd_worker *w)
 {
-	int ask = !l->quest.scope.stack;
+	int ask = w->nest <= ASK_NEST;
 
 	if (!kd_net.on)
 		return 0;
@@ -458,7 +463,7 @@ static void step(struct kd_worker *w, const struct kd_scope *scope)
 
 	kd_watch_phase(w, KD_PHASE_LOOK);
 	if (!look(w, &l)) {
-		w->far = look_beyond(w, &l);
+		w->far = look_beyond(w);
 		if (!(kd_net.on && kd_import_take(0, 0, &l.range)) && !kd_idle(w, last_look, &l))
 			return;
 	}

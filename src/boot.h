@@ -9,20 +9,7 @@
 #ifndef KD_BOOT_H
 #define KD_BOOT_H
 
-#include "base.h"
-
-#define KD_BOOT_VALUE_BYTES 256 /* a published value is at most this long */
-#define KD_BOOT_SECRET_BYTES 32
-
-struct kd_boot {
-	uint32_t rank, size;
-	uint32_t local_rank, local_size; /* among the job's processes on this host */
-	int fd;                          /* -1, or: when it is readable kd_boot_event has something to look at */
-	uint8_t secret[KD_BOOT_SECRET_BYTES]; /* the job's, the same on every rank */
-	uint64_t build; /* set by the caller before kd_boot_start: what all ranks must agree on; kddsrun compares it */
-};
-
-extern struct kd_boot kd_boot;
+#include "boot_launcher.h"
 
 /* Finds the launcher and fills kd_boot. 0, or -errno after a line on stderr. */
 int kd_boot_start(void);

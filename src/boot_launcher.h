@@ -1,9 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each launcher's back end gives to boot.c. The functions are those of boot.h. */
+/* What each launcher's back end gives to boot.c: the functions of boot.h; and what it finds out. */
 #ifndef KD_BOOT_LAUNCHER_H
 #define KD_BOOT_LAUNCHER_H
 
-#include "boot.h"
+#include "base.h"
+
+#define KD_BOOT_VALUE_BYTES 256 /* a published value is at most this long */
+#define KD_BOOT_SECRET_BYTES 32
+
+struct kd_boot {
+	uint32_t rank, size;
+	uint32_t local_rank, local_size; /* among the job's processes on this host */
+	int fd;                          /* -1, or: when it is readable kd_boot_event has something to look at */
+	uint8_t secret[KD_BOOT_SECRET_BYTES]; /* the job's, the same on every rank */
+	uint64_t build; /* set by the caller before kd_boot_start: what all ranks must agree on; kddsrun compares it */
+};
+
+extern struct kd_boot kd_boot;
 
 struct kd_boot_launcher {
 	const char *name;

@@ -22,42 +22,7 @@
 #ifndef KD_COMM_H
 #define KD_COMM_H
 
-#include <pthread.h>
-
-#include "base.h"
-
-#define KD_COMM_MESSAGE_BYTES 8192 /* the longest message */
-#define KD_COMM_ADDRESS_BYTES 128  /* the longest address of an endpoint */
-
-/* Memory that others may read; made by kd_comm_expose. addr and key go to them in a message. */
-struct kd_comm_region {
-	uint64_t addr, key;
-	void *handle; /* the engine's */
-};
-
-/* A get under way. */
-struct kd_comm_get {
-	void (*done)(struct kd_comm_get *get, int error); /* error: 0 or -errno */
-	void *handle;                                     /* the engine's */
-};
-
-struct kd_comm_events {
-	/* A message of len bytes, 8-byte aligned, valid until the function returns. Who sent it is written in it, if at all. */
-	void (*message)(const void *message, size_t len);
-	/* All attempts to connect to a rank have failed for patience_ns: at which address, and why. */
-	void (*unreached)(uint32_t rank, const char *address, const char *why);
-};
-
-struct kd_comm_config {
-	const char *provider; /* "tcp", "loop", or libfabric's; NULL or "": tcp */
-	const char *listen;   /* an address or name of this host; NULL or "": what its name gives */
-	const char *ports;    /* tcp: where to listen, "40000-40999"; NULL or "": anywhere */
-	int local;            /* all ranks are on this host: listen on loopback only */
-	uint32_t rank, size;
-	const uint8_t *secret; /* the job's, 32 bytes */
-	uint64_t patience_ns;
-	const struct kd_comm_events *events;
-};
+#include "comm_engine.h"
 
 /* Opens this process's endpoint. Writes its address, at most KD_COMM_ADDRESS_BYTES, to be
  * published. 0, or -errno after a line on stderr that says what to install or set. */

@@ -145,6 +145,7 @@ kddsrun_SOURCES = \
 	src/run_link.h \
 	src/run_loop.c \
 	src/run_loop.h \
+	src/run_options.h \
 	src/run_order.c \
 	src/run_order.h \
 	src/run_out.c \

@@ -6,8 +6,8 @@
 #ifndef KD_RUN_HOST_H
 #define KD_RUN_HOST_H
 
-#include "run_job.h"
 #include "run_link.h"
+#include "run_options.h"
 
 struct run_host {
 	const struct run_place *place;

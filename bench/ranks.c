@@ -54,7 +54,7 @@ static double ms(uint64_t ns)
 
 static void report(void)
 {
-	const struct kd_rsteal_counts *c = &kd_rsteal_counts;
+	const struct kd_net_counts *c = &kd_net.counts;
 	struct timespec cpu;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
@@ -100,7 +100,7 @@ static void *watch(void *arg)
 	}
 	while ((meets && !met_ns) || (works && !work_ns)) {
 		nanosleep(&pause, NULL);
-		if (!work_ns && __atomic_load_n(&kd_rsteal_counts.imports, __ATOMIC_RELAXED))
+		if (!work_ns && __atomic_load_n(&kd_net.counts.imports, __ATOMIC_RELAXED))
 			work_ns = kd_os_now_ns();
 		if (meets && !met_ns && __atomic_load_n(&kd_peer_counts.messages, __ATOMIC_RELAXED) >= met)
 			met_ns = kd_os_now_ns();

@@ -30,9 +30,9 @@ KDDS_TASK(hold, VALUE(int, computing), VALUE(uint64_t, exports), VALUE(uint64_t,
 	**ns = 0;
 	do {
 		now = kd_os_now_ns();
-		if (!sent && __atomic_load_n(&kd_rsteal_counts.exports, __ATOMIC_ACQUIRE) != exports)
+		if (!sent && __atomic_load_n(&kd_net.counts.exports, __ATOMIC_ACQUIRE) != exports)
 			sent = now;
-		if (__atomic_load_n(&kd_rsteal_counts.returned, __ATOMIC_ACQUIRE) != returned)
+		if (__atomic_load_n(&kd_net.counts.returned, __ATOMIC_ACQUIRE) != returned)
 			**ns = now - sent;
 		if (!computing)
 			nanosleep(&moment, NULL);
@@ -46,8 +46,8 @@ struct asked {
 
 KDDS_TASK(small, WRITE(struct asked, out))
 {
-	(*out)->times = kd_rsteal_counts.asks;
-	(*out)->ns = kd_rsteal_counts.ask_ns;
+	(*out)->times = kd_net.counts.asks;
+	(*out)->ns = kd_net.counts.ask_ns;
 }
 
 KDDS_TASK(reader, READ_ARRAY(char, x), WRITE(int, out))
@@ -75,7 +75,7 @@ static void steal(int n)
 		KDDS_DATA(uint64_t, ns);
 		KDDS_OVER(struct asked, out, &asked);
 
-		kdds_spawn_with(KDDS_LOCAL, hold, 1, kd_rsteal_counts.exports, kd_rsteal_counts.returned, ns);
+		kdds_spawn_with(KDDS_LOCAL, hold, 1, kd_net.counts.exports, kd_net.counts.returned, ns);
 		kdds_spawn(small, out);
 		kdds_sync();
 	}
@@ -98,7 +98,7 @@ static void move(int writes)
 		KDDS_OVER(uint64_t, took, &ns[i]);
 		KDDS_DATA(int, out);
 
-		kdds_spawn_with(KDDS_LOCAL, hold, 0, kd_rsteal_counts.exports, kd_rsteal_counts.returned, took);
+		kdds_spawn_with(KDDS_LOCAL, hold, 0, kd_net.counts.exports, kd_net.counts.returned, took);
 		if (writes)
 			kdds_spawn(writer, x);
 		else

@@ -10,7 +10,10 @@
 #include "net.h"
 #include "sched.h"
 #include "topo.h"
-#include "watch.h"
+#include "span.h"
+#include "stats.h"
+#include "tasks.h"
+#include "watched.h"
 #include "worker.h"
 
 static struct kd_worker *self(const char *what)
@@ -139,7 +142,7 @@ void kdds_stats_get(struct kdds_stats *stats_p)
 	self("kdds_stats_get");
 	if (kd_observe.tasks && !kd_net.rank && kd_self_worker == kd_pool.workers &&
 	    kd_self_worker->current->top == &kd_self_worker->current->base)
-		kd_watch_main();
+		kd_tasks_main();
 	if (kd_observe.tasks)
 		kd_clock_settle();
 	for (int i = 0; i < kd_pool.count; i++) {

@@ -12,6 +12,7 @@
 #include "files.h"
 #include "log.h"
 #include "value.h"
+#include "watched.h"
 
 #define NODES 10000
 #define EDGES (8 * NODES)

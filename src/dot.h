@@ -16,7 +16,7 @@ void kd_dot_drop(void);
 /* The body of c, a closure of f, begins. Returns its number. */
 uint64_t kd_dot_begin(int worker, struct kd_stack *s, struct kdds_frame *f, char *c);
 void kd_dot_end(uint64_t node, uint64_t ticks);
-/* Closure c has gone to another rank. */
+/* Closure c has been run by another rank. */
 void kd_dot_export(const struct kd_range *range, const char *c);
 /* c is passed: after whom did it come? */
 void kd_dot_pass(struct kd_stack *s, struct kdds_frame *f, char *c);

@@ -6,22 +6,21 @@
 #include <string.h>
 
 #include "comm.h"
+#include "clock.h"
+#include "hooks.h"
 #include "idle.h"
+#include "import.h"
 #include "log.h"
 #include "net.h"
-#include "observe.h"
 #include "os.h"
 #include "package.h"
 #include "peer.h"
 #include "reading.h"
 #include "reduce.h"
 #include "rest.h"
-#include "rsteal.h"
 #include "sched.h"
-#include "span.h"
 #include "steal.h"
 #include "table.h"
-#include "watch.h"
 
 #define PROMPT_NS 10000000u     /* thieves that wait are looked after so often at the latest, doubled in vain */
 #define PROMPT_DOUBLINGS 5
@@ -114,9 +113,12 @@ static uint64_t room_of(uint32_t thief)
 /* Work for another rank: what follows its results, or from the stacks here, or what came from elsewhere and has not been begun. */
 static int find(uint32_t thief, uint32_t want, int poke, struct kd_range *range_p)
 {
+	struct kd_load_filter f;
+
+	kd_load_filter_init(&f, room_of(thief));
 	want = kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
-	return kd_rest_follow(thief, want, room_of(thief), range_p) ||
-	       kd_sched_look_far(&kd_net.worker, want, room_of(thief), poke, range_p);
+	return kd_rest_follow(thief, want, &f.filter, range_p) ||
+	       kd_sched_look_far(&kd_net.worker, want, &f.filter, poke, range_p);
 }
 
 static void send_work(uint32_t thief, uint32_t request, const struct kd_range *range)
@@ -124,7 +126,7 @@ static void send_work(uint32_t thief, uint32_t request, const struct kd_range *r
 	struct kd_export *x = kd_must(calloc(1, sizeof(*x)));
 	struct kd_wire_work work;
 	struct kd_wire_head *m;
-	uint64_t begin = kd_unlikely(kd_observe.trace) ? kd_clock_ticks() : 0;
+	uint64_t begin = kd_unlikely(kd_remote_hooks.step != NULL) ? kd_clock_ticks() : 0;
 	int fits;
 
 	x->thief = thief;
@@ -135,8 +137,8 @@ static void send_work(uint32_t thief, uint32_t request, const struct kd_range *r
 	me.thief = thief;
 	kd_parcel_make(&x->parcel, range, rests);
 	kd_rest_take_over(&x->rest, &x->parcel);
-	kd_rsteal_counts.exports++;
-	kd_rsteal_counts.exported += range->count;
+	kd_net.counts.exports++;
+	kd_net.counts.exported += range->count;
 	work = (struct kd_wire_work){.request = request, .slot = x->slot, .generation = x->generation};
 	fits = sizeof(*m) + sizeof(work) + x->parcel.size <= KD_COMM_MESSAGE_BYTES;
 	if (!fits)
@@ -146,8 +148,7 @@ static void send_work(uint32_t thief, uint32_t request, const struct kd_range *r
 	if (fits)
 		memcpy((char *)(m + 1) + sizeof(work), x->parcel.bytes, x->parcel.size);
 	kd_peer_send(thief, m, 0);
-	if (kd_unlikely(kd_observe.trace))
-		kd_trace_net(KD_EVENT_EXPORT, begin, kd_trace_flow(kd_net.rank, x->generation), range->count, thief);
+	kd_step(KD_STEP_EXPORT, begin, kd_net.rank, x->generation, range->count, thief);
 }
 
 static void remember(uint32_t thief, uint32_t want)
@@ -179,7 +180,7 @@ void kd_export_asked(uint32_t from, const void *body, size_t bytes)
 	struct kd_wire_head *m;
 	struct kd_range range;
 
-	if (bytes < sizeof(r) || kd_rsteal_over)
+	if (bytes < sizeof(r) || kd_net.over)
 		return;
 	memcpy(&r, body, sizeof(r));
 	me.rooms[from] = r.room;
@@ -203,12 +204,14 @@ void kd_export_asked(uint32_t from, const void *body, size_t bytes)
 /* What only one of those that wait can have. */
 static void prompt_followers(void)
 {
+	struct kd_load_filter f;
 	struct kd_range range;
 
 	for (uint32_t i = 0; kd_rest_count() && i < me.nwaiting;) {
 		uint32_t thief = me.waiting[i];
 
-		if (!kd_rest_follow(thief, me.waits[thief], room_of(thief), &range)) {
+		kd_load_filter_init(&f, room_of(thief));
+		if (!kd_rest_follow(thief, me.waits[thief], &f.filter, &range)) {
 			i++;
 			continue;
 		}
@@ -261,27 +264,14 @@ static size_t take_lengths(struct kd_export *x, const char *bytes, size_t size)
 	return size - n;
 }
 
-/* Leaves them with the closures, for the owner. */
-static void leave_lengths(struct kd_export *x)
-{
-	uint32_t i = 0;
-
-	kd_clock_settle();
-	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes, i++) {
-		kd_span_deliver(&x->range, c, i < x->nlengths ? (uint64_t)((double)x->lengths[i] / kd_clock_rate()) : 0);
-		if (kd_observe.dot)
-			kd_dot_export(&x->range, c);
-	}
-}
-
 static void finish_export(struct kd_export *x)
 {
 	struct kd_stack *s;
 	int merge = 0;
 
-	if (kd_observe.tasks)
-		leave_lengths(x);
-	kd_store_relaxed(&kd_rsteal_counts.returned, kd_rsteal_counts.returned + 1);
+	if (kd_remote_hooks.returned)
+		kd_remote_hooks.returned(&x->range, x->lengths, x->nlengths);
+	kd_store_relaxed(&kd_net.counts.returned, kd_net.counts.returned + 1);
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		merge |= kd_closure_at(c)->type->reduces;
 	if (x->remote) {
@@ -359,8 +349,7 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes)
 	x->nresults = d.outputs;
 	x->nlengths = d.lengths;
 	x->home = d.home != 0;
-	if (kd_unlikely(kd_observe.trace))
-		kd_trace_net(KD_EVENT_RESULT, 0, kd_trace_flow(kd_net.rank, x->generation), 0, from);
+	kd_step(KD_STEP_RESULT, 0, kd_net.rank, x->generation, 0, from);
 	if (!d.results.bytes) {
 		apply(x, (const char *)body + sizeof(d), bytes - sizeof(d));
 		return;

@@ -2,9 +2,8 @@
 #include "idle.h"
 
 #include "env.h"
-#include "export.h"
-#include "net.h"
 #include "os.h"
+#include "remote.h"
 #include "watch.h"
 
 #define NAP_NS 2000000u        /* first sleep; doubled as long as nothing is found */
@@ -15,7 +14,7 @@ static void sleep_now(struct kd_worker *w)
 {
 	/* When all sleep, no owner can miss what this one has left with it, and what comes from other ranks wakes: but perhaps another
 	 * one, where several wait in bodies. */
-	int all = !w->bound && kd_export_sleepers() >= (uint32_t)kd_pool.count;
+	int all = !w->bound && (kd_remote ? kd_remote->sleepers() : kd_load(&kd_pool.sleepers)) >= (uint32_t)kd_pool.count;
 	uint64_t ns = (uint64_t)NAP_NS << (all ? NAP_DOUBLINGS : kd_min(w->idle_naps, NAP_DOUBLINGS));
 
 	if (w->rest_ns) {
@@ -40,13 +39,14 @@ static int nap(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg),
 	found = look(w, arg);
 	if (!found && !kd_load(&kd_pool.stop) && !kd_load(&w->halt)) {
 		if (w->polls)
-			kd_net_leave(w);
+			kd_remote->leave(w);
 		if (far)
-			kd_net_hunger(1);
-		kd_export_sleep();
+			kd_remote->demand(1);
+		if (kd_remote)
+			kd_remote->sleep();
 		sleep_now(w);
 		if (far)
-			kd_net_hunger(-1);
+			kd_remote->demand(-1);
 	}
 	kd_fetch_add(&kd_pool.sleepers, -1);
 	kd_store(&w->sleeps, 0);
@@ -81,7 +81,7 @@ void kd_idle_end(struct kd_worker *w)
 	w->idle_tries = 0;
 	w->idle_naps = 0;
 	if (w->polls)
-		kd_net_leave(w);
+		kd_remote->leave(w);
 }
 
 static int wake(struct kd_worker *w)
@@ -105,8 +105,8 @@ void kd_idle_wake_one(void)
 {
 	if (kd_load(&kd_pool.sleepers) && (wake_any(0) || wake_any(1)))
 		return;
-	if (kd_net.on)
-		kd_export_poked();
+	if (kd_remote)
+		kd_remote->available();
 }
 
 void kd_idle_wake_all(void)

@@ -6,20 +6,19 @@
 #include <string.h>
 
 #include "boot.h"
+#include "clock.h"
 #include "contents.h"
 #include "env.h"
+#include "hooks.h"
 #include "idle.h"
 #include "log.h"
 #include "net.h"
-#include "observe.h"
 #include "os.h"
 #include "peer.h"
 #include "reading.h"
 #include "reduce.h"
-#include "rsteal.h"
 #include "table.h"
 #include "topo.h"
-#include "watch.h"
 
 #define LOST_NS 20000000u       /* a request without an answer; doubled with each in a row. Two answers do no harm */
 #define LOST_DOUBLINGS 5
@@ -89,11 +88,6 @@ void kd_import_start(void)
 		me.next_ns = kd_os_now_ns() + kd_boot.local_rank / (uint32_t)kd_topo_mask_cpus() * CROWD_NS;
 }
 
-uint64_t kd_import_serial(const struct kd_import *im)
-{
-	return im->serial;
-}
-
 uint64_t *kd_import_length(struct kd_import *im, const char *c)
 {
 	return &im->lengths[(c - im->contents.closures) / 32];
@@ -156,17 +150,17 @@ static void ready(struct kd_import *im)
 	kd_idle_wake_one();
 }
 
-static int fits(const struct kd_import *im, uint64_t room)
+static int fits(const struct kd_import *im, struct kd_filter *filter)
 {
-	struct kd_load load = {.end = NULL};
-	const char *c = im->contents.closures, *end = c + im->contents.closure_bytes;
+	char *c = im->contents.closures, *end = c + im->contents.closure_bytes;
 
-	while (c < end && kd_load_add(&load, kd_closure_at(c), room))
+	filter->reset(filter);
+	while (c < end && filter->wants(filter, kd_closure_at(c)))
 		c += kd_closure_at(c)->bytes;
 	return c == end;
 }
 
-int kd_import_take(int far, uint64_t room, struct kd_range *range_p)
+int kd_import_take(struct kd_filter *far, struct kd_range *range_p)
 {
 	struct kd_import *im;
 
@@ -174,27 +168,23 @@ int kd_import_take(int far, uint64_t room, struct kd_range *range_p)
 		return 0;
 	lock_inbox();
 	im = me.inbox;
-	if (far && im && (kd_os_now_ns() - im->ready_ns < PASS_ON_NS || !fits(im, room)))
+	if (far && im && (kd_os_now_ns() - im->ready_ns < PASS_ON_NS || !fits(im, far)))
 		im = NULL;
 	if (im)
 		kd_store_relaxed(&me.inbox, im->link);
 	kd_store_release(&me.inbox_lock, 0);
 	if (!im)
 		return 0;
-	*range_p = (struct kd_range){.import = im, .begin = im->contents.closures,
+	*range_p = (struct kd_range){.import = im, .serial = im->serial, .begin = im->contents.closures,
 				     .end = im->contents.closures + im->contents.closure_bytes, .count = im->contents.count,
 				     .independent = (uint8_t)im->contents.independent, .more = (uint8_t)im->contents.independent,
 				     .start_ns = kd_os_now_ns()};
 	im->start_ns = range_p->start_ns;
-	if (kd_unlikely(kd_observe.trace) && !far) {
-		uint64_t now = kd_clock_ticks();
-
-		kd_trace_add(kd_self_worker->ring, KD_EVENT_IMPORT, now, kd_clock_ticks(),
-			     kd_trace_flow(im->victim, im->generation), im->contents.count, im->victim);
-	}
+	if (!far)
+		kd_step(KD_STEP_IMPORT, 0, im->victim, im->generation, im->contents.count, im->victim);
 	if (im->asked_ns) {
-		kd_fetch_add(&kd_rsteal_counts.asks, 1);
-		kd_fetch_add(&kd_rsteal_counts.ask_ns, im->start_ns - im->asked_ns);
+		kd_fetch_add(&kd_net.counts.asks, 1);
+		kd_fetch_add(&kd_net.counts.ask_ns, im->start_ns - im->asked_ns);
 	}
 	return 1;
 }
@@ -220,10 +210,10 @@ static void open_package(struct kd_import *im, const void *bytes, size_t size)
 		kd_die("rank %u cannot make sense of %zu bytes of work from rank %u: are all libraries with tasks the same on every host?",
 		       kd_net.rank, size, im->victim);
 	im->left = im->contents.count;
-	if (kd_observe.tasks)
+	if (kd_remote_hooks.returned)
 		im->lengths = kd_must(calloc(im->contents.closure_bytes / 32 + 1, sizeof(*im->lengths)));
-	kd_rsteal_counts.imports++;
-	kd_rsteal_counts.imported += im->contents.count;
+	kd_net.counts.imports++;
+	kd_net.counts.imported += im->contents.count;
 	for (uint32_t i = 0; i < im->contents.ndata; i++)
 		fetches += (uint32_t)im->contents.data[i].fetch;
 	im->pending = fetches;
@@ -261,7 +251,7 @@ void kd_import_work(uint32_t from, const void *body, size_t bytes)
 	struct kd_import *im;
 	uint64_t asked_ns = 0;
 
-	if (bytes < sizeof(w) || kd_rsteal_over)
+	if (bytes < sizeof(w) || kd_net.over)
 		return;
 	memcpy(&w, body, sizeof(w));
 	if (w.request == me.request && me.outstanding) {
@@ -278,8 +268,7 @@ void kd_import_work(uint32_t from, const void *body, size_t bytes)
 	me.live++;
 	im->slot = w.slot;
 	im->generation = w.generation;
-	if (kd_unlikely(kd_observe.trace))
-		kd_trace_net(KD_EVENT_ARRIVE, 0, kd_trace_flow(from, w.generation), 0, from);
+	kd_step(KD_STEP_ARRIVE, 0, from, w.generation, 0, from);
 	im->id = kd_table_add(&imports, im);
 	im->serial = ++me.serial;
 	if (!w.package.bytes) {
@@ -317,7 +306,7 @@ void kd_import_refused(const void *body, size_t bytes)
 	if (!me.outstanding || r.request != me.request)
 		return;
 	me.outstanding = 0;
-	kd_rsteal_counts.refused++;
+	kd_net.counts.refused++;
 	me.lost = 0;
 	me.refusals++;
 	me.next_ns = kd_os_now_ns() + backoff_ns();
@@ -354,8 +343,7 @@ static void signal_victim(struct kd_import *im)
 	done.lengths = add_lengths(r, im);
 	done.home = me.kept_bytes + r->fresh > kd_env.cache; /* several victims may each leave that much here */
 	me.kept_bytes += r->large;
-	if (kd_unlikely(kd_observe.trace))
-		kd_trace_net(KD_EVENT_DONE, 0, kd_trace_flow(im->victim, im->generation), 0, im->victim);
+	kd_step(KD_STEP_DONE, 0, im->victim, im->generation, 0, im->victim);
 	fits = sizeof(*m) + sizeof(done) + r->size <= KD_COMM_MESSAGE_BYTES;
 	if (!fits) {
 		kd_exposed_add(&im->results_region, r->bytes, r->size, &done.results);
@@ -400,7 +388,7 @@ static void send_request(uint32_t victim, int wait, uint64_t now)
 				  .room = me.room};
 	me.outstanding = 1;
 	me.asked_ns = now;
-	kd_rsteal_counts.asked++;
+	kd_net.counts.asked++;
 	kd_peer_send(victim, m, 1);
 }
 
@@ -442,7 +430,7 @@ uint64_t kd_import_ask(uint64_t now)
 	uint32_t victim;
 	uint64_t patience = (uint64_t)LOST_NS << kd_min(me.lost, (uint32_t)LOST_DOUBLINGS);
 
-	if (kd_rsteal_over || kd_load_relaxed(&me.inbox))
+	if (kd_net.over || kd_load_relaxed(&me.inbox))
 		return UINT64_MAX;
 	if (me.outstanding) {
 		if (now < me.asked_ns + patience)

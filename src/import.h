@@ -4,6 +4,7 @@
 #define KD_IMPORT_H
 
 #include "stack.h"
+#include "steal.h"
 
 struct kd_import;
 
@@ -20,14 +21,12 @@ void kd_import_work(uint32_t from, const void *body, size_t bytes);
 void kd_import_refused(const void *body, size_t bytes);
 void kd_import_free(uint32_t from, const void *body, size_t bytes);
 
-/* Takes an import to be run here, or (far) to be passed on to another rank that has so much room.
- * Any thread, no lock. */
-int kd_import_take(int far, uint64_t room, struct kd_range *range_p);
+/* Takes an import to be run here (filter NULL), or to be passed on to another rank, if that may have all of it. Any thread, no
+ * lock. */
+int kd_import_take(struct kd_filter *filter, struct kd_range *range_p);
 /* The closures of the range, part of an import, are complete. Any worker, no lock. */
 void kd_import_complete(const struct kd_range *range);
 /* Where the length of closure c of the import goes (span.h). Whoever runs c. */
 uint64_t *kd_import_length(struct kd_import *im, const char *c);
-/* Names the import as a frame's gen does the frame. */
-uint64_t kd_import_serial(const struct kd_import *im);
 
 #endif

@@ -2,7 +2,7 @@
 #include "index.h"
 
 #include "kdds.h"
-#include "net.h"
+#include "remote.h"
 #include "value.h"
 #include "worker.h"
 
@@ -314,7 +314,7 @@ static struct kd_note *note(struct kd_view *v, char *at)
 
 	*n = (struct kd_note){.units = c->bytes / 16 & 0xfffu, .high = (c->attr & KDDS_PRIORITY_HIGH) != 0, .life = v->index->life};
 	v->index->cursor = kd_position(v->stack, at + c->bytes);
-	if (kd_net.on && at > v->head) /* the accesses of the one being run may be redirected at this moment */
+	if (kd_remote && at > v->head) /* the accesses of the one being run may be redirected at this moment */
 		note_uses(v, c);
 	return n;
 }

@@ -7,11 +7,13 @@
 
 #include "boot.h"
 #include "env.h"
+#include "job.h"
 #include "kdds.h"
 #include "keep.h"
 #include "log.h"
 #include "net.h"
 #include "observe.h"
+#include "pool.h"
 #include "sched.h"
 #include "topo.h"
 #include "type.h"
@@ -34,9 +36,11 @@ static int stop(void)
 	if (kd_net.size > 1)
 		left = kd_net.size;
 	kd_observe_end();
-	kd_net_end();
+	kd_job_end();
 	kd_pool_stop();
-	kd_net_stop();
+	kd_observe_collect();
+	kd_pool_destroy();
+	kd_job_stop();
 	if (CPU_COUNT(&main_cpus))
 		sched_setaffinity(0, sizeof(main_cpus), &main_cpus);
 	kd_topo_fini();
@@ -55,6 +59,20 @@ static void give_up(void)
 {
 	if (kd_boot.size > 1)
 		exit(1);
+}
+
+static int start_workers(void)
+{
+	int error = kd_pool_create(kd_env.workers ? (int)kd_env.workers : kd_topo_cpus());
+
+	if (error)
+		return error;
+	error = kd_observe_workers();
+	if (!error)
+		error = kd_pool_start();
+	if (error)
+		kd_pool_destroy();
+	return error;
 }
 
 int kdds_init_layout(int version, uint32_t layout)
@@ -78,11 +96,11 @@ int kdds_init_layout(int version, uint32_t layout)
 	if (error)
 		return error;
 	kd_keep_init();
-	error = kd_net_start();
+	error = kd_job_start();
 	if (!error)
 		error = kd_observe_start(kd_net.rank, kd_net.size);
 	if (!error)
-		error = kd_pool_start(kd_env.workers ? (int)kd_env.workers : kd_topo_cpus());
+		error = start_workers();
 	if (error) {
 		give_up();
 		kd_observe_cancel();
@@ -93,7 +111,7 @@ int kdds_init_layout(int version, uint32_t layout)
 	sched_getaffinity(0, sizeof(main_cpus), &main_cpus);
 	if (kd_env.bind)
 		kd_topo_bind(0, kd_pool.count);
-	error = kd_net_run();
+	error = kd_job_run();
 	if (!error)
 		error = kd_observe_run();
 	if (error) {

@@ -27,6 +27,7 @@ src_libkdds_internal_la_SOURCES = \
 	src/contents.h \
 	src/control.c \
 	src/control.h \
+	src/counts.h \
 	src/dot.c \
 	src/dot.h \
 	src/endpoint.c \
@@ -43,6 +44,7 @@ src_libkdds_internal_la_SOURCES = \
 	src/gdata.h \
 	src/handshake.c \
 	src/handshake.h \
+	src/hooks.h \
 	src/idle.c \
 	src/idle.h \
 	src/image.c \
@@ -52,6 +54,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/index.c \
 	src/index.h \
 	src/init.c \
+	src/job.c \
+	src/job.h \
 	src/keep.c \
 	src/keep.h \
 	src/link.c \
@@ -74,6 +78,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/package.h \
 	src/peer.c \
 	src/peer.h \
+	src/pool.c \
+	src/pool.h \
 	src/progress.c \
 	src/progress.h \
 	src/published.c \
@@ -84,6 +90,7 @@ src_libkdds_internal_la_SOURCES = \
 	src/reduce.h \
 	src/region.c \
 	src/region.h \
+	src/remote.h \
 	src/rest.c \
 	src/rest.h \
 	src/rsteal.c \
@@ -104,6 +111,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/stream.h \
 	src/table.c \
 	src/table.h \
+	src/tasks.c \
+	src/tasks.h \
 	src/topo.c \
 	src/topo.h \
 	src/trace.c \
@@ -112,8 +121,9 @@ src_libkdds_internal_la_SOURCES = \
 	src/type.h \
 	src/value.c \
 	src/value.h \
-	src/watch.c \
 	src/watch.h \
+	src/watched.c \
+	src/watched.h \
 	src/wire.h \
 	src/worker.c \
 	src/worker.h

@@ -11,23 +11,23 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "closure.h"
 #include "dot.h"
 #include "env.h"
+#include "hooks.h"
 #include "log.h"
 #include "net.h"
 #include "progress.h"
-#include "rsteal.h"
+#include "span.h"
 #include "stats.h"
+#include "tasks.h"
 #include "trace.h"
-#include "watch.h"
+#include "watched.h"
 
 #define LOOK_NS 100000000u /* memory is looked at so often */
 #define LOOKS_PER_LINE 5   /* and the line of progress is written so often */
 
-struct kd_observe kd_observe;
-
 static uint64_t end_ticks; /* of the last task */
-static int published; /* whether there are statistics to report */
 
 /* A thread that looks now and then. */
 static struct {
@@ -49,7 +49,7 @@ static void look_at_memory(void)
 		fclose(f);
 	}
 	if (!pthread_mutex_trylock(&kd_net.lock)) {
-		fetched = kd_rsteal_counts.fetched_bytes;
+		fetched = kd_net.counts.fetched_bytes;
 		pthread_mutex_unlock(&kd_net.lock);
 	}
 	kd_trace_memory(resident * (uint64_t)sysconf(_SC_PAGESIZE), fetched);
@@ -113,6 +113,27 @@ static void stop_onlooker(void)
 	onlooker.started = 0;
 }
 
+/* Leaves their lengths with the closures, for the owner of their frame. */
+static void returned(const struct kd_range *range, const uint64_t *lengths, uint32_t n)
+{
+	uint32_t i = 0;
+
+	kd_clock_settle();
+	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes, i++) {
+		kd_span_deliver(range, c, i < n ? (uint64_t)((double)lengths[i] / kd_clock_rate()) : 0);
+		if (kd_observe.dot)
+			kd_dot_export(range, c);
+	}
+}
+
+static void unhook(void)
+{
+	kd_watch = (struct kd_watch){.tasks = NULL};
+	kd_remote_hooks = (struct kd_remote_hooks){.step = NULL};
+	kd_observe = (struct kd_observe){.phases = 0};
+	kd_watched_stop();
+}
+
 int kd_observe_start(uint32_t rank, uint32_t size)
 {
 	int error = 0;
@@ -125,6 +146,11 @@ int kd_observe_start(uint32_t rank, uint32_t size)
 	if (!kd_observe.phases)
 		return 0;
 	kd_clock_start();
+	kd_watch.phase = kd_tasks_turn;
+	kd_watch.tasks = kd_observe.tasks ? &kd_tasks_hooks : NULL;
+	kd_remote_hooks.returned = kd_observe.tasks ? returned : NULL;
+	kd_remote_hooks.publish = kd_env.stats ? kd_stats_publish : NULL;
+	kd_remote_hooks.gather = kd_env.stats ? kd_stats_gather : NULL;
 	if (*kd_env.trace)
 		error = kd_trace_start(rank, size);
 	if (!error && *kd_env.dot)
@@ -138,22 +164,17 @@ void kd_observe_cancel(void)
 {
 	kd_trace_drop();
 	kd_dot_drop();
-	kd_observe = (struct kd_observe){.phases = 0};
+	unhook();
 }
 
 int kd_observe_workers(void)
 {
-	uint64_t now = kd_clock_ticks();
+	int error;
 
 	if (!kd_observe.phases)
 		return 0;
-	for (int i = 0; i < kd_pool.count; i++) {
-		struct kd_worker *w = &kd_pool.workers[i];
-
-		w->phase = i ? KD_PHASE_LOOK : KD_PHASE_RUN;
-		w->since = w->phase_since = w->idle_begun = now;
-	}
-	return kd_observe.trace ? kd_trace_workers() : 0;
+	error = kd_watched_start();
+	return !error && kd_observe.trace ? kd_trace_workers() : error;
 }
 
 int kd_observe_run(void)
@@ -162,7 +183,7 @@ int kd_observe_run(void)
 		return 0;
 	if (kd_env.stats)
 		kd_stats_start();
-	kd_watch_resume(kd_pool.workers);
+	kd_tasks_hooks.resume(kd_pool.workers);
 	return kd_observe.trace || kd_observe.progress ? start_onlooker() : 0;
 }
 
@@ -173,9 +194,9 @@ void kd_observe_end(void)
 	if (!kd_observe.phases)
 		return;
 	if (kd_observe.tasks && !kd_net.rank)
-		kd_watch_main();
+		kd_tasks_main();
 	end_ticks = kd_clock_ticks();
-	kd_watch_turn(kd_pool.workers, KD_PHASE_IDLE);
+	kd_tasks_turn(kd_pool.workers, KD_PHASE_IDLE);
 	stop_onlooker();
 	if (kd_observe.progress) {
 		kd_os_hush(kept);
@@ -187,13 +208,13 @@ void kd_observe_end(void)
 }
 
 /* What a worker does behind the end is nobody's concern. */
-static void end_phases(struct kd_worker *w)
+static void end_phases(struct kd_watched *r)
 {
-	if (w->phase_since < end_ticks) {
-		kd_trace_add(w->ring, KD_EVENT_IDLE, w->idle_begun, end_ticks, 0, 0, 0);
-		w->phases[w->phase] += end_ticks - w->phase_since;
+	if (r->phase_since < end_ticks) {
+		kd_trace_add(r->ring, KD_EVENT_IDLE, r->idle_begun, end_ticks, 0, 0, 0);
+		r->phases[r->phase] += end_ticks - r->phase_since;
 	}
-	w->ring = NULL;
+	r->ring = NULL;
 }
 
 void kd_observe_collect(void)
@@ -201,22 +222,9 @@ void kd_observe_collect(void)
 	if (!kd_observe.phases)
 		return;
 	for (int i = 0; i < kd_pool.count; i++)
-		end_phases(&kd_pool.workers[i]);
+		end_phases(kd_pool.workers[i].watched);
 	if (kd_env.stats)
 		kd_stats_collect();
-}
-
-void kd_observe_publish(void)
-{
-	published = kd_observe.phases && kd_env.stats;
-	if (published)
-		kd_stats_publish();
-}
-
-void kd_observe_gather(void)
-{
-	if (published)
-		kd_stats_gather();
 }
 
 int kd_observe_stop(void)
@@ -233,6 +241,6 @@ int kd_observe_stop(void)
 	error = kd_trace_stop();
 	other = kd_dot_stop();
 	kd_os_speak(kept);
-	kd_observe = (struct kd_observe){.phases = 0};
+	unhook();
 	return error ? error : other;
 }

@@ -7,7 +7,6 @@
 
 #include "gdata.h"
 #include "image.h"
-#include "import.h"
 #include "index.h"
 #include "kdds.h"
 #include "log.h"
@@ -147,6 +146,25 @@ int kd_load_add(struct kd_load *l, const struct kdds_closure *c, uint64_t room)
 	}
 	*l = anew;
 	return 1;
+}
+
+static int wants(struct kd_filter *filter, const struct kdds_closure *c)
+{
+	struct kd_load_filter *f = (struct kd_load_filter *)filter;
+
+	return kd_package_allows(c) && kd_load_add(&f->load, c, f->room);
+}
+
+static void reset(struct kd_filter *filter)
+{
+	((struct kd_load_filter *)filter)->load.end = NULL;
+}
+
+void kd_load_filter_init(struct kd_load_filter *f, uint64_t room)
+{
+	f->filter = (struct kd_filter){wants, reset};
+	f->load.end = NULL;
+	f->room = room;
 }
 
 /* The record of access i of c: an earlier one of the same data in the same shape, or a new one. *new_p tells. Closures
@@ -339,7 +357,7 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*res
 
 	memset(p, 0, sizeof(*p));
 	if (range->import)
-		m.life = (struct kd_version){.gen = kd_import_serial(range->import), .head = 1};
+		m.life = (struct kd_version){.gen = range->serial, .head = 1};
 	else
 		m.life = (struct kd_version){.gen = kd_frame_life(range->frame),
 					     .head = (uintptr_t)kd_load_relaxed(&range->frame->parent->head),

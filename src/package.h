@@ -11,6 +11,7 @@
 
 #include "exposed.h"
 #include "stack.h"
+#include "steal.h"
 #include "value.h"
 #include "wire.h"
 
@@ -70,6 +71,16 @@ struct kd_load {
 /* Adds the closure, or begins anew with it if it does not lie behind the others. 0, and nothing is
  * added: that would be more than room; it says so if the closure alone is. */
 int kd_load_add(struct kd_load *l, const struct kdds_closure *c, uint64_t room);
+
+/* Which closures a thief with so much room may have: those that may leave the process, each range within
+ * that room. */
+struct kd_load_filter {
+	struct kd_filter filter; /* first */
+	struct kd_load load;
+	uint64_t room;
+};
+
+void kd_load_filter_init(struct kd_load_filter *f, uint64_t room);
 
 /* Makes a package of the range. rests (NULL: none does) tells whether a data is what the thief's own results left with
  * it. Dies without memory. */

@@ -7,9 +7,9 @@
 
 #include "boot.h"
 #include "comm.h"
+#include "hooks.h"
 #include "log.h"
 #include "os.h"
-#include "rsteal.h"
 #include "siphash.h"
 
 #define WINDOW 64
@@ -53,11 +53,12 @@ struct peer {
 };
 
 struct kd_peer_counts kd_peer_counts;
-void (*kd_peer_sent)(const struct kd_wire_head *m);
+struct kd_remote_hooks kd_remote_hooks;
 
 static struct {
 	uint32_t rank, size;
 	uint8_t secret[32];
+	void (*receive)(uint32_t from, unsigned kind, const void *body, size_t bytes);
 	struct peer **peers; /* by rank; NULL: never met */
 	struct peer *active;
 	uint64_t look_ns; /* when to look at who is silent */
@@ -87,7 +88,8 @@ static void queue_drop_first(struct queue *q)
 	free(o);
 }
 
-int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32])
+int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32],
+		  void (*receive)(uint32_t from, unsigned kind, const void *body, size_t bytes))
 {
 	job.peers = calloc(size, sizeof(*job.peers));
 	if (!job.peers) {
@@ -96,6 +98,7 @@ int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32])
 	}
 	job.rank = rank;
 	job.size = size;
+	job.receive = receive;
 	job.active = NULL;
 	job.look_ns = kd_os_now_ns() + SILENCE_NS;
 	job.leaving = 0;
@@ -184,8 +187,8 @@ static int transmit(struct peer *p, struct kd_wire_head *m)
 		return -EAGAIN;
 	}
 	p->retry_ns = p->ack_ns = 0;
-	if (kd_unlikely(kd_peer_sent))
-		kd_peer_sent(m);
+	if (kd_unlikely(kd_remote_hooks.sent != NULL))
+		kd_remote_hooks.sent(m);
 	kd_peer_counts.messages++;
 	kd_peer_counts.bytes += sizeof(*m) + m->bytes;
 	return 0;
@@ -309,7 +312,7 @@ void kd_peer_receive(const void *message, size_t len)
 			return;
 		}
 	}
-	kd_rsteal_message(m->from, m->kind, m + 1, m->bytes);
+	job.receive(m->from, m->kind, m + 1, m->bytes);
 }
 
 /* Repeats the oldest message when it is time to. Returns when it will be. */

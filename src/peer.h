@@ -38,11 +38,9 @@ struct kd_card {
 };
 
 extern struct kd_peer_counts kd_peer_counts;
-/* NULL, or: is shown each message when it is sent. Set while there is no job. */
-extern void (*kd_peer_sent)(const struct kd_wire_head *m);
-
-/* secret: the job's. 0 or -ENOMEM after a line. */
-int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32]);
+/* secret: the job's; receive is given each new message. 0 or -ENOMEM after a line. */
+int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32],
+		  void (*receive)(uint32_t from, unsigned kind, const void *body, size_t bytes));
 void kd_peer_stop(void);
 
 /* A message to be filled: bytes of body behind the head. */
@@ -51,7 +49,7 @@ struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes);
  * so while a connection comes up. */
 void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once);
 
-/* What the engine has received. Checks it, and gives new messages to kd_rsteal_message. */
+/* What the engine has received. Checks it, and hands up new messages. */
 void kd_peer_receive(const void *message, size_t len);
 
 /* Sends what is due: acknowledgements, repetitions. Returns when to call it again at the latest (UINT64_MAX: no need). */

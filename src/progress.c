@@ -9,7 +9,6 @@
 #include "env.h"
 #include "log.h"
 #include "net.h"
-#include "rsteal.h"
 #include "stats.h"
 #include "worker.h"
 
@@ -38,8 +37,8 @@ static int away(uint64_t *packages_p, uint64_t *received_p)
 {
 	if (pthread_mutex_trylock(&kd_net.lock))
 		return 0;
-	*packages_p = kd_rsteal_counts.exports - kd_rsteal_counts.returned;
-	*received_p = kd_rsteal_counts.imports;
+	*packages_p = kd_net.counts.exports - kd_net.counts.returned;
+	*received_p = kd_net.counts.imports;
 	pthread_mutex_unlock(&kd_net.lock);
 	return 1;
 }

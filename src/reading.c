@@ -13,7 +13,6 @@
 #include "net.h"
 #include "os.h"
 #include "peer.h"
-#include "rsteal.h"
 
 #define RETRY_NS 10000000u /* after a read that failed; doubled each time. The owner may be dead: the launcher, which knows, is */
 #define TRIES 11           /* given 20 s to say so before we do */
@@ -125,7 +124,7 @@ static void compare(struct part *p)
 		part_arrived(p);
 		return;
 	}
-	kd_rsteal_counts.altered++;
+	kd_net.counts.altered++;
 	try_later(p, -EBADMSG);
 }
 
@@ -146,7 +145,7 @@ static void get_done(struct kd_comm_get *get, int error)
 		try_later(p, error);
 		return;
 	}
-	kd_rsteal_counts.fetched_bytes += p->from.bytes;
+	kd_net.counts.fetched_bytes += p->from.bytes;
 	if (!p->seal.number) {
 		part_arrived(p);
 		return;

@@ -7,7 +7,7 @@
 #include "env.h"
 #include "index.h"
 #include "log.h"
-#include "rsteal.h"
+#include "net.h"
 #include "steal.h"
 
 #define BUCKETS 1024
@@ -264,13 +264,13 @@ void kd_rest_take_over(struct kd_rest *r, struct kd_parcel *p)
 	}
 }
 
-int kd_rest_follow(uint32_t thief, uint32_t want, uint64_t room, struct kd_range *range_p)
+int kd_rest_follow(uint32_t thief, uint32_t want, struct kd_filter *filter, struct kd_range *range_p)
 {
 	unsigned tries = 0;
 
 	for (struct kd_rest *r = set.first[thief % LISTS]; r && tries < FOLLOW_LOOKS; r = r->after)
 		if (r->thief == thief && r->lent < r->pending) {
-			if (kd_steal_follow(r->range, thief, want, room, range_p))
+			if (kd_steal_follow(r->range, thief, want, filter, range_p))
 				return 1;
 			tries++;
 		}
@@ -309,7 +309,7 @@ void kd_rest_settle_taken(struct kd_rest *r)
 	for (uint32_t i = 0; i < r->ntaken; i++) {
 		struct kd_rest *before = rest_of(r->taken[i]);
 
-		kd_rsteal_counts.kept_bytes += r->taken[i]->get.from.bytes;
+		kd_net.counts.kept_bytes += r->taken[i]->get.from.bytes;
 		before->lent--;
 		output_settled(before);
 	}

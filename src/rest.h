@@ -53,9 +53,9 @@ int kd_rest_has(uint32_t thief, const struct kd_value *v);
 /* What of the export's package rests at its thief: targets are not to be read any more, what has been gathered is to be gathered again
  * when it has come, before the thief may forget it. */
 void kd_rest_take_over(struct kd_rest *r, struct kd_parcel *p);
-/* Closures that can only run where they are: at the thief, which wants so many and has so much
- * room. Returns 1 and a range, or 0. */
-int kd_rest_follow(uint32_t thief, uint32_t want, uint64_t room, struct kd_range *range_p);
+/* Closures that can only run where they are: at the thief, which wants so many and may
+ * have what the filter says. Returns 1 and a range, or 0. */
+int kd_rest_follow(uint32_t thief, uint32_t want, struct kd_filter *filter, struct kd_range *range_p);
 
 /* The closures are complete there, and the package is not read any more. What they have written over is settled. */
 void kd_rest_settle_taken(struct kd_rest *r);

@@ -11,17 +11,7 @@
 #include "net.h"
 #include "peer.h"
 #include "reading.h"
-
-struct kd_rsteal_counts kd_rsteal_counts;
-int kd_rsteal_over;
-
-void kd_rsteal_start(void)
-{
-	kd_rsteal_over = 0;
-	memset(&kd_rsteal_counts, 0, sizeof(kd_rsteal_counts));
-	kd_import_start();
-	kd_export_start();
-}
+#include "rest.h"
 
 void kd_rsteal_stop(void)
 {
@@ -39,9 +29,9 @@ static void tell_end(void)
 
 static void on_end(void)
 {
-	if (kd_rsteal_over)
+	if (kd_net.over)
 		return;
-	kd_rsteal_over = 1;
+	kd_net.over = 1;
 	tell_end();
 	kd_store(&kd_pool.stop, 1);
 	kd_idle_wake_all();
@@ -49,7 +39,7 @@ static void on_end(void)
 
 void kd_rsteal_end(void)
 {
-	kd_rsteal_over = 1;
+	kd_net.over = 1;
 	tell_end();
 }
 
@@ -83,14 +73,33 @@ void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t by
 	}
 }
 
-uint64_t kd_rsteal_tick(uint64_t now)
+/* Finished imports; thieves that wait. */
+static uint64_t steals(uint64_t now)
 {
 	int more = kd_mac_work(); /* first: the others look at what has arrived */
 	uint64_t due = kd_import_tick(now), retry, prompt;
 
-	if (kd_rsteal_over)
+	if (kd_net.over)
 		return UINT64_MAX;
 	retry = kd_reading_retry(now);
 	prompt = kd_export_tick(now);
 	return more ? now : kd_min(due, kd_min(retry, prompt));
+}
+
+static uint64_t tick(uint64_t now)
+{
+	uint64_t due = steals(now);
+
+	return kd_min(due, kd_peer_tick(now));
+}
+
+void kd_rsteal_start(void)
+{
+	static const struct kd_net_duties duties = {tick, kd_import_ask, kd_rest_recall};
+
+	kd_net.over = 0;
+	memset(&kd_net.counts, 0, sizeof(kd_net.counts));
+	kd_import_start();
+	kd_export_start();
+	kd_net_start(&duties);
 }

@@ -21,29 +21,11 @@
 
 #include "base.h"
 
-struct kd_rsteal_counts {
-	uint64_t asked, refused;     /* requests sent; answered by NONE, or not at all */
-	uint64_t imports, imported;  /* packages received; closures in them */
-	uint64_t exports, exported;  /* packages sent; closures in them */
-	uint64_t returned;           /* packages whose results are in place */
-	uint64_t kept_bytes;         /* results that never came back: a later task of the same thief had written over them */
-	uint64_t fetched_bytes;      /* read from others: inputs and outputs */
-	uint64_t altered;            /* reads that brought something else than the owner has */
-	uint64_t asks, ask_ns;       /* packages that answered a request; from request to first instruction, summed */
-};
-
-extern struct kd_rsteal_counts kd_rsteal_counts;
-
-/* END has come: no more work is asked for or given. */
-extern int kd_rsteal_over;
-
 void kd_rsteal_start(void);
 void kd_rsteal_stop(void);
 
 /* What a peer sent. */
 void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t bytes);
-/* Finished imports; thieves that wait. Returns when to call it again at the latest (UINT64_MAX: no need). */
-uint64_t kd_rsteal_tick(uint64_t now_ns);
 /* The job is over: tells the other ranks. Rank 0. */
 void kd_rsteal_end(void);
 

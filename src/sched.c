@@ -8,12 +8,10 @@
 #include "closure.h"
 #include "env.h"
 #include "idle.h"
-#include "import.h"
 #include "log.h"
-#include "net.h"
 #include "os.h"
 #include "reduce.h"
-#include "span.h"
+#include "remote.h"
 #include "steal.h"
 #include "watch.h"
 
@@ -167,10 +165,10 @@ static inline __attribute__((always_inline)) void run_body(struct kd_worker *w, 
 							   struct kdds_frame *g, char *c, int observed)
 {
 	if (observed)
-		kd_watch_begin(w, s, f, g, c);
+		kd_watch.tasks->begin(w, s, f, g, c);
 	kd_closure_at(c)->type->run(kd_closure_at(c), g);
 	if (observed)
-		kd_watch_end(w, s, g);
+		kd_watch.tasks->end(w, s, g);
 }
 
 /* Runs the closures of f = top and of the frames they make, up to and including those of frame until. Compiled twice: the
@@ -189,7 +187,7 @@ static inline __attribute__((always_inline)) enum outcome run_loop(struct kd_wor
 	if (!c)
 		c = f == &s->base ? s->range.begin : kd_frame_first(f);
 	if (observed)
-		kd_watch_enter(w, s, until);
+		kd_watch.tasks->enter(w, s, until);
 	for (;;) {
 		if (c == kd_load_relaxed(&f->tail)) {
 			if (f == until)
@@ -202,7 +200,7 @@ static inline __attribute__((always_inline)) enum outcome run_loop(struct kd_wor
 			if (kd_unlikely(!c))
 				c = finish_special(s, f, f->head);
 			if (observed)
-				kd_watch_done(w, s, f, g, f->head);
+				kd_watch.tasks->done(w, s, f, g, f->head);
 			continue;
 		}
 		/* Dekker with visit() in steal.c: our claim, then their flag; their flag, then (membarrier) our claim. */
@@ -215,11 +213,11 @@ static inline __attribute__((always_inline)) enum outcome run_loop(struct kd_wor
 			next = c;
 			claim = claim_slow(w, s, f, g, &c);
 			if (observed)
-				kd_watch_resume(w);
+				kd_watch.tasks->resume(w);
 			switch (claim) {
 			case AGAIN:
 				if (observed && f != &s->base)
-					kd_watch_range(s, f, next, c);
+					kd_watch.tasks->passed(s, f, next, c);
 				continue;
 			case HALT:
 				outcome = HALTED;
@@ -228,7 +226,7 @@ static inline __attribute__((always_inline)) enum outcome run_loop(struct kd_wor
 				if (s->bound && (patient || f != until)) {
 					help(w, s, c);
 					if (observed)
-						kd_watch_resume(w);
+						kd_watch.tasks->resume(w);
 					continue;
 				}
 				outcome = BLOCKED;
@@ -240,7 +238,7 @@ static inline __attribute__((always_inline)) enum outcome run_loop(struct kd_wor
 					next = c;
 					c = finish_special(s, f, c);
 					if (observed)
-						kd_watch_done(w, s, f, g, next);
+						kd_watch.tasks->done(w, s, f, g, next);
 					continue;
 				}
 				next = NULL;
@@ -254,7 +252,7 @@ static inline __attribute__((always_inline)) enum outcome run_loop(struct kd_wor
 		serial++;
 		if (g->tail == kd_frame_first(g)) {
 			if (observed)
-				kd_watch_done(w, s, f, g, c);
+				kd_watch.tasks->done(w, s, f, g, c);
 			c = next;
 			continue;
 		}
@@ -272,7 +270,7 @@ descend:
 	}
 out:
 	if (observed)
-		kd_watch_leave(w, s, until, outcome == ENDED);
+		kd_watch.tasks->leave(w, s, until, outcome == ENDED);
 	else
 		kd_count(w, tasks, serial - from);
 	return outcome;
@@ -332,7 +330,7 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 		int merge;
 
 		make_current(w, s);
-		switch (kd_observe.tasks ? run_observed(w, s, &s->base, 1) : run(w, s, &s->base, 1)) {
+		switch (kd_watch.tasks ? run_observed(w, s, &s->base, 1) : run(w, s, &s->base, 1)) {
 		case BLOCKED:
 			kd_count(w, parks, 1);
 			if (!park(s, kd_load_relaxed(&s->top)->head))
@@ -409,7 +407,7 @@ static int look(struct kd_worker *w, void *arg)
 		if (v != w && try_worker(w, l, v))
 			return 1;
 	}
-	return kd_net.on && kd_import_take(l->quest.far != 0, l->quest.room, &l->range);
+	return kd_remote && kd_remote->take(l->quest.filter, &l->range);
 }
 
 static int last_look(struct kd_worker *w, void *arg)
@@ -419,10 +417,10 @@ static int last_look(struct kd_worker *w, void *arg)
 	return look(w, arg);
 }
 
-int kd_sched_look_far(struct kd_worker *w, uint32_t far, uint64_t room, int poke,
+int kd_sched_look_far(struct kd_worker *w, uint32_t far, struct kd_filter *filter, int poke,
 		      struct kd_range *range_p)
 {
-	struct look l = {.quest = {.far = far, .room = room, .poke = poke}};
+	struct look l = {.quest = {.far = far, .filter = filter, .poke = poke}};
 
 	if (!kd_load_acquire(&kd_pool.workers) || !look(w, &l))
 		return 0;
@@ -446,11 +444,11 @@ static int look_beyond(struct kd_worker *w)
 {
 	int ask = w->nest <= ASK_NEST;
 
-	if (!kd_net.on)
+	if (!kd_remote)
 		return 0;
 	if (w->idle_tries > PATIENCE) {
 		kd_watch_phase(w, KD_PHASE_COMM);
-		kd_net_help(w, ask);
+		kd_remote->help(w, ask);
 		kd_watch_phase(w, KD_PHASE_LOOK);
 	}
 	return ask;
@@ -464,7 +462,7 @@ static void step(struct kd_worker *w, const struct kd_scope *scope)
 	kd_watch_phase(w, KD_PHASE_LOOK);
 	if (!look(w, &l)) {
 		w->far = look_beyond(w);
-		if (!(kd_net.on && kd_import_take(0, 0, &l.range)) && !kd_idle(w, last_look, &l))
+		if (!(kd_remote && kd_remote->take(NULL, &l.range)) && !kd_idle(w, last_look, &l))
 			return;
 	}
 	kd_idle_end(w);
@@ -529,7 +527,7 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 	s->bound++;
 	s->waiting = f;
 	kd_store_release(&s->top, f);
-	outcome = kd_observe.tasks ? run_observed(w, s, f, patient) : run(w, s, f, patient);
+	outcome = kd_watch.tasks ? run_observed(w, s, f, patient) : run(w, s, f, patient);
 	s->waiting = waiting;
 	s->bound--;
 	if (outcome == ENDED)

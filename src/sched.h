@@ -5,6 +5,8 @@
 
 #include "worker.h"
 
+struct kd_filter;
+
 /* Runs stolen work until the pool stops: the life of a worker that is not main. */
 void kd_sched_loop(struct kd_worker *w);
 
@@ -12,9 +14,9 @@ void kd_sched_loop(struct kd_worker *w);
  * being run elsewhere (0). */
 int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient);
 
-/* Looks everywhere for closures for another process; w is not in the pool. far, room and poke as of
- * a quest. */
-int kd_sched_look_far(struct kd_worker *w, uint32_t far, uint64_t room, int poke,
+/* Looks everywhere for closures for another process; w is not in the pool. far, filter and poke
+ * as of a quest. */
+int kd_sched_look_far(struct kd_worker *w, uint32_t far, struct kd_filter *filter, int poke,
 		      struct kd_range *range_p);
 
 /* The stack, which was parked, can go on: some worker will see to it. */

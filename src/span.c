@@ -43,7 +43,7 @@ static inline struct kd_span_access before(struct kd_stack *s, struct kdds_closu
 		return none;
 	if (kd_unlikely(q == c)) {
 		*twice_p = 1;
-		for (uint32_t k = 0; k < i; k++) /* these have been looked at, but for reductions, whose links may be gone */
+		for (uint32_t k = 0; k < i; k++) /* these have been looked at, but for reductions */
 			if (c->type->access[k].mode != KDDS_CW && same_data(c, k, c, i))
 				return *(struct kd_span_access *)kd_span_at(s, kd_closure_access(c, k));
 		return none;
@@ -85,7 +85,7 @@ void kd_span_pass(struct kd_stack *s, struct kdds_frame *f, char *at, uint64_t l
 		struct kd_span_access b;
 
 		if (type->access[i].mode == KDDS_CW)
-			continue; /* waits for nobody; its links may be gone */
+			continue; /* waits for nobody */
 		b = before(s, c, a, i, first, names_first, &twice);
 		begin = kd_max(begin, type->access[i].mode == KDDS_R ? b.writer : b.users);
 		*(struct kd_span_access *)kd_span_at(s, a) = b;

@@ -23,8 +23,6 @@
 #define KD_SPAN_H
 
 #include "clock.h"
-#include "observe.h"
-#include "sched.h"
 #include "worker.h"
 
 /* Everything in ticks. */

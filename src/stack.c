@@ -7,9 +7,8 @@
 
 #include "env.h"
 #include "log.h"
-#include "observe.h"
 #include "os.h"
-#include "worker.h"
+#include "watch.h"
 
 #define KEEP_BYTES (1u << 20) /* of an idle stack's memory */
 
@@ -33,7 +32,7 @@ struct kd_stack *kd_stack_create(struct kd_worker *home)
 	s->mem = reserve(kd_env.stack);
 	s->end = s->mem + kd_env.stack;
 	s->mirror = reserve(kd_env.stack / 2);
-	s->spans = kd_observe.tasks ? reserve(kd_env.stack) : NULL;
+	s->spans = kd_watch.tasks ? reserve(kd_env.stack) : NULL;
 	s->soft = s->mem + KEEP_BYTES;
 	s->home = home;
 	/* A name that no user's data is likely to look like. */

@@ -35,6 +35,7 @@ struct kd_range {
 	struct kd_stack *from; /* NULL: it is of an import */
 	struct kdds_frame *frame;
 	struct kd_import *import; /* import.h */
+	uint64_t serial;          /* names the import as a frame's gen does the frame */
 	char *begin, *end;
 	uint32_t count;
 	uint8_t independent; /* no closure of it waits for another: it may be divided */

@@ -16,8 +16,9 @@
 #include "log.h"
 #include "net.h"
 #include "peer.h"
-#include "rsteal.h"
+#include "span.h"
 #include "trace.h"
+#include "watched.h"
 
 #define WORKERS_PUBLISHED 1024 /* in a larger job only sums are */
 #define WORKER_COUNTS (sizeof(struct kd_worker_counts) / sizeof(uint64_t))
@@ -58,8 +59,8 @@ void kd_stats_worker(struct kd_worker *w, struct kd_worker_counts *counts_p)
 	for (size_t i = 0; i < WORKER_COUNTS; i++)
 		((uint64_t *)counts_p)[i] = kd_load_relaxed((uint64_t *)&w->stats + i);
 	for (int i = 0; i < KD_PHASES; i++)
-		phases[i] = kd_clock_ns(kd_load_relaxed(&w->phases[i]));
-	counts_p->work_ns = kd_clock_ns(kd_load_relaxed(&w->work));
+		phases[i] = w->watched ? kd_clock_ns(kd_load_relaxed(&w->watched->phases[i])) : 0;
+	counts_p->work_ns = w->watched ? kd_clock_ns(kd_load_relaxed(&w->watched->work)) : 0;
 	counts_p->run_ns = phases[KD_PHASE_RUN];
 	counts_p->look_ns = phases[KD_PHASE_LOOK];
 	counts_p->idle_ns = phases[KD_PHASE_IDLE];
@@ -136,7 +137,7 @@ static uint64_t peak_bytes(void)
 /* What is counted under the net lock. */
 static void count_net(struct kd_rank_counts *c)
 {
-	const struct kd_rsteal_counts *r = &kd_rsteal_counts;
+	const struct kd_net_counts *r = &kd_net.counts;
 	const struct kd_peer_counts *p = &kd_peer_counts, *p0 = &peer_before;
 	const struct kd_gdata_counts *g = &kd_gdata_counts, *g0 = &gdata_before;
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Counters. One list per kind makes the fields, the names in the report (KDDS_STATS=json has all of them) and their explanation
- * (kdds(7) has the table). Each is written by one thread, or under one lock, with plain stores; what is summed up is read when
- * that thread has ended.
+ * The report of the counters: those of workers (counts.h) and those of a rank.
  *
  * A report is made at the end of the job: every rank publishes its counters through the launcher, in front of the fence that the
  * ranks pass anyway, and rank 0 gets them behind it.
@@ -10,24 +8,9 @@
 #ifndef KD_STATS_H
 #define KD_STATS_H
 
-#include "base.h"
+#include <stddef.h>
 
-/* Of a worker. X(name, meaning) */
-#define KD_WORKER_COUNTS(X) \
-	X(tasks, "closures run") \
-	X(requests, "attempts at a victim") \
-	X(steals, "attempts that brought work") \
-	X(stolen, "closures they brought") \
-	X(robbed, "times work was taken from this worker's stacks") \
-	X(steal_ns, "time the successful attempts took, up to leaving the victim") \
-	X(parks, "stacks set aside because their next closure was being run elsewhere") \
-	X(sleeps, "times it went to sleep for want of work") \
-	X(membarriers, "times a victim had to be interrupted to read its stack") \
-	X(work_ns, "time in tasks' bodies, and from one to the next") \
-	X(run_ns, "time with work to run") \
-	X(look_ns, "time looking for work") \
-	X(idle_ns, "time waiting or asleep for want of work") \
-	X(comm_ns, "time seeing to messages for want of work")
+#include "counts.h"
 
 /* Of a rank. */
 #define KD_RANK_COUNTS(X) \
@@ -61,12 +44,6 @@
 	X(evicted, "copies thrown out for want of room (KDDS_CACHE)") \
 	X(dropped, "events of the trace that were overwritten by later ones (KDDS_TRACE_SIZE)")
 
-#define KD_FIELD_OF_COUNTS(name, meaning) uint64_t name;
-
-struct kd_worker_counts {
-	KD_WORKER_COUNTS(KD_FIELD_OF_COUNTS)
-};
-
 /* The worker's part summed over its workers. */
 struct kd_rank_counts {
 	KD_WORKER_COUNTS(KD_FIELD_OF_COUNTS)
@@ -74,9 +51,6 @@ struct kd_rank_counts {
 };
 
 struct kd_worker;
-
-/* What a worker spends its time on; see observe.h. */
-enum kd_phase { KD_PHASE_RUN, KD_PHASE_LOOK, KD_PHASE_IDLE, KD_PHASE_COMM, KD_PHASES };
 
 /* The worker as it is now; its own counters and the times, which are kept in ticks. Any thread. */
 void kd_stats_worker(struct kd_worker *w, struct kd_worker_counts *counts_p);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "steal.h"
 
-#include "export.h"
+#include "clock.h"
 #include "idle.h"
-#include "import.h"
 #include "index.h"
 #include "os.h"
-#include "package.h"
-#include "trace.h"
+#include "remote.h"
 #include "value.h"
+#include "watch.h"
 
 #define FRAMES_PER_VISIT 256
 #define NOTES_PER_VISIT 128
@@ -42,8 +41,7 @@ static int visit(struct kd_worker *w, struct kd_stack *s, int poke)
 struct wish {
 	int worker, place;
 	int anything;
-	struct kd_load *load; /* NULL: the thief is of this process */
-	uint64_t room;
+	struct kd_filter *filter; /* NULL: the thief is of this process */
 };
 
 static int liked(const struct kdds_closure *c, const struct wish *wish)
@@ -60,15 +58,13 @@ static int liked(const struct kdds_closure *c, const struct wish *wish)
 	return (c->attr & 0x7ffu) == (unsigned)(c->attr & 0x800u ? wish->place : wish->worker);
 }
 
-/* The last one that is found to be wanted before a range is extended is where it begins, so the
- * load is that of the range. */
 static int wanted(const struct kdds_closure *c, void *arg)
 {
 	const struct wish *wish = arg;
 
 	if (!liked(c, wish))
 		return 0;
-	return !wish->load || (kd_package_allows(c) && kd_load_add(wish->load, c, wish->room));
+	return !wish->filter || wish->filter->wants(wish->filter, c);
 }
 
 /* The far half of what is left of the range the victim itself has stolen, of at most `far` closures if it is for another process. */
@@ -90,11 +86,11 @@ static int divide(struct kd_stack *s, uint32_t far, const struct wish *wish,
 	count = far ? kd_min(n - n / 2, far) : n - n / 2;
 	for (uint32_t i = count; i < n; i++)
 		half += kd_closure_at(half)->bytes;
-	for (char *c = half; far && c < end; c += kd_closure_at(c)->bytes)
-		if (!kd_package_allows(kd_closure_at(c)) ||
-		    !kd_load_add(wish->load, kd_closure_at(c), wish->room))
+	for (char *c = half; wish->filter && c < end; c += kd_closure_at(c)->bytes)
+		if (!wish->filter->wants(wish->filter, kd_closure_at(c)))
 			return 0;
-	*range_p = (struct kd_range){.from = s->range.from, .frame = s->range.frame, .import = s->range.import, .begin = half,
+	*range_p = (struct kd_range){.from = s->range.from, .frame = s->range.frame, .import = s->range.import,
+				     .serial = s->range.serial, .begin = half,
 				     .end = end, .count = count, .independent = count > 1, .more = n > 1};
 	kd_store_release(&s->base.tail, half);
 	return 1;
@@ -278,27 +274,24 @@ static void let_go(struct kd_stack *s)
 
 static void tell_news(struct kd_stack *s)
 {
-	uint32_t news = kd_load_relaxed(&s->news) ? kd_exchange(&s->news, 0) : 0;
+	uint32_t news = kd_remote && kd_load_relaxed(&s->news) ? kd_exchange(&s->news, 0) : 0;
 
 	if (news & KD_NEWS_WANTED)
-		kd_export_want();
+		kd_remote->want();
 	if (news & KD_NEWS_FOLLOWER)
-		kd_export_poked();
+		kd_remote->available();
 }
 
 int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *quest, struct kd_range *range_p)
 {
 	const struct kd_scope *scope = &quest->scope;
-	uint64_t start_ns = kd_os_now_ns(), start_ticks = kd_unlikely(kd_observe.trace) ? kd_clock_ticks() : 0;
+	uint64_t start_ns = kd_os_now_ns(), start_ticks = kd_unlikely(kd_watch.stole != NULL) ? kd_clock_ticks() : 0;
 	struct search x = {.stack = s, .length = quest->far, .now_ns = start_ns,
-			   .wish = {.worker = w->id, .place = w->place, .room = quest->room}};
-	struct kd_load load;
+			   .wish = {.worker = w->id, .place = w->place, .filter = quest->filter}};
 	int got = 0;
 
-	if (quest->far) {
-		load.end = NULL;
-		x.wish.load = &load;
-	}
+	if (quest->filter)
+		quest->filter->reset(quest->filter);
 	kd_count(w, requests, 1);
 	if ((!quest->poke && looks_empty(s)) || !visit(w, s, quest->poke))
 		return 0;
@@ -334,8 +327,8 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 	tell_news(s);
 	if (got) {
 		kd_count(w, steal_ns, range_p->start_ns - start_ns);
-		if (kd_unlikely(kd_observe.trace))
-			kd_trace_steal(w, s, start_ticks, range_p->count);
+		if (kd_unlikely(kd_watch.stole != NULL))
+			kd_watch.stole(w, s, start_ticks, range_p->count);
 	}
 	return got;
 }
@@ -375,15 +368,15 @@ unsigned kd_steal_look_away(const struct kd_range *r, unsigned asked)
 	return found;
 }
 
-int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far, uint64_t room,
+int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far, struct kd_filter *filter,
 		    struct kd_range *range_p)
 {
-	struct kd_load load = {.end = NULL};
-	struct wish wish = {.anything = 1, .load = &load, .room = room};
+	struct wish wish = {.anything = 1, .filter = filter};
 	struct kd_stack *s = away->from;
 	struct kd_view v;
 	int got;
 
+	filter->reset(filter);
 	kd_stack_lock(s);
 	kd_index_open(&v, s, away->frame);
 	got = kd_index_follow(&v, away, thief, far, wanted, &wish, range_p);
@@ -406,7 +399,7 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 	uint32_t count;
 
 	if (r->import) {
-		kd_import_complete(r);
+		kd_remote->complete(r);
 		return NULL;
 	}
 	kd_stack_lock(s);

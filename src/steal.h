@@ -17,11 +17,20 @@ struct kd_scope {
 	struct kdds_frame *frame;
 };
 
+/* Which closures another process may have. */
+struct kd_filter {
+	/* Whether it may have c, too. The last one asked about before a range is extended is where the
+	 * range begins. */
+	int (*wants)(struct kd_filter *f, const struct kdds_closure *c);
+	/* Another range begins. */
+	void (*reset)(struct kd_filter *f);
+};
+
 /* What a thief looks for. */
 struct kd_quest {
 	struct kd_scope scope;
 	uint32_t far; /* 0: work for this process; else so many closures at most, for another */
-	uint64_t room; /* far: bytes that their data may have; kd_load_add */
+	struct kd_filter *filter; /* far: those that it may have */
 	int poke;     /* a stack without work is to be left so that its owner wakes a sleeper when it has some */
 };
 
@@ -37,9 +46,9 @@ void kd_steal_away(const struct kd_range *range, uint32_t thief);
 void kd_steal_fetch(const struct kd_range *range);
 /* What is known of such a range that is still there: of the KD_AWAY_ that are asked for, see index.h, those that are true. */
 unsigned kd_steal_look_away(const struct kd_range *range, unsigned asked);
-/* Closures that can run where those of the range are, at the thief, and only there; far and room as
- * of a quest. Returns 1 and a range, or 0. */
-int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far, uint64_t room,
+/* Closures that can run where those of the range are, at the thief, and only there; far and filter
+ * as of a quest. Returns 1 and a range, or 0. */
+int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far, struct kd_filter *filter,
 		    struct kd_range *range_p);
 
 /* The closures of the range are complete: tells their frame or their import, wakes the bound stack that waits for them. A stack that was

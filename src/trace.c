@@ -14,8 +14,8 @@
 #include "closure.h"
 #include "env.h"
 #include "files.h"
+#include "hooks.h"
 #include "log.h"
-#include "peer.h"
 #include "siphash.h"
 
 static struct {
@@ -32,9 +32,87 @@ static struct {
 	pthread_mutex_t lock; /* of kept */
 } trace = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
+static void add_net(enum kd_event_kind kind, uint64_t begin, uint64_t a, uint64_t b, uint32_t c)
+{
+	uint64_t now = kd_clock_ticks();
+
+	if (trace.nrings > trace.workers && !trace.all_written)
+		kd_trace_add(&trace.rings[trace.workers], kind, begin ? begin : now, now, a, b, c);
+}
+
 static void sent(const struct kd_wire_head *m)
 {
-	kd_trace_net(KD_EVENT_SEND, 0, m->kind, sizeof(*m) + m->bytes, m->to);
+	add_net(KD_EVENT_SEND, 0, m->kind, sizeof(*m) + m->bytes, m->to);
+}
+
+/* The name of a package in the traces of both ranks. */
+static uint64_t flow(uint32_t victim, uint32_t generation)
+{
+	return (uint64_t)1 << 63 | (uint64_t)victim << 32 | generation;
+}
+
+static void step(enum kd_step step, uint64_t begin, uint32_t victim, uint32_t generation, uint32_t closures, uint32_t other)
+{
+	static const enum kd_event_kind kinds[] = {
+		[KD_STEP_EXPORT] = KD_EVENT_EXPORT, [KD_STEP_ARRIVE] = KD_EVENT_ARRIVE, [KD_STEP_IMPORT] = KD_EVENT_IMPORT,
+		[KD_STEP_DONE] = KD_EVENT_DONE,     [KD_STEP_RESULT] = KD_EVENT_RESULT,
+	};
+	uint64_t now = kd_clock_ticks();
+
+	if (step == KD_STEP_IMPORT)
+		kd_trace_add(kd_self_worker->watched->ring, kinds[step], now, now, flow(victim, generation), closures, other);
+	else
+		add_net(kinds[step], begin, flow(victim, generation), closures, other);
+}
+
+void kd_trace_memory(uint64_t resident, uint64_t fetched)
+{
+	uint64_t now = kd_clock_ticks();
+
+	kd_trace_add(&trace.rings[trace.workers + 1], KD_EVENT_MEMORY, now, now, resident, fetched, 0);
+}
+
+void kd_trace_close(struct kd_worker *w, struct kd_stack *s)
+{
+	uint64_t now = kd_clock_ticks();
+
+	for (struct kdds_frame *f = s->top; f != &s->base; f = f->parent)
+		kd_trace_add(w->watched->ring, KD_EVENT_PART, kd_span_frame(s, f)->begun, now,
+			     (uintptr_t)kd_closure_at(f->parent->head)->type, 0, 0);
+}
+
+void kd_trace_reopen(struct kd_worker *w, struct kd_stack *s)
+{
+	for (struct kdds_frame *f = s->top; f != &s->base; f = f->parent) {
+		kd_span_frame(s, f)->begun = w->watched->since;
+		kd_span_frame(s, f)->parts++;
+	}
+}
+
+static void stole(struct kd_worker *w, const struct kd_stack *s, uint64_t begin, uint32_t count)
+{
+	int victim = s->home->id;
+
+	if (!w->watched) /* the communication thread, for another rank */
+		return;
+	for (int i = 0; i < kd_pool.count; i++)
+		if (kd_load_relaxed(&kd_pool.workers[i].current) == s)
+			victim = i;
+	kd_trace_add(w->watched->ring, KD_EVENT_STEAL, begin, kd_clock_ticks(), (uint64_t)victim, count, 0);
+}
+
+static int keeps(void *type)
+{
+	struct kept *k = malloc(sizeof(*k));
+
+	if (!k)
+		return 0;
+	k->type = type;
+	pthread_mutex_lock(&trace.lock);
+	k->next = trace.kept;
+	trace.kept = k;
+	pthread_mutex_unlock(&trace.lock);
+	return 1;
 }
 
 /* What names the host (the machine's id is in it) is nobody else's business: of that a keyed hash, of use within the job only. */
@@ -57,8 +135,13 @@ int kd_trace_start(uint32_t rank, uint32_t size)
 	trace.nrings = 0;
 	trace.all_written = 0;
 	kd_observe.trace = !error;
-	kd_peer_sent = error ? NULL : sent;
-	return error;
+	if (error)
+		return error;
+	kd_watch.stole = stole;
+	kd_watch.keeps = keeps;
+	kd_remote_hooks.step = step;
+	kd_remote_hooks.sent = sent;
+	return 0;
 }
 
 int kd_trace_workers(void)
@@ -78,68 +161,12 @@ int kd_trace_workers(void)
 		if (!r->events)
 			goto memory;
 		if (r->track < kd_pool.count)
-			kd_pool.workers[r->track].ring = r;
+			kd_pool.workers[r->track].watched->ring = r;
 	}
 	return 0;
 memory:
 	kd_error("KDDS_TRACE: out of memory for %d rings of KDDS_TRACE_SIZE=%" PRIu64 " bytes", n, kd_env.trace_size);
 	return -ENOMEM;
-}
-
-void kd_trace_net(enum kd_event_kind kind, uint64_t begin, uint64_t a, uint64_t b, uint32_t c)
-{
-	uint64_t now = kd_clock_ticks();
-
-	if (trace.nrings > trace.workers && !trace.all_written)
-		kd_trace_add(&trace.rings[trace.workers], kind, begin ? begin : now, now, a, b, c);
-}
-
-void kd_trace_memory(uint64_t resident, uint64_t fetched)
-{
-	uint64_t now = kd_clock_ticks();
-
-	kd_trace_add(&trace.rings[trace.workers + 1], KD_EVENT_MEMORY, now, now, resident, fetched, 0);
-}
-
-void kd_trace_close(struct kd_worker *w, struct kd_stack *s)
-{
-	uint64_t now = kd_clock_ticks();
-
-	for (struct kdds_frame *f = s->top; f != &s->base; f = f->parent)
-		kd_trace_add(w->ring, KD_EVENT_PART, kd_span_frame(s, f)->begun, now,
-			     (uintptr_t)kd_closure_at(f->parent->head)->type, 0, 0);
-}
-
-void kd_trace_reopen(struct kd_worker *w, struct kd_stack *s)
-{
-	for (struct kdds_frame *f = s->top; f != &s->base; f = f->parent) {
-		kd_span_frame(s, f)->begun = w->since;
-		kd_span_frame(s, f)->parts++;
-	}
-}
-
-void kd_trace_steal(struct kd_worker *w, const struct kd_stack *s, uint64_t begin, uint32_t count)
-{
-	int victim = s->home->id;
-
-	for (int i = 0; i < kd_pool.count; i++)
-		if (kd_load_relaxed(&kd_pool.workers[i].current) == s)
-			victim = i;
-	kd_trace_add(w->ring, KD_EVENT_STEAL, begin, kd_clock_ticks(), (uint64_t)victim, count, 0);
-}
-
-int kd_trace_keeps(void *type)
-{
-	struct kept *k = kd_observe.trace ? malloc(sizeof(*k)) : NULL;
-
-	if (!k)
-		return 0;
-	k->type = type;
-	pthread_mutex_lock(&trace.lock);
-	k->next = trace.kept;
-	trace.kept = k;
-	pthread_mutex_unlock(&trace.lock);
-	return 1;
 }
 
 uint64_t kd_trace_dropped(void)
@@ -376,7 +403,6 @@ int kd_trace_stop(void)
 		free(k->type);
 		free(k);
 	}
-	kd_peer_sent = NULL;
 	kd_observe.trace = 0;
 	return error;
 }

@@ -9,6 +9,7 @@
 #define KD_TRACE_H
 
 #include "span.h"
+#include "watched.h"
 
 enum kd_event_kind {
 	KD_EVENT_TASK,   /* a: type; b: ticks in the body; c: parts before */
@@ -47,12 +48,6 @@ int kd_trace_stop(void);
 void kd_trace_drop(void);
 uint64_t kd_trace_dropped(void);
 
-/* The name of a package in the traces of both ranks. */
-static inline uint64_t kd_trace_flow(uint32_t victim, uint32_t generation)
-{
-	return (uint64_t)1 << 63 | (uint64_t)victim << 32 | generation;
-}
-
 static inline void kd_trace_add(struct kd_ring *r, enum kd_event_kind kind, uint64_t begin, uint64_t end, uint64_t a, uint64_t b,
 				uint32_t c)
 {
@@ -62,22 +57,15 @@ static inline void kd_trace_add(struct kd_ring *r, enum kd_event_kind kind, uint
 	kd_store_relaxed(&r->count, r->count + 1);
 }
 
-/* On the network's track, since begin (0: now). Under the net lock. */
-void kd_trace_net(enum kd_event_kind kind, uint64_t begin, uint64_t a, uint64_t b, uint32_t c);
 void kd_trace_memory(uint64_t resident, uint64_t fetched);
 
 static inline void kd_trace_task(struct kd_worker *w, const struct kd_span_frame *r, const struct kdds_type *type)
 {
-	kd_trace_add(w->ring, KD_EVENT_TASK, r->begun, w->since, (uintptr_t)type, r->self, (uint32_t)r->parts);
+	kd_trace_add(w->watched->ring, KD_EVENT_TASK, r->begun, w->watched->since, (uintptr_t)type, r->self, (uint32_t)r->parts);
 }
 
 /* The stack is set aside, or taken up again: with it all tasks whose frames it has. */
 void kd_trace_close(struct kd_worker *w, struct kd_stack *s);
 void kd_trace_reopen(struct kd_worker *w, struct kd_stack *s);
-/* w has taken closures from s; it tried since begin. */
-void kd_trace_steal(struct kd_worker *w, const struct kd_stack *s, uint64_t begin, uint32_t count);
-
-/* The type's memory stays until the trace is written: 1, then it is no longer the caller's. */
-int kd_trace_keeps(void *type);
 
 #endif

@@ -11,7 +11,7 @@
 #include "image.h"
 #include "kdds.h"
 #include "log.h"
-#include "trace.h"
+#include "watch.h"
 #include "worker.h"
 
 /* A type made at run time, and behind it its access table and its name. */
@@ -210,7 +210,7 @@ void kdds_type_destroy(struct kdds_type *type)
 		named = NULL;
 	}
 	pthread_mutex_unlock(&named_lock);
-	if (!kd_observe.trace || !kd_trace_keeps(type))
+	if (!kd_watch.keeps || !kd_watch.keeps(type))
 		free(type);
 }
 

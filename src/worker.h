@@ -6,9 +6,9 @@
 
 #include <pthread.h>
 
+#include "counts.h"
 #include "kdds.h"
 #include "stack.h"
-#include "stats.h"
 
 struct kd_worker {
 	/* its own */
@@ -26,11 +26,7 @@ struct kd_worker {
 	int far;                 /* without work it would take some from another process */
 	int polls;               /* and sees to messages meanwhile; see net.c */
 	struct kd_worker_counts stats;
-	uint64_t since;          /* watch.h: up to here its time is accounted for, in ticks */
-	uint64_t work;           /* of that, in bodies */
-	enum kd_phase phase;
-	uint64_t phase_since, idle_begun, phases[KD_PHASES];
-	struct kd_ring *ring;    /* NULL: no trace */
+	struct kd_watched *watched; /* the observers' record; NULL: nobody observes */
 	pthread_t thread;
 
 	/* others read or write */
@@ -55,9 +51,6 @@ struct kd_pool {
 
 extern struct kd_pool kd_pool;
 extern __thread struct kd_worker *kd_self_worker __attribute__((tls_model("initial-exec")));
-
-int kd_pool_start(int count);
-void kd_pool_stop(void);
 
 /* Of w, which runs this: finds out how much room its C stack has. */
 void kd_worker_measure(struct kd_worker *w);

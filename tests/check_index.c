@@ -18,8 +18,8 @@
 #include "image.h"
 #include "index.h"
 #include "kdds.h"
-#include "net.h"
 #include "os.h"
+#include "remote.h"
 #include "stack.h"
 #include "steal.h"
 #include "worker.h"
@@ -1493,7 +1493,7 @@ START_TEST(away_apart)
 	ck_assert_int_eq(take(&y), 1);
 	away(&x, 3);
 	away(&y, together ? 3 : 4);
-	ck_assert_uint_eq(look_away(&x), KD_AWAY_FOLLOWED | (kd_net.on ? KD_AWAY_LATER : 0));
+	ck_assert_uint_eq(look_away(&x), KD_AWAY_FOLLOWED | (kd_remote ? KD_AWAY_LATER : 0));
 	if (!together) {
 		ck_assert_int_eq(follow(&r, &x, 3), -1);
 		ck_assert_int_eq(follow(&r, &y, 4), -1);
@@ -1577,7 +1577,9 @@ START_TEST(away_later)
 	KDDS_OVER(long, a, &v[0]);
 	KDDS_OVER(long, b, &v[1]);
 
-	kd_net.on = 1;
+	static const struct kd_remote others;
+
+	kd_remote = &others;
 	kdds_spawn(put, a);
 	kdds_spawn(put, b);
 	ck_assert_int_eq(take(&x), 0);
@@ -1590,7 +1592,7 @@ START_TEST(away_later)
 	ck_assert_int_eq(take(&r), -1);
 	ck_assert_uint_eq(look_away(&x), 0);
 	ck_assert_uint_eq(look_away(&y), KD_AWAY_LATER | KD_AWAY_FOLLOWED);
-	kd_net.on = 0;
+	kd_remote = NULL;
 }
 END_TEST
 

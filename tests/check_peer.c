@@ -8,8 +8,6 @@
  * before is not handed up. Of src/siphash.c: its authors' test vectors.
  */
 #include "peer.c"
-#include "observe.h"
-#include "trace.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -58,17 +56,6 @@ uint64_t kd_os_now_ns(void)
 	return clock_ns;
 }
 
-struct kd_observe kd_observe; /* nothing */
-
-void kd_trace_net(enum kd_event_kind kind, uint64_t begin, uint64_t a, uint64_t b, uint32_t c)
-{
-	(void)kind;
-	(void)begin;
-	(void)a;
-	(void)b;
-	(void)c;
-}
-
 int kd_boot_get(uint32_t rank, const char *key, void *value, size_t *size_p)
 {
 	struct kd_card *card = value;
@@ -114,7 +101,7 @@ int kd_comm_send(uint32_t rank, const void *message, size_t len)
 #define MESSAGES 1000
 static unsigned seen[RANKS][MESSAGES], total[RANKS], last_seen, out_of_order;
 
-void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t bytes)
+static void receive(uint32_t from, unsigned kind, const void *body, size_t bytes)
 {
 	uint32_t n;
 
@@ -141,7 +128,7 @@ static void setup(void)
 	memset(total, 0, sizeof(total));
 	for (unsigned r = 0; r < RANKS; r++) {
 		become(r);
-		ck_assert_int_eq(kd_peer_start(r, RANKS, secret), 0);
+		ck_assert_int_eq(kd_peer_start(r, RANKS, secret, receive), 0);
 	}
 	become(0);
 }

@@ -22,7 +22,6 @@
 #include "os.h"
 #include "peer.h"
 #include "reading.h"
-#include "rsteal.h"
 
 #define MS 1000000u
 #define BYTES 3000
@@ -34,7 +33,6 @@ static const uint8_t secret[32] = "a secret of thirty-two bytes ...";
 static uint64_t clock_ns;
 struct kd_env kd_env;
 struct kd_net kd_net;
-struct kd_rsteal_counts kd_rsteal_counts;
 
 uint64_t kd_os_now_ns(void)
 {
@@ -214,7 +212,7 @@ START_TEST(altered_data)
 	for (int first = 0; first < 2; first++)
 		for (int times = 0; times < 4; times++) {
 			arrivals = reads = said.asked = 0;
-			kd_rsteal_counts.altered = 0;
+			kd_net.counts.altered = 0;
 			offer(BYTES);
 			alter = (unsigned)times;
 			alter_at = times == 3 ? SIZE_MAX : (size_t)times * (BYTES - 1) / 2;
@@ -231,7 +229,7 @@ START_TEST(altered_data)
 			ck_assert_uint_eq(arrivals, 1);
 			ck_assert_uint_eq(reads, times + 1);
 			ck_assert_uint_eq(said.asked, times + 1);
-			ck_assert_uint_eq(kd_rsteal_counts.altered, times);
+			ck_assert_uint_eq(kd_net.counts.altered, times);
 			kd_exposed_remove(&region);
 		}
 }
@@ -301,11 +299,11 @@ START_TEST(false_answers)
 	other.seal.number++;
 	kd_reading_signed(OWNER, &other, sizeof(other));
 	ck_assert_uint_eq(arrivals, 0);
-	ck_assert_uint_eq(kd_rsteal_counts.altered, 0);
+	ck_assert_uint_eq(kd_net.counts.altered, 0);
 	said.answer.seal.tag[15] ^= 1;
 	reader_hears();
 	ck_assert_uint_eq(arrivals, 0);
-	ck_assert_uint_eq(kd_rsteal_counts.altered, 1);
+	ck_assert_uint_eq(kd_net.counts.altered, 1);
 	clock_ns = kd_reading_retry(clock_ns);
 	kd_reading_retry(clock_ns);
 	try_once(0);
@@ -338,11 +336,11 @@ START_TEST(in_parts)
 			kd_reading_retry(clock_ns);
 		}
 		ck_assert_uint_le(nasked, 3);
-		ck_assert_uint_le(reads, whole + kd_rsteal_counts.altered);
+		ck_assert_uint_le(reads, whole + kd_net.counts.altered);
 	}
 	ck_assert_uint_eq(arrivals, 1);
-	ck_assert_uint_eq(reads, whole + kd_rsteal_counts.altered);
-	ck_assert_uint_ge(kd_rsteal_counts.altered, 1);
+	ck_assert_uint_eq(reads, whole + kd_net.counts.altered);
+	ck_assert_uint_ge(kd_net.counts.altered, 1);
 	ck_assert_uint_eq(nasked, 0);
 	ck_assert_uint_eq(kd_reading_retry(clock_ns), UINT64_MAX);
 	kd_exposed_remove(&region);

@@ -40,7 +40,7 @@ int kd_comm_send(uint32_t rank, const void *message, size_t len)
 
 static volatile uint8_t sum;
 
-void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t bytes)
+static void handed_up(uint32_t from, unsigned kind, const void *body, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
 		sum = (uint8_t)(sum + ((const uint8_t *)body)[i]);
@@ -80,7 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint8_t secret[32] = {1};
 
-	if (kd_peer_start(1, 4, secret))
+	if (kd_peer_start(1, 4, secret, handed_up))
 		return 0;
 	fuzz_try(receive, data, size);
 	kd_peer_stop();

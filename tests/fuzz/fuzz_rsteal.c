@@ -22,11 +22,12 @@
 #include "mac.h"
 #include "parcels.h"
 #include "reading.h"
+#include "rsteal.h"
 
 /* In place of src/peer.c: what is sent is gone, but for tags: whatever rank we ask for one, it is
  * ours that answers. */
 struct kd_peer_counts kd_peer_counts;
-void (*kd_peer_sent)(const struct kd_wire_head *m);
+struct kd_remote_hooks kd_remote_hooks;
 
 #define ASKED 256
 static uint32_t asked[ASKED]; /* by number */
@@ -34,8 +35,10 @@ static uint64_t last_asked;
 static struct kd_wire_signed answers[ASKED];
 static unsigned nanswers;
 
-int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32])
+int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32],
+		  void (*receive)(uint32_t from, unsigned kind, const void *body, size_t bytes))
 {
+	(void)receive;
 	(void)rank;
 	(void)size;
 	(void)secret;
@@ -148,14 +151,14 @@ unsigned looked(const struct kd_range *range, unsigned asked)
 	return found & asked;
 }
 
-int followed(const struct kd_range *away, uint32_t thief, uint32_t most, uint64_t room,
+int followed(const struct kd_range *away, uint32_t thief, uint32_t most, struct kd_filter *filter,
 	     struct kd_range *range_p)
 {
 	char *c = chain.next;
 
 	(void)thief;
 	(void)most;
-	(void)room;
+	(void)filter;
 	if (c == chain.frame.tail)
 		return 0;
 	chain.next = c + kd_closure_at(c)->bytes;
@@ -272,9 +275,9 @@ static void take_one(const uint8_t *data, size_t size)
 		;
 	if (found & KD_AWAY_WANTED && size % 2)
 		kd_export_want();
-	kd_rsteal_tick(kd_os_now_ns());
+	kd_net_poke(); /* which does what is due */
 	deliver_answers();
-	while (kd_import_take(0, 0, &range))
+	while (kd_import_take(NULL, &range))
 		kd_import_complete(&range);
 }
 

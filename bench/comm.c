@@ -28,7 +28,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "comm.h"
+#include "comm/comm.h"
 
 #define ROUND_TRIPS 500
 #define REGION_BYTES (64u << 20)

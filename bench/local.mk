@@ -64,9 +64,9 @@ EXTRA_DIST += bench/run bench/medians.awk bench/table.awk bench/plot.awk
 # What the network costs: bench/comm beside the provider's own figures, bench/remote a steal between two ranks.
 EXTRA_PROGRAMS += bench/comm bench/remote
 bench_comm_SOURCES = bench/comm.c
-bench_comm_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src $(LIBFABRIC_CFLAGS)
+bench_comm_CPPFLAGS = $(SRC_CPPFLAGS) $(LIBFABRIC_CFLAGS)
 bench_comm_LDADD = src/libkdds_internal.la $(LIBFABRIC_LIBS)
-bench_remote_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+bench_remote_CPPFLAGS = $(SRC_CPPFLAGS)
 bench_remote_LDADD = src/libkdds_internal.la
 CLEANFILES += bench/comm bench/remote
 
@@ -79,7 +79,7 @@ check_PROGRAMS += bench/sim
 EXTRA_PROGRAMS += bench/ranks
 bench_sim_SOURCES = bench/sim.c bench/sim.h bench/sim_events.c bench/sim_flat.c bench/sim_steal.c bench/sim_tables.h bench/sim_tree.c
 bench_sim_LDADD = -lm
-bench_ranks_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+bench_ranks_CPPFLAGS = $(SRC_CPPFLAGS)
 bench_ranks_LDADD = src/libkdds_internal.la
 CLEANFILES += bench/ranks bench/sim.csv
 SIZE = full

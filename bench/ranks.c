@@ -19,11 +19,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "comm.h"
-#include "net.h"
-#include "os.h"
-#include "peer.h"
-#include "rsteal.h"
+#include "comm/comm.h"
+#include "remote/net.h"
+#include "base/os.h"
+#include "remote/peer.h"
+#include "remote/rsteal.h"
 
 #define LOOK_NS 200000
 #define IDLE_LOOK_NS 10000000 /* else looking costs 1,000 ranks more than their start */

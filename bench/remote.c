@@ -12,8 +12,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "os.h"
-#include "rsteal.h"
+#include "base/os.h"
+#include "remote/rsteal.h"
 
 #define REPEATS 20
 #define PATIENCE_NS 5000000000u

@@ -37,7 +37,7 @@ static const struct {
 	const char *name;
 	struct sim_rules rules;
 } rules[] = {
-	/* src/import.c as it is. */
+	/* src/remote/import.c as it is. */
 	{"now", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 13, 20 * MS, 5, 64, 2 * MS, 2 * MS, 20 * US, 0, 0, 0, 200 * MS}},
 	/* When the first request to a rank was lost, since the connection was not up, and missed after half a second. */
 	{"lossy", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 0, 500 * MS, 0, 64, 2 * MS, 0, 0, 1, 0, 0, 0}},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A simulation of jobs that nobody has the machines for: the rules of src/import.c and src/export.c, played by as many ranks and workers as one
+ * A simulation of jobs that nobody has the machines for: the rules of src/remote/import.c and src/remote/export.c, played by as many ranks and workers as one
  * likes, with the costs of doc/scaling.md. Events are messages, ends of stacks and timers, not tasks: what a worker does
  * between two visits of thieves follows from the work of whole subtrees, so a job of 10^6 seconds costs no more than its steals.
  *

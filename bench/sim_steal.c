@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The protocol of src/import.c and src/export.c between ranks, and between the workers of a rank the order of src/sched.c: oldest frame first,
+ * The protocol of src/remote/import.c and src/remote/export.c between ranks, and between the workers of a rank the order of src/core/sched.c: oldest frame first,
  * in it the oldest closures that the owner is not about to reach; a stack whose next closure is being run elsewhere is set
  * aside. Names are those of the sources.
  *

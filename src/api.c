@@ -3,18 +3,18 @@
 #include <errno.h>
 #include <stdint.h>
 
-#include "env.h"
-#include "idle.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "core/idle.h"
+#include "core/sched.h"
+#include "core/topo.h"
+#include "core/worker.h"
 #include "kdds.h"
-#include "log.h"
-#include "net.h"
-#include "sched.h"
-#include "topo.h"
-#include "span.h"
-#include "stats.h"
-#include "tasks.h"
-#include "watched.h"
-#include "worker.h"
+#include "observe/span.h"
+#include "observe/stats.h"
+#include "observe/tasks.h"
+#include "observe/watched.h"
+#include "remote/net.h"
 
 static struct kd_worker *self(const char *what)
 {

@@ -5,19 +5,19 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "boot.h"
-#include "env.h"
-#include "job.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "boot/boot.h"
+#include "core/keep.h"
+#include "core/pool.h"
+#include "core/sched.h"
+#include "core/topo.h"
+#include "core/type.h"
+#include "core/worker.h"
 #include "kdds.h"
-#include "keep.h"
-#include "log.h"
-#include "net.h"
-#include "observe.h"
-#include "pool.h"
-#include "sched.h"
-#include "topo.h"
-#include "type.h"
-#include "worker.h"
+#include "observe/observe.h"
+#include "remote/job.h"
+#include "remote/net.h"
 
 static uint32_t left; /* the size of the job of several ranks that this process was part of */
 static cpu_set_t main_cpus; /* where the program's thread ran before it became worker 0 */

@@ -30,7 +30,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "boot.h"
+#include "boot/boot.h"
 
 static char **plans;
 static int round_number;

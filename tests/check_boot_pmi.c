@@ -16,8 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "boot_launcher.h"
-#include "boot_pmi.h"
+#include "boot/boot_launcher.h"
+#include "boot/boot_pmi.h"
 
 __attribute__((weak)) struct kd_boot kd_boot; /* boot.c has it where it is linked in */
 

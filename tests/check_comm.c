@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/comm_tcp.c and src/comm_ofi.c, between processes on this host: messages of every
+ * Proves of src/comm/comm_tcp.c and src/comm/comm_ofi.c, between processes on this host: messages of every
  * length arrive whole, once, aligned and unmixed from several senders; gets bring the right bytes
  * whatever their length and alignment and touch no others, or fail; nothing is lost when a sender
  * is told to try again; wakes are not lost, nor what one thread handles while another sleeps; peers
@@ -23,7 +23,7 @@
 #include <time.h>
 
 #include "child.h"
-#include "comm.h"
+#include "comm/comm.h"
 
 #define CASE_SECONDS 120
 #define FOREVER_NS 1000000000000u

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "control.h"
-#include "run_hosts.h"
-#include "run_order.h"
+#include "boot/control.h"
+#include "kddsrun/run_hosts.h"
+#include "kddsrun/run_order.h"
 
 #define ROUNDS 20000
 

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "child.h"
-#include "env.h"
+#include "base/env.h"
 
 static const char *const names[] = {"KDDS_WORKERS", "KDDS_BIND", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US", "KDDS_CACHE",
 	"KDDS_VERIFY",

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/gdata.c: a copy is found by its name and version and by no other; one that is to be written is found no more, and
+ * Proves of src/remote/gdata.c: a copy is found by its name and version and by no other; one that is to be written is found no more, and
  * its other users keep theirs; a newer version takes the place of unused older ones; unused copies go, the oldest first, when
  * there are more than KDDS_CACHE bytes of them, those in use never; one that is claimed is written where it is, whoever else has
  * it; and the same by chance against a list of what there should be.
@@ -8,8 +8,8 @@
 #include <check.h>
 #include <string.h>
 
-#include "env.h"
-#include "gdata.h"
+#include "base/env.h"
+#include "remote/gdata.h"
 #include "kdds/inline.h"
 
 static const struct kd_data_name name = {.addr = 0x1000, .rows = 1, .cols = 100, .ld = 100, .size = 8, .rank = 3};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/handshake.c: two ranks that hold the secret prove it to each other; nobody else
+ * Proves of src/comm/handshake.c: two ranks that hold the secret prove it to each other; nobody else
  * does: not with another secret, with any bit of a greeting changed, with greetings of another
  * connection, or with what the other end has just said.
  */
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handshake.h"
+#include "comm/handshake.h"
 
 static uint8_t key[32], other_key[32];
 

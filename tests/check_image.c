@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/image.c and the names of src/type.c: what is static in the program or a library has a name, which leads back to
+ * Proves of src/core/image.c and the names of src/core/type.c: what is static in the program or a library has a name, which leads back to
  * it, and to the same thing in another process, where the loader may have put it elsewhere; what is on the heap or the stack
  * has none; a name that was made up leads nowhere or to memory that is there; data is no function. Types made before kdds_init have names
  * by number, others none.
@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "image.h"
-#include "type.h"
+#include "core/image.h"
+#include "core/type.h"
 
 static const int here = 1;
 static int in_data, in_bss[1000];

@@ -13,16 +13,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "closure.h"
-#include "env.h"
-#include "image.h"
-#include "index.h"
+#include "core/closure.h"
+#include "base/env.h"
+#include "core/image.h"
+#include "core/index.h"
 #include "kdds.h"
-#include "os.h"
-#include "remote.h"
-#include "stack.h"
-#include "steal.h"
-#include "worker.h"
+#include "base/os.h"
+#include "core/remote.h"
+#include "core/stack.h"
+#include "core/steal.h"
+#include "core/worker.h"
 
 KDDS_TASK(get, READ(long, x))
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "kdds.h"
-#include "keep.h"
+#include "core/keep.h"
 
 #ifdef KD_KEEP
 #include <cpuid.h>

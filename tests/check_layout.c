@@ -9,11 +9,11 @@
 #include <stddef.h>
 
 #include "child.h"
-#include "closure.h"
-#include "index.h"
+#include "core/closure.h"
+#include "core/index.h"
 #include "kdds.h"
-#include "stack.h"
-#include "worker.h"
+#include "core/stack.h"
+#include "core/worker.h"
 
 #define LINE(type, field) (offsetof(struct type, field) / KD_CACHE_LINE)
 #define LAST_LINE(type, field) ((offsetof(struct type, field) + sizeof(((struct type *)0)->field) - 1) / KD_CACHE_LINE)

@@ -10,10 +10,10 @@
 #include <sys/syscall.h>
 
 #include "child.h"
-#include "env.h"
-#include "os.h"
-#include "stack.h"
-#include "worker.h"
+#include "base/env.h"
+#include "base/os.h"
+#include "core/stack.h"
+#include "core/worker.h"
 
 #define PAGE_BYTES 4096
 #define MIB (1u << 20)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Proves of src/ofi.c: the environment is as before when an endpoint is open, or could not be. */
+/* Proves of src/comm/ofi.c: the environment is as before when an endpoint is open, or could not be. */
 #define _GNU_SOURCE
 #include <check.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "comm.h"
-#include "endpoint.h"
+#include "comm/comm.h"
+#include "comm/endpoint.h"
 
 START_TEST(environment)
 {

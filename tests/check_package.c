@@ -10,9 +10,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "comm.h"
-#include "env.h"
-#include "image.h"
+#include "comm/comm.h"
+#include "base/env.h"
+#include "core/image.h"
 #include "parcels.h"
 
 static void no_message(const void *m, size_t len)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/peer.c, two ranks of it in one process with an engine, a launcher and a clock of
+ * Proves of src/remote/peer.c, two ranks of it in one process with an engine, a launcher and a clock of
  * the test's own: what is sent as reliable arrives exactly once whatever the engine loses, doubles,
  * delays and refuses, at most WINDOW messages are on the way, acknowledgements come in time and
  * alone if nothing carries them, what is not acknowledged is repeated, more and more slowly; a
  * message that was altered, is for another, from nobody, too short or long, of no kind, or was seen
- * before is not handed up. Of src/siphash.c: its authors' test vectors.
+ * before is not handed up. Of src/base/siphash.c: its authors' test vectors.
  */
-#include "peer.c"
+#include "remote/peer.c"
 
 #include <check.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/reading.c, src/exposed.c and src/mac.c, a reader and an owner in one process with
+ * Proves of src/remote/reading.c, src/remote/exposed.c and src/remote/mac.c, a reader and an owner in one process with
  * an engine and a clock of the test's own: a read whose bytes are altered, all of it or one bit, is
  * noticed and repeated, whether its seal came with its name or its owner is asked, whatever comes
  * first, and nothing is handed up but what the owner has; answers of others, of earlier tries and
@@ -15,13 +15,13 @@
 #include <string.h>
 
 #include "child.h"
-#include "env.h"
-#include "exposed.h"
-#include "mac.h"
-#include "net.h"
-#include "os.h"
-#include "peer.h"
-#include "reading.h"
+#include "base/env.h"
+#include "remote/exposed.h"
+#include "remote/mac.h"
+#include "remote/net.h"
+#include "base/os.h"
+#include "remote/peer.h"
+#include "remote/reading.h"
 
 #define MS 1000000u
 #define BYTES 3000

@@ -30,10 +30,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "boot.h"
-#include "comm.h"
-#include "handshake.h"
-#include "wire.h"
+#include "boot/boot.h"
+#include "comm/comm.h"
+#include "comm/handshake.h"
+#include "remote/wire.h"
 
 #define RANKS 3
 #define JOB_SECONDS 6

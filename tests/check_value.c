@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "closure.h"
+#include "core/closure.h"
 #include "kdds.h"
-#include "value.h"
+#include "core/value.h"
 
 KDDS_TASK(both, READ_ARRAY(char, x), UPDATE_ARRAY(char, y))
 {

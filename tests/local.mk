@@ -6,11 +6,9 @@
 #   tests_check_stack_CPPFLAGS = $(UNIT_CPPFLAGS)
 #   tests_check_stack_LDADD = $(UNIT_LIBS)
 #
-# -iquote: src/sched.h is not to stand in the way of the system's <sched.h>.
-#
 # A script (77: skip) or a program that needs no Check goes to TESTS (and check_PROGRAMS) directly.
 
-UNIT_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src $(HWLOC_CFLAGS) $(CHECK_CFLAGS)
+UNIT_CPPFLAGS = $(SRC_CPPFLAGS) $(HWLOC_CFLAGS) $(CHECK_CFLAGS)
 UNIT_LIBS = src/libkdds_internal.la $(CHECK_LIBS)
 
 unit_tests =
@@ -49,13 +47,13 @@ tests_check_api_LDADD = $(UNIT_LIBS)
 
 # It includes peer.c and stands in for what that calls, which the library would bring along.
 unit_tests += tests/check_peer
-tests_check_peer_SOURCES = tests/check_peer.c src/log.c src/siphash.c
+tests_check_peer_SOURCES = tests/check_peer.c src/base/log.c src/base/siphash.c
 tests_check_peer_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_peer_LDADD = $(CHECK_LIBS)
 
 # The same of reading.c, exposed.c and mac.c.
 unit_tests += tests/check_reading
-tests_check_reading_SOURCES = tests/check_reading.c src/exposed.c src/log.c src/mac.c src/reading.c
+tests_check_reading_SOURCES = tests/check_reading.c src/remote/exposed.c src/base/log.c src/remote/mac.c src/remote/reading.c
 tests_check_reading_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBCRYPTO_CFLAGS)
 tests_check_reading_LDADD = $(CHECK_LIBS)
 unit_tests += tests/check_handshake
@@ -103,20 +101,20 @@ tests_nomem_program_LDADD = libkdds.la
 
 # The launcher's readers of what others write, with its own objects.
 test_programs += tests/check_control
-tests_check_control_SOURCES = tests/check_control.c src/run_hosts.c src/run_loop.c src/run_order.c src/run_say.c
-tests_check_control_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+tests_check_control_SOURCES = tests/check_control.c src/kddsrun/run_hosts.c src/kddsrun/run_loop.c src/kddsrun/run_order.c src/kddsrun/run_say.c
+tests_check_control_CPPFLAGS = $(SRC_CPPFLAGS)
 tests_check_control_LDADD = src/libkdds_internal.la
 
 # The decoders, fed with damaged input: by a driver of our own here, by libFuzzer with `make fuzz SECONDS=300'.
 FUZZ = tests/fuzz/driver.c tests/fuzz/fuzz.h tests/fuzz/log.c
 # Their stand-ins come before what the library has under the same names.
 STAND_IN_FLAGS = $(AM_LDFLAGS) -Wl,-z,muldefs
-FUZZ_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src -iquote $(srcdir)/tests $(HWLOC_CFLAGS)
+FUZZ_CPPFLAGS = $(SRC_CPPFLAGS) -iquote $(srcdir)/tests $(HWLOC_CFLAGS)
 fuzz_programs =
 EXTRA_DIST += tests/fuzz/libfuzzer.c tests/fuzz/run
 
 fuzz_programs += tests/fuzz/control
-tests_fuzz_control_SOURCES = tests/fuzz/fuzz_control.c $(FUZZ) src/run_loop.c src/run_order.c src/run_say.c
+tests_fuzz_control_SOURCES = tests/fuzz/fuzz_control.c $(FUZZ) src/kddsrun/run_loop.c src/kddsrun/run_order.c src/kddsrun/run_say.c
 tests_fuzz_control_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_control_LDADD = src/libkdds_internal.la
 tests_fuzz_control_LDFLAGS = $(STAND_IN_FLAGS)
@@ -166,12 +164,12 @@ fuzz:
 
 # Attacks jobs of tests/oracle.
 test_programs += tests/check_strangers
-tests_check_strangers_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+tests_check_strangers_CPPFLAGS = $(SRC_CPPFLAGS)
 tests_check_strangers_LDADD = src/libkdds_internal.la
 
 # A rank for the launcher's tests.
 check_PROGRAMS += tests/boot_probe
-tests_boot_probe_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+tests_boot_probe_CPPFLAGS = $(SRC_CPPFLAGS)
 tests_boot_probe_LDADD = src/libkdds_internal.la
 
 # For the tests of statistics and traces.
@@ -188,7 +186,7 @@ tests_sleepers_LDADD = libkdds.la
 
 # The launchers' back ends alone, run by check_launchers.sh.
 check_PROGRAMS += tests/pmi_probe
-tests_pmi_probe_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
+tests_pmi_probe_CPPFLAGS = $(SRC_CPPFLAGS)
 tests_pmi_probe_LDADD = src/libkdds_internal.la
 EXTRA_DIST += tests/lab/slurm.sh tests/lab/hosts.sh
 

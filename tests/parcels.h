@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "closure.h"
-#include "contents.h"
-#include "image.h"
-#include "reduce.h"
+#include "core/closure.h"
+#include "remote/contents.h"
+#include "core/image.h"
+#include "core/reduce.h"
 
 #define PARCEL_DATA 6
 #define PARCEL_CELLS 600 /* longs of the largest data, gaps included */

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "boot_launcher.h"
+#include "boot/boot_launcher.h"
 
 /* boot.c has it where it is linked in. */
 __attribute__((weak)) struct kd_boot kd_boot;

@@ -119,7 +119,7 @@ struct kdds_closure {
 	uint16_t bytes; /**< its size: here, not behind type, since the way to the next closure is the owner's longest chain
 			     of dependent loads */
 	uint16_t attr;  /**< spawn attributes, KDDS_LOCAL ... */
-	uint32_t state; /**< src/closure.h draws the states; born 0, or KD_SPECIAL when it reduces by an operator that is not exact */
+	uint32_t state; /**< src/core/closure.h draws the states; born 0, or KD_SPECIAL when it reduces by an operator that is not exact */
 };
 
 /** A closure's use of one data, and the two links that order it, to closures of the same frame (see kd_link_of); 0: none. */
@@ -171,7 +171,7 @@ struct kdds_anchor_array {
 #define KD_FRAME_DATA 64 /**< bytes of frame data that cost nothing */
 
 /**
- * One task's closures. The owner writes all of it; a thief reads it under the stack's lock (src/steal.c). Scalar stores only:
+ * One task's closures. The owner writes all of it; a thief reads it under the stack's lock (src/core/steal.c). Scalar stores only:
  * a 4-byte load from a 16-byte vector store waits 10 cycles on Zen 4, from an 8-byte store 1.
  */
 struct kdds_frame {
@@ -230,7 +230,7 @@ static inline char *kd_frame_first(struct kdds_frame *f)
 
 /*
  * A push past the limit. Were it an ordinary call, compilers would keep in callee-saved registers whatever a body needs after
- * a push, and save six of those at its entry, in leaf tasks too: a sixth of a dataflow fib. So src/keep.c keeps every register
+ * a push, and save six of those at its entry, in leaf tasks too: a sixth of a dataflow fib. So src/core/keep.c keeps every register
  * but two. It is jumped to, not called, since there may be a red zone below the stack pointer.
  */
 #if defined(__x86_64__) && defined(__LP64__) && defined(__ELF__)

@@ -130,7 +130,7 @@ static inline void kd_caught(const char *what, const char *name)
 		char room[KD_HAS_ROOM(T) ? sizeof(T) : 0] \
 			__attribute__((aligned(KD_HAS_ROOM(T) ? __alignof__(T) : 1))); \
 	} n;
-/* Private copies that are larger, or that a closure cannot align, are allocated: src/reduce.c. */
+/* Private copies that are larger, or that a closure cannot align, are allocated: src/core/reduce.c. */
 #define KD_HAS_ROOM(T) (sizeof(T) <= KD_ROOM_MAX && __alignof__(T) <= 16)
 #define KD_FIELD_READ_ARRAY(t, T, n, op) struct kdds_access_array n;
 #define KD_FIELD_WRITE_ARRAY KD_FIELD_READ_ARRAY

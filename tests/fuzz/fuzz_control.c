@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base.h"
-#include "boot.h"
-#include "control.h"
-#include "run_order.h"
+#include "base/base.h"
+#include "boot/boot.h"
+#include "boot/control.h"
+#include "kddsrun/run_order.h"
 
 static volatile size_t sum;
 

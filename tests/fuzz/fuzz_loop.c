@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The loop engine's datagrams: a series, each with a length and a choice of sender in front, to an endpoint that reads
  * and exposes memory. */
-#include "comm_loop.c"
+#include "comm/comm_loop.c"
 
 #include "fuzz.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* kd_peer_receive: a series of messages, each with its length in front; half of them get the right tag, so that what lies
  * behind that check is met. */
-#include "peer.c"
+#include "remote/peer.c"
 
 #include "fuzz.h"
 

@@ -4,10 +4,10 @@
 
 #include <stdio.h>
 
-#include "comm.h"
-#include "env.h"
-#include "image.h"
-#include "log.h"
+#include "comm/comm.h"
+#include "base/env.h"
+#include "core/image.h"
+#include "base/log.h"
 #include "parcels.h"
 
 static void no_message(const void *m, size_t len)

@@ -8,23 +8,23 @@
 #define kd_steal_fetch fetched
 #define kd_steal_look_away looked
 #define kd_steal_follow followed
-#include "rest.c"
-#include "export.c"
+#include "remote/rest.c"
+#include "remote/export.c"
 
 #include "fuzz.h"
 
 #include <stdio.h>
 
-#include "boot.h"
-#include "env.h"
-#include "image.h"
-#include "import.h"
-#include "mac.h"
+#include "boot/boot.h"
+#include "base/env.h"
+#include "core/image.h"
+#include "remote/import.h"
+#include "remote/mac.h"
 #include "parcels.h"
-#include "reading.h"
-#include "rsteal.h"
+#include "remote/reading.h"
+#include "remote/rsteal.h"
 
-/* In place of src/peer.c: what is sent is gone, but for tags: whatever rank we ask for one, it is
+/* In place of src/remote/peer.c: what is sent is gone, but for tags: whatever rank we ask for one, it is
  * ours that answers. */
 struct kd_peer_counts kd_peer_counts;
 struct kd_remote_hooks kd_remote_hooks;
@@ -133,7 +133,7 @@ static struct {
 
 static unsigned found; /* of KD_AWAY_, of whatever rests */
 
-/* In place of those in src/steal.c: there is no stack. */
+/* In place of those in src/core/steal.c: there is no stack. */
 void gone(const struct kd_range *range, uint32_t thief)
 {
 	(void)range;

@@ -14,8 +14,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "comm_engine.h"
-#include "handshake.h"
+#include "comm/comm_engine.h"
+#include "comm/handshake.h"
 
 #define REGION_BYTES 1000
 #define GETS 3

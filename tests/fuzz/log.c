@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of src/log.c: an end in good order is no end. */
+/* In place of src/base/log.c: an end in good order is no end. */
 #include "fuzz.h"
 
 #include <setjmp.h>
 #include <stdlib.h>
 
-#include "log.h"
+#include "base/log.h"
 
 static jmp_buf died;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Claim, visit, steal, complete, pop with reuse of the frame's memory, park, resume, halt, biased and fenced mode.
- * What is modelled: src/sched.c run(), await_visitor(), heed_flags(), unshare(), claim_slow(), park(), run_stack(),
- * set_halted(), take_halted(); src/steal.c visit(), mark(), let_go(), kd_steal(), kd_steal_complete(); src/stack.h
- * kd_frame_reset(); src/stack.c kd_stack_stop(); the life of a frame's notes in src/index.c kd_index_open().
+ * What is modelled: src/core/sched.c run(), await_visitor(), heed_flags(), unshare(), claim_slow(), park(), run_stack(),
+ * set_halted(), take_halted(); src/core/steal.c visit(), mark(), let_go(), kd_steal(), kd_steal_complete(); src/core/stack.h
+ * kd_frame_reset(); src/core/stack.c kd_stack_stop(); the life of a frame's notes in src/core/index.c kd_index_open().
  *
  * One stack. Its base holds two closures, 1 and 2. The body of each pushes closures into the same frame F: two, then one or
  * two. Any worker may own the stack; it begins with worker 0, the others are thieves; who has set the stack aside is one too.

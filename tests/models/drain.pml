@@ -2,9 +2,9 @@
 /*
  * A body that empties its frame and fills it again, against thieves that remember where the lowest frame with work is (low)
  * and what the frame's closures were (the index, and the links between closures).
- * What is modelled: src/sched.c kd_sched_drain(), run(), await_visitor(), unshare(); src/steal.c visit(), mark(),
- * let_go(), lowest(), search_up(), kd_steal(), kd_steal_complete(); src/index.c kd_index_open(), linked(), walk(), note(),
- * kd_index_look_ahead(); src/stack.h kd_frame_reset().
+ * What is modelled: src/core/sched.c kd_sched_drain(), run(), await_visitor(), unshare(); src/core/steal.c visit(), mark(),
+ * let_go(), lowest(), search_up(), kd_steal(), kd_steal_complete(); src/core/index.c kd_index_open(), linked(), walk(), note(),
+ * kd_index_look_ahead(); src/core/stack.h kd_frame_reset().
  *
  * One stack with the base closures 1 and 2. F is the frame of their bodies, in cells 1 to 7 its closures; G, the frame on top
  * of it, always empty, begins in the cell at F's tail, so its header is overwritten when F is filled differently.

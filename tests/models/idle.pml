@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Sleep and wake: a sleep here lasts until somebody ends it (the library's also ends by itself, after 2 to 256 ms).
- * What is modelled: src/idle.c nap(), kd_idle_wake_one(), wake(); src/steal.c kd_steal() with poke, poke_running(), visit(),
- * let_go(); src/sched.c make_current(), set_halted(), take_halted(), last_look(), step(), heed_flags(), poked(), the claim;
+ * What is modelled: src/core/idle.c nap(), kd_idle_wake_one(), wake(); src/core/steal.c kd_steal() with poke, poke_running(), visit(),
+ * let_go(); src/core/sched.c make_current(), set_halted(), take_halted(), last_look(), step(), heed_flags(), poked(), the claim;
  * src/api.c kdds_push_slow(), kdds_sync_frame(); include/kdds/inline.h kd_push().
  *
  * Worker 0 sets a stack aside (or does not), makes another current and runs its closure, whose body pushes closure 1, waits for it (kdds_sync), pushes 2 and

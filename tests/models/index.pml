@@ -2,9 +2,9 @@
 /*
  * What thieves note about closures that depend on each other: harvest of what the owner has passed, the lists of waiting and
  * ready closures, ranges, completion.
- * What is modelled: src/index.c kd_index_open(), kd_index_take() with next_ready() and begin_before(), kd_index_extend(),
- * kd_index_look_ahead(), settle(), make_ready(), unlink_ready(), fire(), note(), join(), kd_index_complete(); src/steal.c visit(),
- * mark(), let_go(), kd_steal(), kd_steal_complete(), kd_steal_end(); of src/sched.c run() and claim_slow() with one frame, always
+ * What is modelled: src/core/index.c kd_index_open(), kd_index_take() with next_ready() and begin_before(), kd_index_extend(),
+ * kd_index_look_ahead(), settle(), make_ready(), unlink_ready(), fire(), note(), join(), kd_index_complete(); src/core/steal.c visit(),
+ * mark(), let_go(), kd_steal(), kd_steal_complete(), kd_steal_end(); of src/core/sched.c run() and claim_slow() with one frame, always
  * biased.
  *
  * The owner's body pushes N closures, four or five, returns and runs them in order; thieves take ranges of up to three. A closure

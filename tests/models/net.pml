@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The communication thread, which sleeps, and those who must wake it. What is modelled: src/net.c serve(), kd_net_help(),
- * kd_net_leave(), kd_net_hunger(), kd_comm_wait() as comm.h promises it (a wake since the last wait is not lost); src/idle.c
- * nap(), wake(); src/import.c ready(); src/export.c kd_export_poked(), remember(), prompt(). A sleep lasts until somebody ends it.
+ * The communication thread, which sleeps, and those who must wake it. What is modelled: src/remote/net.c serve(), kd_net_help(),
+ * kd_net_leave(), kd_net_hunger(), kd_comm_wait() as comm.h promises it (a wake since the last wait is not lost); src/core/idle.c
+ * nap(), wake(); src/remote/import.c ready(); src/remote/export.c kd_export_poked(), remember(), prompt(). A sleep lasts until somebody ends it.
  *
  * BLIND: an idle worker polls; the thread leaves messages to it, and sleeps on unless somebody wakes it. A message comes at any time.
  * HUNGER: a worker without work goes to sleep; the thread asks for some when it knows, and hands it to the sleeper; work may also come

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Messages from one rank to another over a network that loses, doubles and reorders: numbers, acknowledgements, repetition.
- * What is modelled: src/peer.c push(), acknowledged(), admit(), the acknowledgement and the repetition in tick().
+ * What is modelled: src/remote/peer.c push(), acknowledged(), admit(), the acknowledgement and the repetition in tick().
  *
  * N messages, a window of W. The network loses LOSSES times, doubles DOUBLES times; the sender repeats EARLY times without
  * need, and whenever nothing else can happen. Each message is to be handed up exactly once, and the sender to come to its end.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Results that rest with the thief. What is modelled: src/rest.c enter(), fetch(), recall(), kd_rest_take_over(), kd_rest_follow(),
- * kd_rest_settle_taken(); src/export.c kd_export_done(), apply(), finish_export(), kd_export_sleep(); of src/index.c who is complete
- * for whom (complete(), kd_index_away(), kd_index_fetch(), kd_index_follow()); of src/package.c, src/contents.c and src/gdata.c
+ * Results that rest with the thief. What is modelled: src/remote/rest.c enter(), fetch(), recall(), kd_rest_take_over(), kd_rest_follow(),
+ * kd_rest_settle_taken(); src/remote/export.c kd_export_done(), apply(), finish_export(), kd_export_sleep(); of src/core/index.c who is complete
+ * for whom (complete(), kd_index_away(), kd_index_fetch(), kd_index_follow()); of src/remote/package.c, src/remote/contents.c and src/remote/gdata.c
  * KD_WIRE_RESTS and kd_copy_claim().
  *
  * Rank 0 has a frame of four closures; ranks 1 and 2 are thieves. In order:

@@ -2,8 +2,8 @@
 /*
  * A body that waits in kdds_sync for a stolen closure: only its worker can go on, and that one may sleep or run another stack
  * meanwhile. A sleep here lasts until somebody ends it; the other stack has always another closure to run.
- * What is modelled: src/sched.c help(), make_current(), heed_flags() with KD_HALT; src/steal.c the end of
- * kd_steal_complete(); src/idle.c nap(), wake(), kd_idle_interrupt().
+ * What is modelled: src/core/sched.c help(), make_current(), heed_flags() with KD_HALT; src/core/steal.c the end of
+ * kd_steal_complete(); src/core/idle.c nap(), wake(), kd_idle_interrupt().
  *
  * Stack s waits twice for a closure at the same address: first on worker 0 for one that worker 2 has stolen; then, s having
  * gone over to worker 1, for one that worker 3 has stolen. Either completer may be slow. Whoever waits for ever is an invalid

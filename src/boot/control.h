@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What kddsrun, its agents and the ranks say to each other, over byte streams: frames of a header of 12 bytes and a payload,
+ * little-endian. A rank talks to whoever forked it, on the socket that KDDS_CONTROL_FD names:
+ *
+ *   rank to launcher                                launcher to rank
+ *   HELLO  magic, protocol, version, build, pid     WELCOME  protocol, rank, size, local rank, local size, secret
+ *   PUT    key, value
+ *   FENCE  share (0, 1)                             FENCED   everybody has sent FENCE; with share after the VALUEs of all
+ *   GET    key; the header's rank: whose            VALUE    status (0, ENOENT), key, value; the header's rank: whose
+ *   BYE                                             ABORT    end now
+ *
+ * HELLO comes first; after BYE a HELLO may come again. Between kddsrun and an agent the same messages travel with the header's
+ * rank saying whose they are, and those from KD_CONTROL_AGENT on besides (run_job.c, run_agent.c).
+ *
+ * Nothing here trusts the other side: an unpacker that was asked for more than there is gives zeroes and stays `bad'.
+ */
+#ifndef KD_CONTROL_H
+#define KD_CONTROL_H
+
+#include "base/base.h"
+
+#define KD_CONTROL_ENV "KDDS_CONTROL_FD" /* "descriptor:inode of the socket" */
+#define KD_CONTROL_MAGIC 0x7364646bu     /* "kdds" */
+#define KD_CONTROL_PROTOCOL 3            /* to be raised with every change of this file */
+#define KD_CONTROL_HEADER_BYTES 12
+#define KD_CONTROL_KEY_BYTES 64    /* the longest key, its 0 included */
+#define KD_CONTROL_RANK_BYTES 1024 /* the longest frame from or to a rank */
+
+enum kd_control_type {
+	KD_CONTROL_HELLO = 1,
+	KD_CONTROL_WELCOME,
+	KD_CONTROL_PUT,
+	KD_CONTROL_FENCE,
+	KD_CONTROL_FENCED,
+	KD_CONTROL_GET,
+	KD_CONTROL_VALUE,
+	KD_CONTROL_BYE,
+	KD_CONTROL_ABORT,
+	/* kddsrun and agent only */
+	KD_CONTROL_AGENT = 32,   /* agent: magic, protocol, version, pid, host name */
+	KD_CONTROL_JOB,          /* kddsrun: all that an agent needs to start its ranks */
+	KD_CONTROL_STARTED,      /* agent: a rank runs; pid */
+	KD_CONTROL_FAILED,       /* agent: the ranks cannot be started; why */
+	KD_CONTROL_EXIT,         /* agent: a rank has ended; wait status */
+	KD_CONTROL_COMPLAINT,    /* agent: a rank broke this protocol; how */
+	KD_CONTROL_INPUT,        /* kddsrun: standard input for a rank; empty: its end */
+	KD_CONTROL_INPUT_TAKEN,  /* agent: so many bytes of it are with the rank */
+	KD_CONTROL_OUTPUT,       /* agent: stream (1, 2), bytes; none: its end */
+	KD_CONTROL_OUTPUT_TAKEN, /* kddsrun: so many bytes of it are written */
+	KD_CONTROL_BEAT,         /* either: I live */
+	KD_CONTROL_SIGNAL,       /* kddsrun: send this signal to every rank */
+	KD_CONTROL_END,          /* kddsrun: end every rank, asking first or (1) at once */
+	KD_CONTROL_DONE,         /* agent: nothing of the job is left on this host */
+	KD_CONTROL_LEAVING,      /* agent: it ends its ranks and itself, unasked; why */
+};
+
+struct kd_control_header {
+	uint32_t size; /* of the payload */
+	uint32_t rank;
+	uint16_t type;
+};
+
+struct kd_pack {
+	uint8_t *at, *end;
+	int bad; /* it did not fit */
+};
+
+struct kd_unpack {
+	const uint8_t *at, *end;
+	int bad; /* it was not there */
+};
+
+void kd_pack_uint(struct kd_pack *p, uint64_t value, size_t bytes);
+void kd_pack_bytes(struct kd_pack *p, const void *bytes, size_t size);
+/* With its length in front. */
+void kd_pack_block(struct kd_pack *p, const void *bytes, size_t size);
+void kd_pack_string(struct kd_pack *p, const char *s);
+
+uint64_t kd_unpack_uint(struct kd_unpack *u, size_t bytes);
+void kd_unpack_bytes(struct kd_unpack *u, void *bytes, size_t size);
+const void *kd_unpack_block(struct kd_unpack *u, size_t *size_p);
+/* A string in place; never NULL. */
+const char *kd_unpack_string(struct kd_unpack *u);
+/* Everything was there and nothing is left over. */
+int kd_unpack_complete(const struct kd_unpack *u);
+
+void kd_control_pack_header(struct kd_pack *p, uint32_t size, uint16_t type, uint32_t rank);
+void kd_control_unpack_header(struct kd_unpack *u, struct kd_control_header *header_p);
+
+/* A key: 1 to KD_CONTROL_KEY_BYTES - 1 printable characters, no blank. */
+int kd_control_key_valid(const char *key);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What ranks have published: kddsrun has all of it, an agent and a rank what they were told. */
+#ifndef KD_PUBLISHED_H
+#define KD_PUBLISHED_H
+
+#include "base/base.h"
+
+struct kd_publication;
+
+struct kd_published {
+	struct kd_publication **of_rank; /* lists */
+	uint32_t ranks;
+};
+
+void kd_published_init(struct kd_published *p, uint32_t ranks);
+/* Replaces what was there. -ENOSPC: this rank has published more than any program means to. */
+int kd_published_put(struct kd_published *p, uint32_t rank, const char *key, const void *value, size_t size);
+/* NULL: nothing. */
+const void *kd_published_get(const struct kd_published *p, uint32_t rank, const char *key, size_t *size_p);
+/* Tells all that a rank has published. */
+void kd_published_each(const struct kd_published *p, uint32_t rank,
+		       void (*tell)(void *arg, uint32_t rank, const char *key, const void *value, size_t size), void *arg);
+void kd_published_forget(struct kd_published *p, uint32_t rank);
+void kd_published_fini(struct kd_published *p);
+
+#endif

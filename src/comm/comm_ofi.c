@@ -1,0 +1,690 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * comm.h over libfabric: one reliable datagram endpoint, one completion queue, sends and receives through buffers of our own,
+ * gets as reads of registered memory.
+ *
+ *   send    copied into a buffer that its completion gives back. At most SENDS buffers wait in one peer's connection, so that a
+ *           peer that reads nothing cannot take them all.
+ *   receive RECEIVES posted buffers; each goes back when its message has been handled, or its connection has died in the
+ *           middle of it.
+ *   get     cut into chunks of at most CHUNK_BYTES, of which WINDOW_BYTES are under way from one peer: what a connection
+ *           carries beside them, messages above all, waits for two chunks and not for the whole.
+ *
+ * A provider connects to a peer when the first thing is sent there and answers -FI_EAGAIN until that is done; it cannot say
+ * when, nor whether it ever will: a peer that refuses the connection looks the same. So a peer that was refused is left alone
+ * for a time that doubles up to REFUSED_NS_MAX. Sends to it get -EAGAIN meanwhile, gets wait in its queue; kd_comm_wait returns
+ * when the time is over.
+ *
+ * When a connection ends, rxm 1.17 reads, within fi_cq_read, until nothing comes from anybody; peers that send without waiting
+ * for answers keep it there, and its memory grows. Users of comm.h must have a limit of messages not yet acknowledged.
+ */
+#define _GNU_SOURCE
+#include "comm/comm_engine.h"
+
+#include <errno.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "comm/bell.h"
+#include "comm/endpoint.h"
+#include "comm/netaddr.h"
+#include "comm/ofi.h"
+
+#define RECEIVES 64
+#define SENDS 64
+#define SMALL_BYTES 256
+#define CHUNK_BYTES (512u << 10) /* over loopback as fast as one piece; half of it is up to a tenth slower */
+#define WINDOW_BYTES (1u << 20)
+#define GET_BYTES_MIN 4096 /* the least that a get counts for */
+#define SPARE_FILES                                                                               \
+	6 /* to be free when a peer is named, for what others connect in the meantime: a provider \
+	     may end us */
+#define EVENTS_MAX 256     /* one kd_comm_progress handles not many more */
+
+#define REFUSED_NS_MIN 20000
+#define REFUSED_NS_MAX 20000000
+#define BLIND_NS 1000000   /* sleep with a provider that cannot wake us */
+#define CLOSE_NS 100000000 /* what has been sent may take that long to leave when we close */
+
+/* What an event is about; first in each thing that is given to the provider as a context. */
+enum kind { RECEIVE, SEND, GET };
+
+/* A message's place. */
+struct buffer {
+	enum kind kind;
+	uint8_t small;       /* SEND: SMALL_BYTES long */
+	uint32_t rank;       /* SEND: whose .sends it counts in */
+	void *desc;          /* of the registration */
+	struct buffer *next; /* in a free list, or RECEIVE: not posted yet */
+	kd_aligned(16) char data[];
+};
+
+/* Buffers are allocated many at once. */
+struct slab {
+	struct slab *next;
+	size_t size;
+	struct fid_mr *mr; /* or NULL */
+	kd_aligned(16) char data[];
+};
+
+struct get {
+	enum kind kind;
+	int error;
+	uint32_t rank;
+	uint32_t chunks; /* under way */
+	size_t weight;   /* what each of them counts for in the peer's window */
+	char *local;     /* from here on nothing has been asked for */
+	uint64_t addr, key;
+	size_t left;
+	struct fid_mr *mr; /* of local, where the provider needs one */
+	struct kd_comm_get *user;
+	struct get *next;          /* in the peer's queue, or among the finished */
+	struct get *older, *newer; /* all of them, for kd_comm_close */
+};
+
+struct peer {
+	fi_addr_t addr;
+	uint32_t sends; /* under way */
+	uint32_t full;  /* somebody waits for one of them to end */
+	size_t bytes;   /* of gets under way */
+	struct get *first, **last;
+	uint64_t refused_ns;  /* how long it was left alone when last refused; 0: something got through since */
+	uint64_t retry_ns;    /* 0, or: it is among the refused until then */
+	struct peer *refused; /* the next of these */
+};
+
+static struct {
+	const struct kd_comm_events *events;
+	struct kd_endpoint ofi;
+	int closing; /* messages that come are dropped */
+	size_t chunk_bytes, address_size;
+
+	struct peer **peers; /* by rank; NULL: kd_comm_connect has not named it */
+	uint32_t npeers;
+	struct peer *refused;
+
+	struct slab *slabs;
+	struct buffer *free[2];  /* [small] */
+	struct buffer *unposted; /* RECEIVE, refused by the provider */
+	uint32_t sends;          /* under way to all */
+
+	struct get *gets; /* all */
+	struct get *finished, **finished_last; /* whose done is to be called */
+
+	uint64_t lost_sends, lost_receives, lost_events; /* for the debugger */
+
+	struct kd_bell bell;
+	int watching; /* the sleeper: see kd_comm_wait */
+	uint32_t busy_waits; /* that found work */
+} engine = {.ofi = {.cq_fd = -1}, .bell = {.fd = -1}};
+
+/* Memory */
+
+static int expose(void *p, size_t len, struct kd_comm_region *region_p)
+{
+	struct fid_mr *mr;
+	int error = kd_endpoint_register(&engine.ofi, p, len, FI_REMOTE_READ, &mr);
+
+	if (error)
+		return kd_ofi_errno(error);
+	region_p->addr = engine.ofi.virtual ? (uintptr_t)p : 0;
+	region_p->key = fi_mr_key(mr);
+	region_p->handle = mr;
+	return 0;
+}
+
+static void hide(struct kd_comm_region *region)
+{
+	kd_endpoint_unregister(region->handle);
+	region->handle = NULL;
+}
+
+/* Buffers */
+
+/* Makes n buffers for messages of up to `bytes'. */
+static struct buffer *buffers_create(size_t n, size_t bytes, enum kind kind)
+{
+	size_t stride = (sizeof(struct buffer) + bytes + KD_CACHE_LINE - 1) / KD_CACHE_LINE * KD_CACHE_LINE;
+	size_t size = sizeof(struct slab) + n * stride;
+	struct slab *slab = kd_os_reserve(size);
+	struct buffer *list = NULL;
+
+	if (!slab)
+		return NULL;
+	slab->size = size;
+	if (kd_endpoint_register(&engine.ofi, slab, size, FI_SEND | FI_RECV, &slab->mr)) {
+		kd_os_release(slab, size);
+		return NULL;
+	}
+	slab->next = engine.slabs;
+	engine.slabs = slab;
+	while (n--) {
+		struct buffer *b = (struct buffer *)(slab->data + n * stride);
+
+		b->kind = kind;
+		b->small = bytes == SMALL_BYTES;
+		b->desc = slab->mr ? fi_mr_desc(slab->mr) : NULL;
+		b->next = list;
+		list = b;
+	}
+	return list;
+}
+
+static struct buffer *buffer_get(size_t len)
+{
+	int small = len <= SMALL_BYTES;
+	struct buffer *b = engine.free[small];
+
+	if (!b)
+		b = small ? buffers_create(56, SMALL_BYTES, SEND) : buffers_create(15, KD_COMM_MESSAGE_BYTES, SEND);
+	if (b)
+		engine.free[small] = b->next;
+	return b;
+}
+
+static void buffer_put(struct buffer *b)
+{
+	b->next = engine.free[b->small];
+	engine.free[b->small] = b;
+}
+
+/* Peers */
+
+static void stop(void);
+static void wake(void);
+
+static struct peer *peer_find(uint32_t rank)
+{
+	return rank < engine.npeers ? engine.peers[rank] : NULL;
+}
+
+/* What another thread has changed, under the lock, so that there is more for the sleeper to do, or sooner. One that does not
+ * watch has left it to others. */
+static void wake_sleeper(void)
+{
+	if (engine.watching && kd_bell_sleeping(&engine.bell)) /* their writers hold the lock */
+		wake();
+}
+
+/* The provider said -FI_EAGAIN. */
+static void peer_refuse(struct peer *p)
+{
+	p->refused_ns = kd_min(kd_max(2 * p->refused_ns, REFUSED_NS_MIN), REFUSED_NS_MAX);
+	p->retry_ns = kd_os_now_ns() + p->refused_ns;
+	p->refused = engine.refused;
+	engine.refused = p;
+	wake_sleeper();
+}
+
+/* Gets */
+
+static void get_unlink(struct get *g)
+{
+	if (g->older)
+		g->older->newer = g->newer;
+	if (g->newer)
+		g->newer->older = g->older;
+	else
+		engine.gets = g->older;
+}
+
+/* Nothing more will be asked for and nothing is under way. done is called later: whoever asks for it now may hold locks. */
+static void get_finish(struct get *g)
+{
+	g->next = NULL;
+	*engine.finished_last = g;
+	engine.finished_last = &g->next;
+	wake_sleeper();
+}
+
+/* Asks for a chunk. */
+static ssize_t get_push(struct get *g, struct peer *p)
+{
+	size_t n = kd_min(g->left, engine.chunk_bytes);
+	ssize_t error = fi_read(engine.ofi.ep, g->local, n, g->mr ? fi_mr_desc(g->mr) : NULL, p->addr, g->addr, g->key, g);
+
+	if (error)
+		return error;
+	p->refused_ns = 0;
+	p->bytes += g->weight;
+	g->chunks++;
+	g->local += n;
+	g->addr += n;
+	g->left -= n;
+	return 0;
+}
+
+/* Asks a peer for what its window has room for. */
+static void peer_push(struct peer *p)
+{
+	while (p->first && ((p->bytes < WINDOW_BYTES && !p->retry_ns) || p->first->error)) {
+		struct get *g = p->first;
+		ssize_t error = g->error ? g->error : get_push(g, p);
+
+		if (error == -FI_EAGAIN) {
+			peer_refuse(p);
+			return;
+		}
+		if (error) {
+			g->error = kd_ofi_errno(error);
+			g->left = 0;
+		}
+		if (!g->left) {
+			p->first = g->next;
+			if (!p->first)
+				p->last = &p->first;
+			if (!g->chunks)
+				get_finish(g);
+		}
+	}
+}
+
+static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len, struct kd_comm_get *get)
+{
+	struct peer *p = peer_find(rank);
+	struct get *g;
+
+	if (!p)
+		return -ENOTCONN;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return -ENOMEM;
+	g->kind = GET;
+	g->rank = rank;
+	g->local = local;
+	g->addr = addr;
+	g->key = key;
+	g->left = len;
+	g->weight = kd_min(kd_max(len, GET_BYTES_MIN), engine.chunk_bytes);
+	g->user = get;
+	if (len && kd_endpoint_register(&engine.ofi, local, len, FI_READ, &g->mr)) {
+		free(g);
+		return -ENOMEM;
+	}
+	get->handle = g;
+	g->older = engine.gets;
+	if (g->older)
+		g->older->newer = g;
+	engine.gets = g;
+	if (!len) {
+		get_finish(g);
+		return 0;
+	}
+	*p->last = g;
+	p->last = &g->next;
+	peer_push(p);
+	return 0;
+}
+
+static void get_event(struct get *g, int error)
+{
+	struct peer *p = engine.peers[g->rank];
+
+	p->bytes -= g->weight;
+	g->chunks--;
+	if (error && !g->error)
+		g->error = error;
+	/* What has not been asked for is at the head of the queue, where peer_push finds the error. */
+	if (!g->left && !g->chunks)
+		get_finish(g);
+	peer_push(p);
+}
+
+static void get_deliver(struct get *g)
+{
+	struct kd_comm_get *user = g->user;
+	int error = g->error;
+
+	get_unlink(g);
+	kd_endpoint_unregister(g->mr);
+	free(g);
+	user->handle = NULL;
+	user->done(user, error);
+}
+
+/* What finishes meanwhile, done may ask for more, is for the next time. */
+static int gets_deliver(void)
+{
+	struct get *g = engine.finished;
+	int n = 0;
+
+	engine.finished = NULL;
+	engine.finished_last = &engine.finished;
+	for (; g; n++) {
+		struct get *next = g->next;
+
+		get_deliver(g);
+		g = next;
+	}
+	return n;
+}
+
+/* Messages */
+
+static int send_message(uint32_t rank, const void *message, size_t len)
+{
+	struct peer *p = peer_find(rank);
+	struct buffer *b;
+	ssize_t error;
+
+	if (!p)
+		return -ENOTCONN;
+	if (len > KD_COMM_MESSAGE_BYTES)
+		return -EMSGSIZE;
+	if (p->retry_ns)
+		return -EAGAIN;
+	if (p->sends >= SENDS) {
+		p->full = 1;
+		return -EAGAIN;
+	}
+	b = buffer_get(len);
+	if (!b) { /* no memory: in a while perhaps */
+		peer_refuse(p);
+		return -EAGAIN;
+	}
+	memcpy(b->data, message, len);
+	b->rank = rank;
+	error = fi_send(engine.ofi.ep, b->data, len, b->desc, p->addr, b);
+	if (error) {
+		buffer_put(b);
+		if (error == -FI_EAGAIN)
+			peer_refuse(p);
+		return kd_ofi_errno(error);
+	}
+	p->refused_ns = 0;
+	p->sends++;
+	engine.sends++;
+	return 0;
+}
+
+static void send_event(struct buffer *b)
+{
+	struct peer *p = engine.peers[b->rank];
+
+	engine.sends--;
+	p->sends--;
+	if (p->full) {
+		p->full = 0;
+		wake_sleeper();
+	}
+	buffer_put(b);
+}
+
+static void receive_post(struct buffer *b)
+{
+	if (fi_recv(engine.ofi.ep, b->data, KD_COMM_MESSAGE_BYTES, b->desc, FI_ADDR_UNSPEC, b)) {
+		b->next = engine.unposted;
+		engine.unposted = b;
+	}
+}
+
+static void receives_post(void)
+{
+	struct buffer *b = engine.unposted;
+
+	engine.unposted = NULL;
+	while (b) {
+		struct buffer *next = b->next;
+
+		receive_post(b);
+		b = next;
+	}
+}
+
+/* Progress */
+
+static void event(void *context, size_t len, int error)
+{
+	struct buffer *b = context;
+
+	if (!context) { /* the provider has lost something and does not know what */
+		engine.lost_events++;
+		return;
+	}
+	switch (*(enum kind *)context) {
+	case RECEIVE:
+		if (error)
+			engine.lost_receives++;
+		else if (!engine.closing)
+			engine.events->message(b->data, len);
+		receive_post(b);
+		break;
+	case SEND:
+		engine.lost_sends += !!error;
+		send_event(b);
+		break;
+	case GET:
+		get_event(context, error);
+		break;
+	}
+}
+
+/* Those whose time is over; whoever has a message for one may try again as well, so they count as events. */
+static int refused_retry(void)
+{
+	struct peer *p = engine.refused;
+	uint64_t now = kd_os_now_ns();
+	int n = 0;
+
+	engine.refused = NULL;
+	while (p) {
+		struct peer *next = p->refused;
+
+		if (p->retry_ns > now) {
+			p->refused = engine.refused;
+			engine.refused = p;
+		} else {
+			p->retry_ns = 0;
+			peer_push(p);
+			wake_sleeper();
+			n++;
+		}
+		p = next;
+	}
+	return n;
+}
+
+static int progress(void)
+{
+	struct fi_cq_msg_entry entries[16];
+	int n = 0;
+
+	if (engine.unposted)
+		receives_post();
+	while (n < EVENTS_MAX) {
+		ssize_t got = fi_cq_read(engine.ofi.cq, entries, 16);
+
+		if (got == -FI_EAVAIL) {
+			struct fi_cq_err_entry e = {0};
+
+			if (fi_cq_readerr(engine.ofi.cq, &e, 0) <= 0)
+				break;
+			event(e.op_context, 0, e.err ? kd_ofi_errno(-e.err) : -EIO);
+			got = 1;
+		} else if (got <= 0) {
+			break;
+		} else {
+			for (ssize_t i = 0; i < got; i++)
+				event(entries[i].op_context, entries[i].len, 0);
+			if (got < 16) {
+				n += (int)got;
+				break; /* another read would be a system call for nothing, most of the time */
+			}
+		}
+		n += (int)got;
+	}
+	if (engine.refused)
+		n += refused_retry();
+	if (engine.finished)
+		n += gets_deliver();
+	/*
+	 * Another thread sleeps: what it sleeps on must know the connections that have come up here (the provider adds them in
+	 * fi_trywait only), and if something is left to read here it shall do that.
+	 */
+	if (engine.watching && kd_bell_sleeping(&engine.bell)) {
+		struct fid *fid = &engine.ofi.cq->fid;
+
+		if (engine.ofi.cq_fd >= 0 && fi_trywait(engine.ofi.fabric, &fid, 1))
+			wake();
+	}
+	return n;
+}
+
+static void wake(void)
+{
+	kd_bell_ring(&engine.bell);
+}
+
+static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
+{
+	struct pollfd fds[2] = {{fd, POLLIN, 0}, {watch ? engine.ofi.cq_fd : -1, POLLIN, 0}};
+	struct fid *fid = &engine.ofi.cq->fid;
+
+	engine.watching = watch;
+	if (watch && (engine.finished || engine.unposted))
+		timeout_ns = 0;
+	if (watch && timeout_ns && engine.refused) {
+		uint64_t now = kd_os_now_ns();
+
+		for (struct peer *p = engine.refused; p; p = p->refused)
+			timeout_ns = kd_min(timeout_ns, p->retry_ns > now ? p->retry_ns - now : 0);
+	}
+	if (watch && engine.ofi.cq_fd < 0) {
+		timeout_ns = kd_min(timeout_ns, BLIND_NS);
+	} else if (watch && timeout_ns && fi_trywait(engine.ofi.fabric, &fid, 1)) {
+		/* There is work. The caller's descriptor shall be looked at all the same, but a system call costs as much as a
+		 * message does. */
+		if (++engine.busy_waits % 16)
+			return 0;
+		timeout_ns = 0;
+	}
+	kd_bell_sleep(&engine.bell, lock, fds, timeout_ns);
+	return fds[0].revents != 0;
+}
+
+/* Opening */
+
+static int start(const struct kd_comm_config *config, void *address, size_t *size_p)
+{
+	char node[KD_NETADDR_BYTES];
+	int error;
+
+	engine.events = config->events;
+	engine.finished_last = &engine.finished;
+	error = kd_netaddr_choose(config->listen, config->local, node);
+	if (error)
+		return error;
+	error = kd_bell_open(&engine.bell);
+	if (error)
+		goto fail;
+	error = kd_endpoint_open(&engine.ofi, config->provider, node, address,
+				 &engine.address_size);
+	if (error)
+		goto fail;
+	*size_p = engine.address_size;
+	engine.chunk_bytes = kd_min(engine.ofi.info->ep_attr->max_msg_size, CHUNK_BYTES);
+	engine.unposted = buffers_create(RECEIVES, KD_COMM_MESSAGE_BYTES, RECEIVE);
+	if (!engine.unposted) {
+		error = -ENOMEM;
+		kd_error("no memory for %d messages", RECEIVES);
+		goto fail;
+	}
+	receives_post();
+	return 0;
+fail:
+	stop();
+	return error;
+}
+
+static const char *name(void)
+{
+	return kd_endpoint_name(&engine.ofi);
+}
+
+static int connect_rank(uint32_t rank, const void *address, size_t size)
+{
+	kd_aligned(16) char copy[KD_COMM_ADDRESS_BYTES] = {0};
+	struct peer *p;
+	fi_addr_t addr;
+
+	if (size != engine.address_size)
+		return -EINVAL;
+	memcpy(copy, address, size);
+	if (rank >= engine.npeers) {
+		uint32_t n = kd_max(rank + 1, kd_max(2 * engine.npeers, 16u));
+		struct peer **peers = realloc(engine.peers, n * sizeof(*peers));
+
+		if (!peers)
+			return -ENOMEM;
+		memset(peers + engine.npeers, 0, (n - engine.npeers) * sizeof(*peers));
+		engine.peers = peers;
+		engine.npeers = n;
+	}
+	if (engine.peers[rank])
+		return -EISCONN;
+	if (!kd_os_can_open(SPARE_FILES)) {
+		kd_error("libfabric has run out of open files with rank %u: each rank needs some; "
+			 "raise the limit (ulimit -n)",
+			 rank);
+		return -EMFILE;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return -ENOMEM;
+	if (fi_av_insert(engine.ofi.av, copy, 1, &addr, 0, NULL) != 1) {
+		free(p);
+		return -EADDRNOTAVAIL;
+	}
+	p->addr = addr;
+	p->last = &p->first;
+	engine.peers[rank] = p;
+	return 0;
+}
+
+/* Also what kd_comm_open has begun. */
+static void stop(void)
+{
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	uint64_t end = kd_os_now_ns() + CLOSE_NS;
+
+	engine.closing = 1;
+	pthread_mutex_lock(&lock);
+	while (engine.sends && kd_os_now_ns() < end)
+		if (!progress())
+			wait_events(&lock, -1, 1000000, 1);
+	pthread_mutex_unlock(&lock);
+
+	/* From here on nobody writes to buffers and the memory of gets; once there are no peers the functions called below can ask
+	 * for nothing. */
+	kd_endpoint_stop(&engine.ofi);
+	for (uint32_t i = 0; i < engine.npeers; i++)
+		free(engine.peers[i]);
+	free(engine.peers);
+	engine.npeers = 0;
+	while (engine.gets) {
+		struct get *g = engine.gets;
+
+		if (!g->error && (g->left || g->chunks))
+			g->error = -ECANCELED;
+		get_deliver(g);
+	}
+	while (engine.slabs) {
+		struct slab *slab = engine.slabs;
+
+		engine.slabs = slab->next;
+		kd_endpoint_unregister(slab->mr);
+		kd_os_release(slab, slab->size);
+	}
+	kd_endpoint_close(&engine.ofi);
+	kd_bell_close(&engine.bell);
+	memset(&engine, 0, sizeof(engine));
+	engine.ofi.cq_fd = engine.bell.fd = -1;
+}
+
+const struct kd_comm_engine kd_comm_ofi = {start, stop, name, connect_rank, send_message, get_memory, expose, hide, progress,
+					   wait_events, wake};

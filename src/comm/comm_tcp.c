@@ -1,0 +1,635 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * comm.h over TCP: link.c makes connections to ranks that have proved who they are, this file makes
+ * the traffic on them.
+ *
+ *   send    At most SENDS messages wait in one link, so that a peer that reads nothing cannot take
+ *           all memory.
+ *   get     Cut into chunks of at most CHUNK_BYTES, of which WINDOW_BYTES are under way from one
+ *           peer. The owner answers the chunks of a link in turn, from the memory itself; messages
+ *           go before chunks that wait. A chunk comes straight into its place.
+ *
+ * Frames, all with one head: MESSAGE, its bytes; ASK, which chunk; CHUNK, its bytes; REFUSAL of a
+ * chunk.
+ *
+ * A pair of ranks has one link, that of whoever has something to say first, or two when both have
+ * at once: then each sends on its own and serves both. While there is none a peer's gets wait in
+ * its queue and sends to it get -EAGAIN; it is dialled again and again, after a time that doubles
+ * up to RETRY_NS_MAX. A link that proves to be the peer's replaces an older one that the peer has
+ * made, which is dead at the other end, and nothing else does.
+ */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "comm/bell.h"
+#include "comm/comm_engine.h"
+#include "comm/link.h"
+#include "comm/netaddr.h"
+#include "comm/region.h"
+
+#define SENDS 64
+#define CHUNK_BYTES (512u << 10)
+#define WINDOW_BYTES (1u << 20)
+#define GET_BYTES_MIN 4096 /* the least that a get counts for */
+#define RETRY_NS_MIN 1000000
+#define RETRY_NS_MAX 250000000
+
+enum kind { MESSAGE = 1, ASK, CHUNK, REFUSAL };
+
+struct head {
+	uint32_t kind, bytes; /* of the payload; ASK: of the chunk */
+	uint64_t pad;
+};
+_Static_assert(sizeof(struct head) == KD_STREAM_HEAD_BYTES, "frames have no holes");
+_Static_assert(sizeof(struct head) + KD_COMM_MESSAGE_BYTES <= KD_STREAM_FRAME_BYTES,
+	       "a message is handed up whole");
+
+/* The payload of ASK. */
+struct ask {
+	uint64_t addr, key;
+};
+
+struct get {
+	int error;
+	uint32_t rank;
+	uint32_t chunks; /* under way */
+	size_t weight;	 /* what each of them counts for in the peer's window */
+	char *local;	 /* from here on nothing has been asked for */
+	uint64_t addr, key;
+	size_t left;
+	struct kd_comm_get *user;
+	struct get *next;	   /* in the peer's queue, or among the finished */
+	struct get *older, *newer; /* all of them, for close */
+};
+
+/* Asked for on a link; in the order in which answers come. */
+struct kd_chunk {
+	struct kd_chunk *next;
+	struct get *get;
+	char *local;
+	size_t bytes;
+};
+
+struct peer {
+	uint32_t rank;
+	socklen_t address_size; /* 0: not named by kd_comm_connect; there may be a link already */
+	struct sockaddr_storage address;
+	struct kd_link *ours, *theirs; /* ours: perhaps not UP yet */
+	int wanted;   /* somebody was told -EAGAIN while there was no link, or gets wait for one */
+	size_t bytes; /* of gets under way */
+	struct get *first, **last;
+	uint64_t pause_ns; /* after the last attempt to connect; 0: there has been none that failed */
+	uint64_t since_ns; /* when the first of these attempts began */
+	uint64_t retry_ns; /* 0, or: not to be dialled before */
+	struct peer *waiting; /* the next of those that alarm() looks at */
+	int waits;
+};
+
+static struct {
+	const struct kd_comm_events *events;
+	struct kd_bell bell;
+	int closing, watching;
+	uint64_t patience_ns;
+	socklen_t address_size;
+	uint32_t rank, size;
+	struct peer **peers; /* by rank; NULL: never met */
+	struct peer *waiting;
+	struct get *gets;
+	struct get *finished, **finished_last; /* whose done is to be called */
+	uint64_t lost_links;		       /* for the debugger */
+} tcp = {.bell = {.fd = -1}};
+
+/* Gets */
+
+static void get_unlink(struct get *g)
+{
+	if (g->older)
+		g->older->newer = g->newer;
+	if (g->newer)
+		g->newer->older = g->older;
+	else
+		tcp.gets = g->older;
+}
+
+/* Nothing more will be asked for and nothing is under way. done is called later: whoever asks for
+ * it now may hold locks. */
+static void get_finish(struct get *g)
+{
+	g->next = NULL;
+	*tcp.finished_last = g;
+	tcp.finished_last = &g->next;
+	if (tcp.watching && kd_bell_sleeping(&tcp.bell))
+		kd_bell_ring(&tcp.bell);
+}
+
+static void get_deliver(struct get *g)
+{
+	struct kd_comm_get *user = g->user;
+	int error = g->error;
+
+	get_unlink(g);
+	free(g);
+	user->handle = NULL;
+	user->done(user, error);
+}
+
+/* What finishes meanwhile, done may ask for more, is for the next time. */
+static int gets_deliver(void)
+{
+	struct get *g = tcp.finished;
+	int n = 0;
+
+	tcp.finished = NULL;
+	tcp.finished_last = &tcp.finished;
+	for (; g; n++) {
+		struct get *next = g->next;
+
+		get_deliver(g);
+		g = next;
+	}
+	return n;
+}
+
+/* A chunk has come, or never will. */
+static void chunk_end(struct peer *p, struct kd_chunk *c, int error)
+{
+	struct get *g = c->get;
+
+	p->bytes -= g->weight;
+	g->chunks--;
+	if (error && !g->error)
+		g->error = error;
+	/* What has not been asked for is at the head of the queue, where peer_push finds the error.
+	 */
+	if (!g->left && !g->chunks)
+		get_finish(g);
+	free(c);
+}
+
+/* Peers */
+
+static struct peer *peer_find(uint32_t rank)
+{
+	return rank < tcp.size ? tcp.peers[rank] : NULL;
+}
+
+static struct peer *peer_meet(uint32_t rank)
+{
+	struct peer *p = tcp.peers[rank];
+
+	if (p)
+		return p;
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	p->rank = rank;
+	p->last = &p->first;
+	return tcp.peers[rank] = p;
+}
+
+/* The link to send on, or NULL. */
+static struct kd_link *peer_link(const struct peer *p)
+{
+	if (p->ours && p->ours->state == KD_LINK_UP)
+		return p->ours;
+	return p->theirs;
+}
+
+/* Has alarm() look at it at that time. */
+static void peer_wait(struct peer *p, uint64_t at_ns)
+{
+	if (!p->waits) {
+		p->waits = 1;
+		p->waiting = tcp.waiting;
+		tcp.waiting = p;
+	}
+	p->retry_ns = at_ns;
+	kd_link_alarm(at_ns);
+}
+
+/* An attempt to connect has failed. */
+static void peer_failed(struct peer *p, int error)
+{
+	uint64_t now = kd_os_now_ns();
+
+	if (now - p->since_ns >= tcp.patience_ns && tcp.events->unreached) {
+		char address[KD_NETADDR_BYTES];
+
+		kd_netaddr_print((struct sockaddr *)&p->address, p->address_size, address);
+		tcp.events->unreached(p->rank, address, kd_errno_text(-error));
+	}
+	p->pause_ns =
+		kd_min(kd_max(2 * p->pause_ns, (uint64_t)RETRY_NS_MIN), (uint64_t)RETRY_NS_MAX);
+	peer_wait(p, now + p->pause_ns);
+}
+
+/* There is something for it, and no link. */
+static void peer_dial(struct peer *p)
+{
+	int error;
+
+	p->wanted = 1;
+	if (p->ours || p->retry_ns || tcp.closing)
+		return;
+	if (!p->pause_ns)
+		p->since_ns = kd_os_now_ns();
+	p->ours = kd_link_dial(p->rank, (struct sockaddr *)&p->address, p->address_size, &error);
+	if (!p->ours)
+		peer_failed(p, error);
+}
+
+/* Asks for the next chunk of a get. */
+static int get_push(struct get *g, struct peer *p, struct kd_link *l)
+{
+	size_t n = kd_min(g->left, (size_t)CHUNK_BYTES);
+	struct kd_chunk *c = malloc(sizeof(*c));
+	struct head h = {.kind = ASK, .bytes = (uint32_t)n};
+	struct {
+		struct head head;
+		struct ask ask;
+	} frame = {h, {g->addr, g->key}};
+	int error;
+
+	if (!c)
+		return -ENOMEM;
+	error = kd_link_send(l, &frame.head, &frame.ask, sizeof(frame.ask), NULL);
+	if (error) {
+		free(c);
+		return error;
+	}
+	*c = (struct kd_chunk){.get = g, .local = g->local, .bytes = n};
+	*l->asked_last = c;
+	l->asked_last = &c->next;
+	p->bytes += g->weight;
+	g->chunks++;
+	g->local += n;
+	g->addr += n;
+	g->left -= n;
+	return 0;
+}
+
+/* Asks a peer for what its window has room for. */
+static void peer_push(struct peer *p)
+{
+	while (p->first && (p->bytes < WINDOW_BYTES || p->first->error)) {
+		struct get *g = p->first;
+
+		if (!g->error) {
+			struct kd_link *l = peer_link(p);
+
+			if (!l) {
+				peer_dial(p);
+				return;
+			}
+			if (get_push(g, p, l)) { /* no memory, or the link is down: later */
+				peer_wait(p, kd_os_now_ns() + RETRY_NS_MIN);
+				return;
+			}
+		} else {
+			g->left = 0;
+		}
+		if (!g->left) {
+			p->first = g->next;
+			if (!p->first)
+				p->last = &p->first;
+			if (!g->chunks)
+				get_finish(g);
+		}
+	}
+}
+
+static void alarm_rang(uint64_t now)
+{
+	struct peer *p = tcp.waiting;
+
+	tcp.waiting = NULL;
+	while (p) {
+		struct peer *next = p->waiting;
+
+		p->waits = 0;
+		if (p->retry_ns > now) {
+			peer_wait(p, p->retry_ns);
+		} else {
+			p->retry_ns = 0;
+			peer_push(p);
+			if (p->wanted && !peer_link(p))
+				peer_dial(p);
+		}
+		p = next;
+	}
+}
+
+/* Links */
+
+static void link_up(struct kd_link *l)
+{
+	struct peer *p = peer_meet(l->rank);
+
+	if (!p) {
+		kd_link_end(l, -ENOMEM);
+		return;
+	}
+	if (!l->dialled) {
+		struct kd_link *older = p->theirs;
+
+		p->theirs = l;
+		if (older)
+			kd_link_end(older, -ECONNRESET);
+		/* Both have dialled: the lower rank's link will do for both. */
+		if (p->ours && p->ours->state != KD_LINK_UP && l->rank < tcp.rank)
+			kd_link_end(p->ours, -EISCONN);
+	}
+	p->pause_ns = 0;
+	p->wanted = 0;
+	peer_push(p);
+}
+
+static void link_down(struct kd_link *l, int error)
+{
+	struct peer *p = tcp.peers[l->rank];
+	struct kd_chunk *c = l->asked;
+
+	if (!p) /* there was no memory for it */
+		return;
+	l->asked = NULL;
+	l->asked_last = &l->asked;
+	while (c) {
+		struct kd_chunk *next = c->next;
+
+		chunk_end(p, c, error);
+		c = next;
+	}
+	if (p->theirs == l)
+		p->theirs = NULL;
+	if (p->ours == l)
+		p->ours = NULL;
+	tcp.lost_links += (uint64_t)l->was_up;
+	if (error == -EAGAIN)
+		p->pause_ns = 0; /* it can be reached */
+	if (!l->was_up && error != -EISCONN && error != -EAGAIN)
+		peer_failed(p, error);
+	else if (p->first)
+		peer_wait(p, kd_os_now_ns());
+}
+
+/* Frames */
+
+/* The peer wants a chunk. */
+static void answer(struct kd_link *l, const struct ask *a, uint32_t bytes)
+{
+	struct kd_region *r = kd_region_find(a->key, a->addr, bytes);
+	struct head h = {.kind = CHUNK, .bytes = bytes};
+
+	if (!r) {
+		h = (struct head){.kind = REFUSAL};
+		kd_link_send(l, &h, NULL, 0, NULL);
+		return;
+	}
+	r->waiting++;
+	if (kd_link_send(l, &h, (const void *)(uintptr_t)a->addr, bytes, r)) {
+		r->waiting--;
+		kd_link_end(l, -ENOMEM);
+	}
+}
+
+static void piece_left(void *owner)
+{
+	((struct kd_region *)owner)->waiting--;
+}
+
+static void chunk_answered(struct kd_link *l, int error)
+{
+	struct peer *p = tcp.peers[l->rank];
+	struct kd_chunk *c = l->asked;
+
+	l->asked = c->next;
+	if (!l->asked)
+		l->asked_last = &l->asked;
+	chunk_end(p, c, error);
+	peer_push(p);
+}
+
+static void chunk_filled(struct kd_link *l)
+{
+	chunk_answered(l, 0);
+}
+
+static size_t frame(struct kd_link *l, const char *bytes, size_t n)
+{
+	const struct head *h = (const void *)bytes;
+	const size_t padded = sizeof(*h) + (((size_t)h->bytes + 7) & ~(size_t)7);
+
+	switch (h->kind) {
+	case MESSAGE:
+		if (h->bytes > KD_COMM_MESSAGE_BYTES)
+			break;
+		if (n < padded)
+			return 0;
+		if (!tcp.closing)
+			tcp.events->message(h + 1, h->bytes);
+		return padded;
+	case ASK:
+		if (n < sizeof(*h) + sizeof(struct ask))
+			return 0;
+		answer(l, (const struct ask *)(h + 1), h->bytes);
+		return sizeof(*h) + sizeof(struct ask);
+	case CHUNK:
+		if (!l->asked || l->asked->bytes != h->bytes)
+			break;
+		kd_stream_into(&l->stream, l->asked->local, h->bytes);
+		return sizeof(*h);
+	case REFUSAL:
+		if (!l->asked)
+			break;
+		chunk_answered(l, -EACCES);
+		return sizeof(*h);
+	}
+	kd_link_end(l, -EPROTO);
+	return n;
+}
+
+/* The engine */
+
+static int send_message(uint32_t rank, const void *message, size_t len)
+{
+	struct peer *p = peer_find(rank);
+	struct head h = {.kind = MESSAGE, .bytes = (uint32_t)len};
+	struct kd_link *l;
+
+	if (!p || !p->address_size)
+		return -ENOTCONN;
+	if (len > KD_COMM_MESSAGE_BYTES)
+		return -EMSGSIZE;
+	l = peer_link(p);
+	if (!l) {
+		peer_dial(p);
+		return -EAGAIN;
+	}
+	if (l->stream.copies >= SENDS)
+		return -EAGAIN;
+	return kd_link_send(l, &h, message, len, NULL) ? -EAGAIN : 0;
+}
+
+static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
+		      struct kd_comm_get *get)
+{
+	struct peer *p = peer_find(rank);
+	struct get *g;
+
+	if (!p || !p->address_size)
+		return -ENOTCONN;
+	g = calloc(1, sizeof(*g));
+	if (!g)
+		return -ENOMEM;
+	*g = (struct get){.rank = rank,
+			  .local = local,
+			  .addr = addr,
+			  .key = key,
+			  .left = len,
+			  .user = get,
+			  .older = tcp.gets};
+	g->weight = kd_min(kd_max(len, (size_t)GET_BYTES_MIN), (size_t)CHUNK_BYTES);
+	get->handle = g;
+	if (g->older)
+		g->older->newer = g;
+	tcp.gets = g;
+	if (!len) {
+		get_finish(g);
+		return 0;
+	}
+	*p->last = g;
+	p->last = &g->next;
+	peer_push(p);
+	return 0;
+}
+
+static int expose(void *memory, size_t len, struct kd_comm_region *region_p)
+{
+	struct kd_region *r = kd_region_add(memory, len);
+
+	if (!r)
+		return -ENOMEM;
+	*region_p = (struct kd_comm_region){r->addr, r->key, r};
+	return 0;
+}
+
+static void hide(struct kd_comm_region *region)
+{
+	struct kd_region *r = region->handle;
+
+	if (r->waiting)
+		kd_links_forget(r);
+	kd_region_remove(r);
+	region->handle = NULL;
+}
+
+static int progress(void)
+{
+	int n = kd_links_progress();
+
+	if (tcp.finished)
+		n += gets_deliver();
+	return n;
+}
+
+static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
+{
+	struct pollfd fds[2] = {{fd, POLLIN, 0}, {watch ? kd_links_fd() : -1, POLLIN, 0}};
+
+	tcp.watching = watch;
+	if (watch && tcp.finished)
+		timeout_ns = 0;
+	kd_bell_sleep(&tcp.bell, lock, fds, timeout_ns);
+	return fds[0].revents != 0;
+}
+
+static void wake(void)
+{
+	kd_bell_ring(&tcp.bell);
+}
+
+static const char *name(void)
+{
+	return "tcp";
+}
+
+static int connect_rank(uint32_t rank, const void *address, size_t size)
+{
+	struct peer *p;
+
+	if (size != tcp.address_size || rank >= tcp.size)
+		return -EINVAL;
+	p = peer_meet(rank);
+	if (!p)
+		return -ENOMEM;
+	if (p->address_size)
+		return -EISCONN;
+	memcpy(&p->address, address, size);
+	p->address_size = (socklen_t)size;
+	return 0;
+}
+
+static void stop(void)
+{
+	tcp.closing = 1;
+	kd_links_close();
+	/* From here on nobody writes to the memory of gets. */
+	while (tcp.gets) {
+		struct get *g = tcp.gets;
+
+		if (!g->error && (g->left || g->chunks))
+			g->error = -ECANCELED;
+		get_deliver(g);
+	}
+	for (uint32_t i = 0; i < tcp.size; i++)
+		free(tcp.peers[i]);
+	free(tcp.peers);
+	kd_region_remove_all();
+	kd_bell_close(&tcp.bell);
+	memset(&tcp, 0, sizeof(tcp));
+	tcp.bell.fd = -1;
+}
+
+static int start(const struct kd_comm_config *config, void *address, size_t *size_p)
+{
+	static const struct kd_link_events events = {link_up,	   link_down,  frame,
+						     chunk_filled, piece_left, alarm_rang};
+	struct sockaddr_storage own;
+	char node[KD_NETADDR_BYTES];
+	int listener, error = kd_netaddr_choose(config->listen, config->local, node);
+
+	if (error)
+		return error;
+	listener = kd_netaddr_listen(node, config->ports, &own, &tcp.address_size);
+	if (listener < 0)
+		return listener;
+	tcp.events = config->events;
+	tcp.rank = config->rank;
+	tcp.size = config->size;
+	tcp.patience_ns = config->patience_ns;
+	tcp.finished_last = &tcp.finished;
+	error = kd_links_open(listener, config->rank, config->size, config->secret, &events);
+	if (!error)
+		error = kd_bell_open(&tcp.bell);
+	tcp.peers = calloc(config->size, sizeof(*tcp.peers));
+	if (!error && !tcp.peers) {
+		kd_error("out of memory for the table of %u ranks", config->size);
+		error = -ENOMEM;
+	}
+	if (error) {
+		stop();
+		return error;
+	}
+	*size_p = tcp.address_size;
+	memcpy(address, &own, tcp.address_size);
+	return 0;
+}
+
+const struct kd_comm_engine kd_comm_tcp = {start,	 stop,	      name,   connect_rank,
+					   send_message, get_memory,  expose, hide,
+					   progress,	 wait_events, wake};

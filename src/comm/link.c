@@ -1,0 +1,480 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "comm/link.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/os.h"
+
+#define STRANGERS 64		/* accepted and not UP */
+#define STRANGER_NS 5000000000u /* to prove who it is */
+#define DIAL_NS 10000000000u    /* for TCP to connect */
+#define GREET_NS 60000000000u   /* for the rank to answer: it may have been stopped, by a debugger */
+#define RATE_NS 10000000u       /* at most RATE connections are accepted in that time: a flood of */
+#define RATE 64                 /* them takes about a tenth of a core */
+#define FULL_NS 100000000u      /* without descriptors: nothing is accepted for so long */
+#define FLUSH_NS 100000000u /* what has been sent may take that long to leave when we close */
+#define EVENTS 64
+
+static struct {
+	int epoll, timer, listener;
+	uint32_t rank, size;
+	uint8_t key[32];
+	const struct kd_link_events *events;
+	struct kd_link *first, *last;
+	struct kd_link *dead; /* by next: to be freed when nobody looks at them any more */
+	uint32_t strangers;
+	uint64_t armed_ns; /* the timer's, UINT64_MAX: none */
+	uint64_t alarm_ns; /* the user's */
+	uint64_t pause_ns; /* 0, or: the listener is not looked at until then */
+	uint64_t rate_ns;  /* accepted are counted since */
+	uint32_t accepted;
+	int closing;
+} me = {.epoll = -1, .timer = -1, .listener = -1};
+
+static size_t stream_frame(struct kd_stream *s, const char *p, size_t n);
+static void stream_filled(struct kd_stream *s);
+static void stream_left(void *owner);
+static const struct kd_stream_events stream_events = {stream_frame, stream_filled, stream_left};
+
+/* Time */
+
+static void arm(uint64_t at_ns)
+{
+	struct itimerspec t = {{0, 0},
+			       {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)}};
+
+	if (at_ns >= me.armed_ns)
+		return;
+	me.armed_ns = at_ns;
+	timerfd_settime(me.timer, TFD_TIMER_ABSTIME, &t, NULL);
+}
+
+void kd_link_alarm(uint64_t at_ns)
+{
+	me.alarm_ns = kd_min(me.alarm_ns, at_ns);
+	arm(at_ns);
+}
+
+/* Links */
+
+static int watch(int op, int fd, uint32_t events, void *what)
+{
+	struct epoll_event e = {.events = events, .data.ptr = what};
+
+	return epoll_ctl(me.epoll, op, fd, &e) ? -errno : 0;
+}
+
+static struct kd_link *create(int fd, enum kd_link_state state, uint64_t patience_ns)
+{
+	struct kd_link *l = calloc(1, sizeof(*l));
+	int on = 1;
+
+	if (!l)
+		return NULL;
+	kd_stream_init(&l->stream, fd, &stream_events);
+	l->state = state;
+	l->asked_last = &l->asked;
+	l->due_ns = kd_os_now_ns() + patience_ns;
+	l->waits_out = state == KD_LINK_DIALS;
+	if (watch(EPOLL_CTL_ADD, fd, l->waits_out ? EPOLLIN | EPOLLOUT : EPOLLIN, l)) {
+		free(l);
+		return NULL;
+	}
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	arm(l->due_ns);
+	l->prev = me.last;
+	*(me.last ? &me.last->next : &me.first) = l;
+	me.last = l;
+	return l;
+}
+
+static int is_stranger(const struct kd_link *l)
+{
+	return l->state == KD_LINK_STRANGER || l->state == KD_LINK_CLAIMS;
+}
+
+void kd_link_end(struct kd_link *l, int error)
+{
+	enum kd_link_state state = l->state;
+
+	if (state == KD_LINK_DOWN)
+		return;
+	me.strangers -= (uint32_t)is_stranger(l);
+	l->state = KD_LINK_DOWN;
+	kd_stream_close(&l->stream);
+	*(l->prev ? &l->prev->next : &me.first) = l->next;
+	*(l->next ? &l->next->prev : &me.last) = l->prev;
+	l->next = me.dead;
+	me.dead = l;
+	if (!me.closing && (state == KD_LINK_UP || l->dialled))
+		me.events->down(l, error);
+}
+
+static void bury(void)
+{
+	while (me.dead) {
+		struct kd_link *l = me.dead;
+
+		me.dead = l->next;
+		free(l);
+	}
+}
+
+/* Looks for room to write while something is kept. */
+static void watch_out(struct kd_link *l)
+{
+	int wanted = l->stream.first || l->state == KD_LINK_DIALS;
+
+	if (wanted == l->waits_out)
+		return;
+	l->waits_out = wanted;
+	watch(EPOLL_CTL_MOD, l->stream.fd, wanted ? EPOLLIN | EPOLLOUT : EPOLLIN, l);
+}
+
+int kd_link_send(struct kd_link *l, const void *head, const void *payload, size_t len, void *owner)
+{
+	int error = kd_stream_send(&l->stream, head, payload, len, owner);
+
+	if (error && error != -EAGAIN)
+		kd_link_end(l, error);
+	else if (l->state != KD_LINK_DOWN)
+		watch_out(l);
+	return error;
+}
+
+void kd_links_forget(const void *owner)
+{
+	for (struct kd_link *l = me.first, *next; l; l = next) {
+		next = l->next;
+		if (kd_stream_keeps(&l->stream, owner))
+			kd_link_end(l, -ECONNABORTED);
+	}
+}
+
+/* Greetings */
+
+static void greet(struct kd_link *l, enum kd_handshake_step step)
+{
+	struct kd_greeting g;
+	const char *p = (const char *)&g;
+
+	kd_handshake_write(&l->handshake, me.key, step, &g);
+	_Static_assert(sizeof(g) > KD_STREAM_HEAD_BYTES && sizeof(g) % 8 == 0,
+		       "a greeting is a frame");
+	kd_link_send(l, p, p + KD_STREAM_HEAD_BYTES, sizeof(g) - KD_STREAM_HEAD_BYTES, NULL);
+}
+
+static void come_up(struct kd_link *l)
+{
+	me.strangers -= (uint32_t)is_stranger(l);
+	l->state = KD_LINK_UP;
+	l->was_up = 1;
+	me.events->up(l);
+}
+
+/* A greeting has come. */
+static void heard(struct kd_link *l, const struct kd_greeting *g)
+{
+	struct kd_handshake *h = &l->handshake;
+
+	if (l->state == KD_LINK_STRANGER && kd_handshake_read(h, me.key, KD_HELLO, g) &&
+	    h->to == me.rank && h->from != me.rank && h->from < me.size) {
+		l->rank = h->from;
+		l->state = KD_LINK_CLAIMS;
+		greet(l, KD_CHALLENGE);
+	} else if (l->state == KD_LINK_CLAIMS && kd_handshake_read(h, me.key, KD_PROOF, g)) {
+		come_up(l);
+	} else if (l->state == KD_LINK_GREETS && kd_handshake_read(h, me.key, KD_CHALLENGE, g)) {
+		greet(l, KD_PROOF);
+		if (l->state != KD_LINK_DOWN)
+			come_up(l);
+	} else {
+		kd_link_end(l, -EPROTO);
+	}
+}
+
+static size_t stream_frame(struct kd_stream *s, const char *p, size_t n)
+{
+	struct kd_link *l = (struct kd_link *)s;
+	struct kd_greeting g;
+
+	_Static_assert(!offsetof(struct kd_link, stream), "a link begins with its stream");
+	if (l->state == KD_LINK_UP)
+		return me.events->frame(l, p, n);
+	if (n < sizeof(g))
+		return 0;
+	memcpy(&g, p, sizeof(g));
+	heard(l, &g);
+	return sizeof(g);
+}
+
+static void stream_filled(struct kd_stream *s)
+{
+	me.events->filled((struct kd_link *)s);
+}
+
+static void stream_left(void *owner)
+{
+	me.events->left(owner);
+}
+
+/* Dialling */
+
+struct kd_link *kd_link_dial(uint32_t rank, const struct sockaddr *address, socklen_t size,
+			     int *error_p)
+{
+	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	struct kd_link *l;
+
+	if (fd < 0) {
+		*error_p = -errno;
+		return NULL;
+	}
+	if (connect(fd, address, size) && errno != EINPROGRESS) {
+		*error_p = -errno;
+		close(fd);
+		return NULL;
+	}
+	l = create(fd, KD_LINK_DIALS, DIAL_NS);
+	if (!l) {
+		*error_p = -ENOMEM;
+		close(fd);
+		return NULL;
+	}
+	l->dialled = 1;
+	l->rank = rank;
+	l->handshake = (struct kd_handshake){.from = me.rank, .to = rank};
+	return l;
+}
+
+static void dialled(struct kd_link *l)
+{
+	socklen_t size = sizeof(int);
+	int error = 0;
+
+	if (getsockopt(l->stream.fd, SOL_SOCKET, SO_ERROR, &error, &size))
+		error = errno;
+	if (error) {
+		kd_link_end(l, -error);
+		return;
+	}
+	l->state = KD_LINK_GREETS;
+	l->due_ns = kd_os_now_ns() + GREET_NS;
+	greet(l, KD_HELLO);
+}
+
+/* Accepting */
+
+static void pause_until(uint64_t at_ns)
+{
+	if (!me.pause_ns)
+		watch(EPOLL_CTL_DEL, me.listener, 0, NULL);
+	me.pause_ns = at_ns;
+	arm(at_ns);
+}
+
+/* Makes room for another. */
+static void displace(void)
+{
+	struct kd_link *claims = NULL;
+
+	for (struct kd_link *l = me.first; l; l = l->next) {
+		if (l->state == KD_LINK_STRANGER) {
+			kd_link_end(l, 0);
+			return;
+		}
+		if (l->state == KD_LINK_CLAIMS && !claims)
+			claims = l;
+	}
+	if (claims)
+		kd_link_end(claims, 0);
+}
+
+static void readable(struct kd_link *l);
+
+static int accept_some(uint64_t now)
+{
+	int n = 0;
+
+	if (now - me.rate_ns >= RATE_NS) {
+		me.rate_ns = now;
+		me.accepted = 0;
+	}
+	for (; me.accepted < RATE; n++) {
+		struct kd_link *l;
+		int fd;
+
+		if (me.strangers >= STRANGERS)
+			displace();
+		fd = accept4(me.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+			    errno == ENOMEM) {
+				displace();
+				pause_until(now + FULL_NS);
+			}
+			return n;
+		}
+		me.accepted++;
+		l = create(fd, KD_LINK_STRANGER, STRANGER_NS);
+		if (!l) {
+			close(fd);
+			continue;
+		}
+		me.strangers++;
+		readable(l); /* a rank's greeting is here already, most of the time: it cannot be
+				displaced by idle ones */
+	}
+	pause_until(me.rate_ns + RATE_NS);
+	return n;
+}
+
+/* Progress */
+
+static void readable(struct kd_link *l)
+{
+	int error = kd_stream_receive(&l->stream);
+
+	if (error)
+		kd_link_end(l, error);
+}
+
+static int handle(struct kd_link *l, uint32_t events)
+{
+	if (l->state == KD_LINK_DOWN)
+		return 0; /* since the kernel was asked */
+	if (l->state == KD_LINK_DIALS) {
+		dialled(l);
+	} else if (events & EPOLLOUT) {
+		int error = kd_stream_flush(&l->stream);
+
+		if (error)
+			kd_link_end(l, error);
+	}
+	if (l->state != KD_LINK_DOWN)
+		watch_out(l);
+	if (l->state != KD_LINK_DOWN && events & (EPOLLIN | EPOLLERR | EPOLLHUP))
+		readable(l);
+	return 1;
+}
+
+/* The timer has run off: who is late, and when is the next. */
+static int late(uint64_t now)
+{
+	uint64_t due = UINT64_MAX;
+	int n = 0;
+
+	me.armed_ns = UINT64_MAX;
+	if (me.pause_ns && now >= me.pause_ns) {
+		me.pause_ns = 0;
+		watch(EPOLL_CTL_ADD, me.listener, EPOLLIN, &me.listener);
+	}
+	for (struct kd_link *l = me.first, *next; l; l = next) {
+		next = l->next;
+		if (l->state == KD_LINK_UP)
+			continue;
+		if (now >= l->due_ns) {
+			/* A rank that was stopped is connected to by its kernel. */
+			kd_link_end(l, l->state == KD_LINK_GREETS ? -EAGAIN : -ETIMEDOUT);
+			n++;
+		} else {
+			due = kd_min(due, l->due_ns);
+		}
+	}
+	if (now >= me.alarm_ns) {
+		me.alarm_ns = UINT64_MAX;
+		me.events->alarm(now);
+		n++;
+	}
+	if (me.pause_ns)
+		due = kd_min(due, me.pause_ns);
+	arm(kd_min(due, me.alarm_ns));
+	return n;
+}
+
+int kd_links_progress(void)
+{
+	struct epoll_event events[EVENTS];
+	int n = epoll_wait(me.epoll, events, EVENTS, 0), happened = 0;
+
+	for (int i = 0; i < n; i++) {
+		void *what = events[i].data.ptr;
+
+		if (what == &me.timer) {
+			uint64_t count;
+
+			if (read(me.timer, &count, sizeof(count)) == sizeof(count))
+				happened += late(kd_os_now_ns());
+		} else if (what == &me.listener) {
+			happened += accept_some(kd_os_now_ns());
+		} else {
+			happened += handle(what, events[i].events);
+		}
+	}
+	bury();
+	return happened;
+}
+
+int kd_links_fd(void)
+{
+	return me.epoll;
+}
+
+/* Opening */
+
+int kd_links_open(int listener, uint32_t rank, uint32_t size, const uint8_t *secret,
+		  const struct kd_link_events *events)
+{
+	memset(&me, 0, sizeof(me));
+	me.rank = rank;
+	me.size = size;
+	kd_handshake_key(me.key, secret);
+	me.events = events;
+	me.armed_ns = me.alarm_ns = UINT64_MAX;
+	me.listener = listener;
+	me.epoll = epoll_create1(EPOLL_CLOEXEC);
+	me.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (me.epoll < 0 || me.timer < 0 || watch(EPOLL_CTL_ADD, me.timer, EPOLLIN, &me.timer) ||
+	    watch(EPOLL_CTL_ADD, listener, EPOLLIN, &me.listener)) {
+		int error = -errno;
+
+		kd_error("cannot wait for messages: %s", kd_errno_text(-error));
+		return error;
+	}
+	return 0;
+}
+
+static int all_sent(void)
+{
+	for (struct kd_link *l = me.first; l; l = l->next)
+		if (l->stream.first)
+			return 0;
+	return 1;
+}
+
+void kd_links_close(void)
+{
+	uint64_t end = kd_os_now_ns() + FLUSH_NS;
+	struct epoll_event event;
+
+	while (!all_sent() && kd_os_now_ns() < end)
+		if (!kd_links_progress())
+			epoll_wait(me.epoll, &event, 1, 1);
+	me.closing = 1;
+	while (me.first)
+		kd_link_end(me.first, 0);
+	bury();
+	close(me.listener);
+	close(me.epoll);
+	close(me.timer);
+	me.epoll = me.timer = me.listener = -1;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "comm/region.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/os.h"
+
+#define BUCKETS 4096
+
+static struct kd_region *buckets[BUCKETS];
+
+struct kd_region *kd_region_add(const void *p, size_t len)
+{
+	struct kd_region *r = malloc(sizeof(*r)), **link;
+
+	if (!r)
+		return NULL;
+	*r = (struct kd_region){.addr = (uintptr_t)p, .len = len, .key = kd_os_random()};
+	link = &buckets[r->key % BUCKETS];
+	r->next = *link;
+	return *link = r;
+}
+
+void kd_region_remove(struct kd_region *r)
+{
+	struct kd_region **link = &buckets[r->key % BUCKETS];
+
+	kd_assert(!r->waiting);
+	while (*link != r)
+		link = &(*link)->next;
+	*link = r->next;
+	free(r);
+}
+
+struct kd_region *kd_region_find(uint64_t key, uint64_t addr, uint64_t len)
+{
+	struct kd_region *r = buckets[key % BUCKETS];
+
+	while (r && r->key != key)
+		r = r->next;
+	if (!r || addr < r->addr || addr - r->addr > r->len || len > r->len - (addr - r->addr))
+		return NULL;
+	return r;
+}
+
+void kd_region_remove_all(void)
+{
+	for (size_t i = 0; i < BUCKETS; i++)
+		while (buckets[i])
+			kd_region_remove(buckets[i]);
+}

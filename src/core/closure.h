@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The states of a closure, in the word that the owner looks at before it runs it.
+ *
+ *        born 0 (KD_SPECIAL when it reduces by an operator that is not exact)
+ *          |  \
+ *          |   \ a thief takes a range that begins here   (under the stack's lock)
+ *          |    v
+ *          |   |KD_STOLEN ---- the thief has run the range ----> |KD_DONE (|KD_MERGE)   the last touch by the thief
+ *          v                                                        |
+ *     run by the owner                                     the owner passes the range
+ *
+ * Only the first closure of a stolen range changes state; where the range ends is in the thieves' notes (index.h). The
+ * owner knows what it has run itself by its position alone (kdds_frame.head).
+ * KD_SPECIAL: it is to reduce into private copies; a thief sets it for every reducing closure it takes.
+ * KD_PRIVATE: the closure reduces, and its access records point to private copies that are still to be merged.
+ */
+#ifndef KD_CLOSURE_H
+#define KD_CLOSURE_H
+
+#include "base/atomic.h"
+#include "base/base.h"
+
+#define KD_STOLEN 1u
+#define KD_DONE 2u
+/* KD_SPECIAL 4u is in kdds/inline.h */
+#define KD_PRIVATE 8u
+#define KD_MERGE 16u
+
+static inline struct kdds_closure *kd_closure_at(const char *p)
+{
+	return (struct kdds_closure *)(uintptr_t)p;
+}
+
+static inline struct kdds_access *kd_closure_access(struct kdds_closure *c, uint32_t i)
+{
+	return (struct kdds_access *)((char *)c + c->type->access[i].offset);
+}
+
+#endif

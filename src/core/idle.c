@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/idle.h"
+
+#include "base/env.h"
+#include "base/os.h"
+#include "core/remote.h"
+#include "core/watch.h"
+
+#define NAP_NS 2000000u        /* first sleep; doubled as long as nothing is found */
+#define NAP_DOUBLINGS 7        /* up to 256 ms */
+#define TRIES_PER_YIELD 16
+
+static void sleep_now(struct kd_worker *w)
+{
+	/* When all sleep, no owner can miss what this one has left with it, and what comes from other ranks wakes: but perhaps another
+	 * one, where several wait in bodies. */
+	int all = !w->bound && (kd_remote ? kd_remote->sleepers() : kd_load(&kd_pool.sleepers)) >= (uint32_t)kd_pool.count;
+	uint64_t ns = (uint64_t)NAP_NS << (all ? NAP_DOUBLINGS : kd_min(w->idle_naps, NAP_DOUBLINGS));
+
+	if (w->rest_ns) {
+		uint64_t now = kd_os_now_ns();
+
+		ns = kd_min(ns, w->rest_ns > now + 1000 ? w->rest_ns - now : 1000);
+	}
+	kd_os_wait(&w->sleeps, 1, ns);
+	w->idle_naps++;
+	kd_count(w, sleeps, 1);
+}
+
+static int nap(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg), void *arg)
+{
+	int found, far = w->far;
+
+	/* Dekker with kd_idle_wake_one and with sched.c's switch of stacks: we are counted, then we look. A fence, since a plain load
+	 * may overtake the store of a read-modify-write (aarch64, exclusives). */
+	kd_store(&w->sleeps, 1);
+	kd_fetch_add(&kd_pool.sleepers, 1);
+	kd_fence();
+	found = look(w, arg);
+	if (!found && !kd_load(&kd_pool.stop) && !kd_load(&w->halt)) {
+		if (w->polls)
+			kd_remote->leave(w);
+		if (far)
+			kd_remote->demand(1);
+		if (kd_remote)
+			kd_remote->sleep();
+		sleep_now(w);
+		if (far)
+			kd_remote->demand(-1);
+	}
+	kd_fetch_add(&kd_pool.sleepers, -1);
+	kd_store(&w->sleeps, 0);
+	return found;
+}
+
+int kd_idle(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg), void *arg)
+{
+	uint64_t now;
+
+	kd_watch_phase(w, KD_PHASE_IDLE);
+	/* More workers than processors: whoever has work needs this one. */
+	if (++w->idle_tries % TRIES_PER_YIELD == 0 || kd_pool.count > kd_pool.cpus)
+		kd_os_yield();
+	else
+		for (unsigned i = 0; i < kd_min(8u << kd_min(w->idle_tries, 5u), 256u); i++)
+			kd_pause();
+	now = kd_os_now_ns();
+	if (!w->idle_since_ns)
+		w->idle_since_ns = now;
+	/* A nap that was ended in vain counts as spun. */
+	if (now - w->idle_since_ns < kd_env.spin_us * 1000 >> kd_min(w->idle_naps, 6u))
+		return 0;
+	w->idle_since_ns = 0;
+	w->idle_tries = 0;
+	return nap(w, look, arg);
+}
+
+void kd_idle_end(struct kd_worker *w)
+{
+	w->idle_since_ns = 0;
+	w->idle_tries = 0;
+	w->idle_naps = 0;
+	if (w->polls)
+		kd_remote->leave(w);
+}
+
+static int wake(struct kd_worker *w)
+{
+	if (!kd_load(&w->sleeps) || !kd_cas(&w->sleeps, 1, 0))
+		return 0;
+	kd_os_wake(&w->sleeps, 1);
+	return 1;
+}
+
+/* Those that wait in a body after the others: what there is may be nothing for them, and they would go to sleep again. */
+static int wake_any(uint32_t bound)
+{
+	for (int i = 0; i < kd_pool.count; i++)
+		if (kd_load_relaxed(&kd_pool.workers[i].bound) == bound && wake(&kd_pool.workers[i]))
+			return 1;
+	return 0;
+}
+
+void kd_idle_wake_one(void)
+{
+	if (kd_load(&kd_pool.sleepers) && (wake_any(0) || wake_any(1)))
+		return;
+	if (kd_remote)
+		kd_remote->available();
+}
+
+void kd_idle_wake_all(void)
+{
+	for (int i = 0; i < kd_pool.count; i++)
+		wake(&kd_pool.workers[i]);
+}
+
+void kd_idle_interrupt(struct kd_worker *w)
+{
+	struct kd_stack *s;
+
+	kd_store(&w->halt, 1);
+	s = kd_load(&w->current);
+	if (s)
+		kd_fetch_or(&s->flags, KD_HALT);
+	wake(w);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "core/image.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define SEGMENTS 8
+
+struct segment {
+	uintptr_t begin, end;
+	int executable;
+};
+
+struct image {
+	uintptr_t base;
+	uint32_t fingerprint;
+	uint32_t segments;
+	struct segment segment[SEGMENTS];
+};
+
+static struct image *images;
+static size_t count;
+
+static uint32_t hash(uint32_t h, const void *p, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ ((const unsigned char *)p)[i]) * 16777619u;
+	return h;
+}
+
+/* The linker's build ID, from the notes of one segment; 0: none there. */
+static uint32_t build_id(const char *p, size_t n)
+{
+	while (n >= sizeof(ElfW(Nhdr))) {
+		const ElfW(Nhdr) *note = (const void *)p;
+		size_t name = (note->n_namesz + 3u) & ~(size_t)3, desc = (note->n_descsz + 3u) & ~(size_t)3;
+
+		if (name > n - sizeof(*note) || desc > n - sizeof(*note) - name)
+			return 0;
+		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp(note + 1, "GNU", 4))
+			return hash(2166136261u, (const char *)(note + 1) + name, note->n_descsz) | 1u;
+		p += sizeof(*note) + name + desc;
+		n -= sizeof(*note) + name + desc;
+	}
+	return 0;
+}
+
+static int add(struct dl_phdr_info *info, size_t size, void *arg)
+{
+	struct image *grown = realloc(images, (count + 1) * sizeof(*images)), *im;
+	uint32_t id = 0, text = 2166136261u;
+
+	(void)size;
+	(void)arg;
+	if (!grown)
+		return -ENOMEM;
+	images = grown;
+	im = &images[count++];
+	*im = (struct image){.base = info->dlpi_addr};
+	for (int i = 0; i < info->dlpi_phnum && !id; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+
+		if (ph->p_type == PT_NOTE)
+			id = build_id((const char *)(info->dlpi_addr + ph->p_vaddr), ph->p_memsz);
+	}
+	for (int i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
+		const char *p = (const char *)(info->dlpi_addr + ph->p_vaddr);
+
+		if (ph->p_type != PT_LOAD || im->segments == SEGMENTS || !(ph->p_flags & PF_R))
+			continue;
+		im->segment[im->segments++] = (struct segment){(uintptr_t)p, (uintptr_t)p + ph->p_memsz, ph->p_flags & PF_X};
+		text = hash(text, &ph->p_memsz, sizeof(ph->p_memsz));
+		if (ph->p_flags & PF_X) /* without a build ID the code itself must do; the linker has left it alone */
+			text = hash(text, p, ph->p_flags & PF_W || id ? 0 : ph->p_filesz);
+	}
+	im->fingerprint = id ? id : text | 1u;
+	return 0;
+}
+
+int kd_image_init(void)
+{
+	int error = dl_iterate_phdr(add, NULL);
+
+	if (error)
+		kd_error("out of memory for the list of the program's images");
+	return error;
+}
+
+void kd_image_fini(void)
+{
+	free(images);
+	images = NULL;
+	count = 0;
+}
+
+static const struct image *image_of(uintptr_t p, size_t size, int executable)
+{
+	for (size_t i = 0; i < count; i++)
+		for (uint32_t k = 0; k < images[i].segments; k++) {
+			const struct segment *s = &images[i].segment[k];
+
+			if (p >= s->begin && p < s->end && size <= s->end - p && (!executable || s->executable))
+				return &images[i];
+		}
+	return NULL;
+}
+
+uint64_t kd_image_name(const void *p)
+{
+	const struct image *im = image_of((uintptr_t)p, 1, 0);
+
+	if (!im || (uintptr_t)p - im->base > INT32_MAX)
+		return 0;
+	return (uint64_t)im->fingerprint << 32 | ((uintptr_t)p - im->base);
+}
+
+const void *kd_image_at(uint64_t name, size_t size, int executable)
+{
+	for (size_t i = 0; i < count; i++) {
+		uintptr_t p = images[i].base + (uint32_t)name;
+
+		if (images[i].fingerprint == name >> 32 && image_of(p, size, executable) == &images[i])
+			return (const void *)p;
+	}
+	return NULL;
+}
+
+int kd_image_is_code(uintptr_t p)
+{
+	return image_of(p, 1, 1) != NULL;
+}
+
+uint64_t kd_image_build(void)
+{
+	static const char library;
+	const struct image *own = image_of((uintptr_t)&library, 1, 0);
+
+	return count ? (uint64_t)images[0].fingerprint << 32 | (own ? own->fingerprint : 0) : 0;
+}

@@ -1,0 +1,706 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/index.h"
+
+#include "core/remote.h"
+#include "core/value.h"
+#include "core/worker.h"
+#include "kdds.h"
+
+/* The closure of this frame, before c, that a link names; NULL: none, or one from before the frame was last emptied. */
+static char *linked(const struct kd_view *v, uint32_t link, const char *c)
+{
+	uint32_t names_first = ((uint32_t)((uintptr_t)v->first >> 3) + v->index->bias) | 1u;
+	size_t offset = (size_t)(uint32_t)(link - names_first) << 3;
+
+	if (!link || offset > (size_t)(c - v->first))
+		return NULL;
+	return v->first + offset;
+}
+
+/* Whether access a of c is one more by the same reference: it links to c itself, and an earlier access
+ * of c has the links that order both. */
+static int repeats(const struct kd_view *v, const struct kdds_closure *c, const struct kdds_access *a)
+{
+	return a->p == (((uint32_t)((uintptr_t)c >> 3) + v->index->bias) | 1u);
+}
+
+/* What access i of c and those that repeat it do with the data: KDDS_R, KDDS_W, or both; 0: they reduce. */
+static uint32_t use_of(const struct kd_view *v, struct kdds_closure *c, uint32_t i)
+{
+	const void *data = kd_load_relaxed(&kd_closure_access(c, i)->data);
+	uint32_t use = 0;
+
+	for (uint32_t k = i; k < c->type->naccess; k++)
+		if (k == i || (kd_load_relaxed(&kd_closure_access(c, k)->data) == data && repeats(v, c, kd_closure_access(c, k))))
+			use |= c->type->access[k].mode & KDDS_RW;
+	return use;
+}
+
+/*
+ * The accesses of q by the reference that access i of c has: its number, or q's count of accesses if
+ * there is none, or *several_p. An address alone does not say which it is: data without elements begin
+ * where others do, and a program may have two references to one object.
+ */
+static uint32_t access_to(const struct kd_view *v, struct kdds_closure *q, struct kdds_closure *c, uint32_t i,
+			  int *several_p)
+{
+	struct kd_value mine = kd_value_of(c, i), theirs;
+	uint32_t found = q->type->naccess;
+
+	*several_p = 0;
+	for (uint32_t k = 0; k < q->type->naccess; k++) {
+		if (kd_closure_access(q, k)->data != mine.data || repeats(v, q, kd_closure_access(q, k)))
+			continue;
+		theirs = kd_value_of(q, k);
+		if (kd_value_empty(&mine) != kd_value_empty(&theirs))
+			continue;
+		*several_p = found != q->type->naccess;
+		found = k;
+	}
+	return found;
+}
+
+/* Whether access i of c sees the data in the same shape as q does, in all its accesses. */
+static int same_shape(struct kdds_closure *c, uint32_t i, struct kdds_closure *q)
+{
+	struct kd_value mine = kd_value_of(c, i);
+
+	for (uint32_t k = 0; k < q->type->naccess; k++) {
+		struct kd_value theirs = kd_value_of(q, k);
+
+		if (mine.data == theirs.data && kd_value_empty(&mine) == kd_value_empty(&theirs) &&
+		    (mine.rows != theirs.rows || mine.cols != theirs.cols || mine.ld != theirs.ld || mine.size != theirs.size ||
+		     mine.pack != theirs.pack || c->type->access[i].array != q->type->access[k].array))
+			return 0;
+	}
+	return 1;
+}
+
+static int noted(const struct kd_view *v, const char *c)
+{
+	return kd_position(v->stack, c) < v->index->cursor && kd_note_at(v->stack, c)->life == v->index->life;
+}
+
+/* Whether q counts as complete for one that comes later: for a reduction, when the owner has merged it, hence passed it. */
+static int complete(const struct kd_view *v, char *q)
+{
+	const struct kd_note *n = kd_note_at(v->stack, q);
+
+	return (n->state == KD_COMPLETE && !kd_closure_at(q)->type->reduces) ||
+	       (n->state == KD_AWAY && (n->link == v->thief || v->thief == KD_ANYWHERE));
+}
+
+/*
+ * Walks one access of c from where its note stands. Returns the closure it still waits for, or NULL. Closures from `from` on
+ * (NULL: none) count as complete: they precede c in the range being built; *inside_p is set when one of them was met.
+ *
+ *   read:        waits for the last writer
+ *   write:       for everybody back to the last writer, that one included
+ *   reduction:   for nobody: a thief reduces into a private copy
+ *
+ * The accesses of a reducing closure are not looked at: its runner redirects them. It counts as a writer of everything, until
+ * the owner has passed it. So does a closure of which several accesses may be the one that is looked for.
+ */
+static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, const char *from, int *inside_p)
+{
+	const struct kdds_access *a = kd_closure_access(c, n->access);
+	uint32_t use = use_of(v, c, n->access), link;
+	int reads = use == KDDS_R;
+
+	if (!use || repeats(v, c, a))
+		return NULL;
+	link = n->link ? n->link : reads ? a->w : a->p;
+	for (;;) {
+		char *at = linked(v, link, (char *)c);
+		struct kdds_closure *q = kd_closure_at(at);
+		int inside = at && from && at >= from, several;
+		uint32_t k;
+
+		v->stack->looked++;
+		if (!at || at < v->head || !noted(v, at))
+			return NULL; /* complete, and with it all that it waited for */
+		n->link = link;
+		if (q->type->reduces || (!inside && !complete(v, at)))
+			return at;
+		*inside_p |= inside;
+		k = access_to(v, q, c, n->access, &several);
+		if (several)
+			return at;
+		if (k == q->type->naccess)
+			return NULL;
+		if ((inside || (kd_note_at(v->stack, at)->state == KD_AWAY && v->thief != KD_ANYWHERE)) &&
+		    !same_shape(c, n->access, q))
+			return at; /* a package has one copy of a data, in one shape, and so has the rank where it is */
+		if (reads || use_of(v, q, k) & KDDS_W)
+			return NULL;
+		link = kd_closure_access(q, k)->p; /* past a reader */
+	}
+}
+
+/* The closure that c waits for, or NULL: it is ready. */
+static char *waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, const char *from, int *inside_p)
+{
+	for (; n->access < c->type->naccess; n->access++, n->link = 0) {
+		char *q = walk(v, c, n, from, inside_p);
+
+		if (q)
+			return q;
+	}
+	return NULL;
+}
+
+static struct kd_note *note_of(const struct kd_view *v, uint32_t position)
+{
+	return kd_note_at(v->stack, kd_position_at(v->stack, position));
+}
+
+/* Links c in behind the ready closure at position `before`; 0: at the front. */
+static void make_ready(struct kd_view *v, struct kdds_closure *c, uint32_t before)
+{
+	struct kd_index *x = v->index;
+	uint32_t at = kd_position(v->stack, (char *)c);
+	uint32_t *link = before ? &note_of(v, before)->next : &x->ready;
+	struct kd_note *n = kd_note_at(v->stack, (char *)c);
+
+	n->state = KD_READY;
+	n->next = *link;
+	n->link = before;
+	*(n->next ? &note_of(v, n->next)->link : &x->ready_end) = at;
+	*link = at;
+	x->ready_count++;
+}
+
+/* n is no longer ready. */
+static void unlink_ready(struct kd_view *v, struct kd_note *n)
+{
+	struct kd_index *x = v->index;
+
+	*(n->link ? &note_of(v, n->link)->next : &x->ready) = n->next;
+	*(n->next ? &note_of(v, n->next)->link : &x->ready_end) = n->link;
+	n->link = n->next = 0;
+	x->ready_count--;
+}
+
+/* Whether c, which waits, has use for what it waits for: it reads it, or cannot follow it. A writer can. */
+static int wants(const struct kdds_closure *c, const struct kd_note *n)
+{
+	return c->type->access[n->access].mode == KDDS_R || c->attr & KDDS_LOCAL;
+}
+
+static void news(struct kd_view *v, uint32_t what)
+{
+	kd_store_relaxed(&v->stack->news, kd_load_relaxed(&v->stack->news) | what);
+}
+
+/* c waits for a closure whose results are away. */
+static void tell(struct kd_view *v, const struct kdds_closure *c, const struct kd_note *n, struct kd_note *away)
+{
+	int wanted = wants(c, n);
+
+	if (wanted)
+		away->access = 1;
+	news(v, wanted ? KD_NEWS_WANTED : KD_NEWS_FOLLOWER);
+}
+
+/* What waits for the closure q waits until the owner has passed it, and that waits for all that is away before q. */
+static void press(struct kd_view *v, const char *q)
+{
+	v->index->press = kd_max(v->index->press, kd_position(v->stack, q));
+	news(v, KD_NEWS_WANTED);
+}
+
+/* Whether the range is in the way of a reducing closure that the owner is to get past. */
+static int pressed(const struct kd_view *v, const struct kd_range *range)
+{
+	const char *q = kd_position_at(v->stack, v->index->press);
+
+	return v->index->press && q > range->begin && q >= v->head;
+}
+
+/* Puts c on the list of the closure it waits for. 0: there is none, it is ready. */
+static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
+{
+	uint32_t thief = v->thief;
+	struct kd_note *before;
+	int inside;
+	char *q;
+
+	v->thief = 0;
+	q = waits_for(v, c, n, NULL, &inside);
+	v->thief = thief;
+	if (!q)
+		return 0;
+	before = kd_note_at(v->stack, q);
+	n->next = before->waiters;
+	before->waiters = kd_position(v->stack, (char *)c);
+	if (before->state == KD_AWAY)
+		tell(v, c, n, before);
+	else if (kd_closure_at(q)->type->reduces || before->state == KD_COMPLETE)
+		press(v, q);
+	return 1;
+}
+
+/* A closure that the cursor has come to. */
+static void settle(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
+{
+	if (!wait_for(v, c, n))
+		make_ready(v, c, c->attr & KDDS_PRIORITY_HIGH ? 0 : v->index->ready_end);
+}
+
+#define SORT_STEPS 16
+
+/* Where on the ready list a closure at position `at` belongs that has waited: behind those of high priority, before the younger ones, as
+ * far as that can be told in a few steps from `before` on. */
+static uint32_t place_of(const struct kd_view *v, uint32_t at, uint32_t before)
+{
+	uint32_t next;
+
+	for (unsigned n = 0;; n++, before = next) {
+		next = before ? note_of(v, before)->next : v->index->ready;
+		if (!next || (next > at && !note_of(v, next)->high))
+			return before;
+		if (n == SORT_STEPS)
+			return note_of(v, next)->high ? v->index->ready_end : before;
+	}
+}
+
+/* Those that waited, the oldest first: so that a range can be made of those that become ready together. They were put on the
+ * list the youngest first. */
+static void fire(struct kd_view *v, struct kd_note *done)
+{
+	uint32_t at = done->waiters, oldest = 0, last = 0;
+
+	done->waiters = 0;
+	while (at) {
+		struct kd_note *n = kd_note_at(v->stack, kd_position_at(v->stack, at));
+		uint32_t next = n->next;
+
+		n->next = oldest;
+		oldest = at;
+		at = next;
+	}
+	for (at = oldest; at;) {
+		struct kdds_closure *c = kd_closure_at(kd_position_at(v->stack, at));
+		struct kd_note *n = kd_note_at(v->stack, (char *)c);
+		uint32_t here = at;
+
+		at = n->next;
+		if (n->state != KD_WAITS || wait_for(v, c, n))
+			continue;
+		if (c->attr & KDDS_PRIORITY_HIGH) {
+			make_ready(v, c, 0);
+		} else {
+			make_ready(v, c, place_of(v, here, last));
+			last = here;
+		}
+	}
+}
+
+/* The last writers before c of what it uses. */
+static void note_uses(struct kd_view *v, struct kdds_closure *c)
+{
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		char *q = linked(v, kd_closure_access(c, i)->w, (char *)c);
+
+		if (q && q != (char *)c && noted(v, q))
+			kd_note_at(v->stack, q)->later = 1;
+	}
+}
+
+static struct kd_note *note(struct kd_view *v, char *at)
+{
+	struct kdds_closure *c = kd_closure_at(at);
+	struct kd_note *n = kd_note_at(v->stack, at);
+
+	*n = (struct kd_note){.units = c->bytes / 16 & 0xfffu, .high = (c->attr & KDDS_PRIORITY_HIGH) != 0, .life = v->index->life};
+	v->index->cursor = kd_position(v->stack, at + c->bytes);
+	if (kd_remote && at > v->head) /* the accesses of the one being run may be redirected at this moment */
+		note_uses(v, c);
+	return n;
+}
+
+int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
+{
+	struct kd_index *x = kd_index_at(s, f);
+	uint64_t gen = kd_frame_life(f);
+	char *parent_head = kd_load_acquire(&f->parent->head); /* before f's, and what that closure uses */
+	uint32_t bias = kd_load_acquire(&f->bias);
+
+	v->stack = s;
+	v->frame = f;
+	v->index = x;
+	v->first = kd_frame_first(f);
+	v->head = kd_load_acquire(&f->head);
+	v->tail = kd_load_acquire(&f->tail);
+	v->thief = 0;
+	if (v->tail == v->first)
+		return 0;
+	if (x->gen != gen || x->head != parent_head || x->bias != bias) {
+		int known = x->gen == gen && x->head == parent_head;
+
+		*x = (struct kd_index){.gen = gen, .head = parent_head, .bias = bias, .passed = kd_position(s, v->first),
+				       .cursor = kd_position(s, v->first), .life = (uint8_t)++s->life,
+				       .task_ns = known ? x->task_ns : 0, .rests = known ? x->rests & 0x7f : 0,
+				       .rest_ns = known ? x->rest_ns : 0,
+				       .ordered = parent_head && (kd_value_overlap(kd_closure_at(parent_head)) &
+							      (KD_OVERLAP_WRITTEN | KD_OVERLAP_REDUCED)) != 0};
+	}
+	if (v->head && kd_position(s, v->head) > x->cursor) { /* the owner has outrun the notes: what they say is of no use */
+		x->cursor = x->passed = kd_position(s, v->head);
+		x->ready = x->ready_end = x->ready_count = 0;
+	}
+	while (kd_position_at(s, x->passed) < v->head) {
+		struct kd_note *n = note_of(v, x->passed);
+
+		x->passed += n->units;
+		if (n->state == KD_READY)
+			unlink_ready(v, n);
+		n->state = KD_COMPLETE;
+		fire(v, n);
+	}
+	return 1;
+}
+
+int kd_index_ordered(const struct kd_view *v)
+{
+	return v->index->ordered;
+}
+
+static int takable(const struct kd_view *v, uint32_t at, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+{
+	char *c = kd_position_at(v->stack, at);
+
+	return c > v->head && wanted(kd_closure_at(c), arg);
+}
+
+#define READY_STEPS 64
+
+/* Moves the closures behind the one at `last` to the front of the ready list, behind the one at `front` (0: none). */
+static void rotate(struct kd_view *v, uint32_t last, uint32_t front)
+{
+	struct kd_index *x = v->index;
+	uint32_t moved = note_of(v, last)->next, end = x->ready_end, *link = front ? &note_of(v, front)->next : &x->ready;
+
+	note_of(v, last)->next = 0;
+	x->ready_end = last;
+	note_of(v, moved)->link = front;
+	note_of(v, end)->next = *link;
+	note_of(v, *link)->link = end;
+	*link = moved;
+}
+
+/* The ready closure that the caller is to have: one of high priority, else the youngest, to which the owner comes last. After some
+ * that the caller may not have it gives up, and leaves them where the next visit will not meet them first. */
+static char *next_ready(struct kd_view *v, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+{
+	struct kd_index *x = v->index;
+	unsigned steps = 0;
+	uint32_t at, high = 0;
+
+	for (at = x->ready; at && note_of(v, at)->high && steps < READY_STEPS; high = at, at = note_of(v, at)->next, steps++)
+		if (takable(v, at, wanted, arg))
+			return kd_position_at(v->stack, at);
+	for (at = x->ready_end, steps = 0; at && at != high; at = note_of(v, at)->link)
+		if (takable(v, at, wanted, arg))
+			return kd_position_at(v->stack, at);
+		else if (++steps == READY_STEPS && note_of(v, at)->link != high) {
+			rotate(v, note_of(v, at)->link, high);
+			break;
+		}
+	return NULL;
+}
+
+/* Where a range may begin that has c in it and as many as n - 1 of those in front of c. */
+static char *begin_before(struct kd_view *v, char *c, uint32_t n, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+{
+	while (--n) {
+		uint32_t at = kd_note_at(v->stack, c)->link;
+
+		if (!at || kd_position_at(v->stack, at) + (size_t)note_of(v, at)->units * 16 != c || !takable(v, at, wanted, arg))
+			break;
+		c = kd_position_at(v->stack, at);
+	}
+	return c;
+}
+
+/* Whether the closure behind the range can join it; says so in its note. */
+static int join(struct kd_view *v, struct kd_range *r, struct kdds_closure *c, struct kd_note *n)
+{
+	struct kd_note before = *n;
+	int inside = 0;
+
+	if (n->state == KD_WAITS && waits_for(v, c, n, r->begin, &inside)) {
+		n->access = before.access; /* what the range was to complete is not complete for others */
+		n->link = before.link;
+		return 0;
+	}
+	r->independent &= !inside;
+	if (n->state == KD_READY)
+		unlink_ready(v, n);
+	n->state = KD_TAKEN; /* the list of waiters that it may be on skips it */
+	return 1;
+}
+
+static void begin_range(struct kd_view *v, struct kd_range *r, char *c)
+{
+	*r = (struct kd_range){.from = v->stack, .frame = v->frame, .begin = c, .end = c + kd_closure_at(c)->bytes, .count = 1,
+			       .independent = 1};
+}
+
+static void extend(struct kd_view *v, struct kd_range *r, uint32_t length,
+		   int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+{
+	for (uint32_t taken = 1; taken < length && r->end < v->tail; taken++) {
+		struct kdds_closure *c = kd_closure_at(r->end);
+		int fresh = kd_position(v->stack, r->end) == v->index->cursor;
+		struct kd_note *n = fresh ? note(v, r->end) : kd_note_at(v->stack, r->end);
+
+		if ((n->state != KD_WAITS && n->state != KD_READY) || !wanted(c, arg) || !join(v, r, c, n)) {
+			if (fresh)
+				settle(v, c, n);
+			return;
+		}
+		r->end += c->bytes;
+		r->count++;
+	}
+}
+
+#define LOOK_FURTHER 16 /* there may be one of high priority */
+#define LOOK_TWICE 64
+#define LOOK_FURTHEST 1024
+#define LENGTH_MAX 4096
+#define SHORT_NS 5000 /* a range that takes less is too short to be worth a steal */
+#define LONG_NS 64000 /* one that takes longer keeps those waiting that wait for a part of it */
+
+/* How many closures take so long, as far as is known. */
+static uint32_t length_of(const struct kd_index *x, uint32_t ns)
+{
+	return x->task_ns ? kd_max(kd_min(ns / x->task_ns, LENGTH_MAX), 1u) : 1;
+}
+
+/* Notes up to `budget` closures, until `enough` are ready, or, after `patience` of them, it seems that few will be. */
+static void look_ahead(struct kd_view *v, unsigned budget, uint32_t enough, unsigned patience)
+{
+	struct kd_index *x = v->index;
+	uint32_t before = x->ready_count;
+
+	for (unsigned n = 0; n < budget && x->cursor < kd_position(v->stack, v->tail) &&
+			     (n < LOOK_FURTHER || x->ready_count < enough); n++) {
+		char *at = kd_position_at(v->stack, x->cursor);
+		struct kd_note *fresh;
+
+		if (n >= patience && x->ready_count - before < n / 2)
+			break;
+		fresh = note(v, at);
+		if (at > v->head) /* else the owner has it */
+			settle(v, kd_closure_at(at), fresh);
+	}
+}
+
+/* How many of the ready closures a range is to have: a share, so that others find some while they wait for those that depend on this
+ * range; but as many as make a visit worth it, if others have as many left. */
+static uint32_t share(const struct kd_index *x)
+{
+	uint32_t n = x->ready_count / (2 * kd_max((uint32_t)kd_pool.count, 2u));
+
+	n = kd_max(n, kd_min(length_of(x, SHORT_NS), (x->ready_count + 1) / 2));
+	return kd_max(kd_min(n, length_of(x, LONG_NS)), 1u);
+}
+
+/* A ready closure that the caller may have. If it may have none of those known, which may be the owner's or for others, and none of the
+ * next few is ready, it looks on until one is. */
+static char *find_ready(struct kd_view *v, unsigned budget, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+{
+	uint32_t known = v->index->ready_count;
+	unsigned few = kd_min(budget, LOOK_FURTHER);
+	char *c;
+
+	look_ahead(v, few, 0, few);
+	c = next_ready(v, wanted, arg);
+	if (c || v->index->ready_count > known)
+		return c;
+	look_ahead(v, budget - few, known + 1, budget);
+	return v->index->ready_count > known ? next_ready(v, wanted, arg) : NULL;
+}
+
+char *kd_index_take(struct kd_view *v, unsigned budget, uint32_t length, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
+		    uint32_t *length_p)
+{
+	uint32_t most = length;
+	struct kd_note *n;
+	char *c;
+
+	c = find_ready(v, budget, wanted, arg);
+	if (!c)
+		return NULL;
+	if (!length) {
+		length = share(v->index);
+		most = kd_max(length, length_of(v->index, SHORT_NS));
+	}
+	c = begin_before(v, c, length, wanted, arg);
+	n = kd_note_at(v->stack, c);
+	unlink_ready(v, n);
+	n->state = KD_TAKEN;
+	*length_p = most;
+	return c;
+}
+
+void kd_index_extend(struct kd_view *v, char *c, uint32_t length, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
+		     struct kd_range *range_p)
+{
+	begin_range(v, range_p, c);
+	extend(v, range_p, length, wanted, arg);
+	range_p->independent &= range_p->count > 1;
+	range_p->fine = v->index->task_ns && (uint64_t)range_p->count * v->index->task_ns < 2 * SHORT_NS;
+	range_p->more = (range_p->independent && !range_p->fine) || v->index->ready;
+}
+
+void kd_index_look_ahead(struct kd_view *v, uint32_t taken)
+{
+	uint32_t next = kd_min(2 * taken, length_of(v->index, LONG_NS));
+
+	if (v->index->rests) /* too fine: that was to see whether they still are */
+		return;
+	look_ahead(v, kd_max(kd_min(4 * taken, LOOK_FURTHEST), LOOK_TWICE), 2 * ((uint32_t)kd_pool.count + 1) * next,
+		   LOOK_TWICE);
+}
+
+void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thief)
+{
+	for (char *q = range->begin; q < range->end;) {
+		struct kd_note *n = kd_note_at(v->stack, q);
+
+		q += (size_t)n->units * 16;
+		n->state = KD_AWAY;
+		n->link = thief + 1;
+		n->access = 0;
+		for (uint32_t at = n->waiters; at; at = kd_note_at(v->stack, kd_position_at(v->stack, at))->next) {
+			char *c = kd_position_at(v->stack, at);
+
+			if (kd_note_at(v->stack, c)->state == KD_WAITS)
+				tell(v, kd_closure_at(c), kd_note_at(v->stack, c), n);
+		}
+	}
+	if (pressed(v, range))
+		news(v, KD_NEWS_WANTED);
+}
+
+void kd_index_fetch(struct kd_view *v, const struct kd_range *range)
+{
+	for (char *q = range->begin; q < range->end;) {
+		struct kd_note *n = kd_note_at(v->stack, q);
+
+		q += (size_t)n->units * 16;
+		n->state = KD_TAKEN;
+		n->link = n->access = 0;
+	}
+}
+
+/* Of those that wait for q, one that is ready for the view's thief. NULL: none. */
+static char *follower(struct kd_view *v, const char *q, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+{
+	unsigned steps = 0;
+	int inside;
+
+	for (uint32_t at = kd_note_at(v->stack, q)->waiters; at && steps < READY_STEPS; steps++) {
+		struct kdds_closure *c = kd_closure_at(kd_position_at(v->stack, at));
+		struct kd_note *n = kd_note_at(v->stack, (char *)c), before = *n;
+
+		if (n->state == KD_WAITS && wanted(c, arg)) {
+			int ready = !waits_for(v, c, n, NULL, &inside);
+
+			n->access = before.access; /* what is complete for the thief is not complete for others */
+			n->link = before.link;
+			if (ready)
+				return (char *)c;
+		}
+		at = before.next;
+	}
+	return NULL;
+}
+
+static int anything(const struct kdds_closure *c, void *arg)
+{
+	(void)c;
+	(void)arg;
+	return 1;
+}
+
+unsigned kd_index_look_away(struct kd_view *v, const struct kd_range *range, unsigned asked)
+{
+	unsigned found = (v->index->cursor < kd_position(v->stack, v->tail) ? KD_AWAY_LATER : 0) |
+			 (pressed(v, range) ? KD_AWAY_WANTED : 0);
+	const struct kd_note *n;
+
+	v->thief = KD_ANYWHERE;
+	for (const char *q = range->begin; q < range->end; q += (size_t)n->units * 16) {
+		n = kd_note_at(v->stack, q);
+		found |= (n->access ? KD_AWAY_WANTED : 0) | (n->later ? KD_AWAY_LATER : 0);
+		if (asked & ~found & KD_AWAY_FOLLOWED && follower(v, q, anything, NULL))
+			found |= KD_AWAY_FOLLOWED;
+	}
+	v->thief = 0;
+	return found & asked;
+}
+
+int kd_index_follow(struct kd_view *v, const struct kd_range *away, uint32_t thief, uint32_t length,
+		    int (*wanted)(const struct kdds_closure *c, void *arg), void *arg, struct kd_range *range_p)
+{
+	char *c = NULL;
+
+	v->thief = thief + 1;
+	for (char *q = away->begin; !c && q < away->end; q += (size_t)kd_note_at(v->stack, q)->units * 16)
+		c = follower(v, q, wanted, arg);
+	if (c) {
+		kd_note_at(v->stack, c)->state = KD_TAKEN; /* whatever list it is on skips it */
+		begin_range(v, range_p, c);
+		extend(v, range_p, length, wanted, arg);
+		range_p->independent &= range_p->count > 1;
+		range_p->more = range_p->independent;
+	}
+	v->thief = 0;
+	return c != NULL;
+}
+
+uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range)
+{
+	uint32_t count = 0;
+
+	for (char *c = range->begin; c < range->end; count++) {
+		struct kd_note *n = kd_note_at(v->stack, c);
+
+		c += (size_t)n->units * 16;
+		n->state = KD_COMPLETE;
+		fire(v, n);
+	}
+	kd_note_at(v->stack, range->begin)->link = kd_position(v->stack, range->end);
+	return count;
+}
+
+#define FINE_NS 60
+#define REST_NS 100000u
+#define REST_DOUBLINGS 6
+#define SLOWER 4 /* not at once by more: a processor may have been taken away for milliseconds */
+
+void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t now_ns)
+{
+	uint64_t each = kd_min(kd_max(ns / count, 1u), UINT16_MAX);
+
+	if (each < FINE_NS) {
+		x->rest_ns = now_ns + ((uint64_t)REST_NS << x->rests);
+		x->rests = kd_min(x->rests + 1, REST_DOUBLINGS) & 0x7f;
+	} else {
+		x->rests = 0;
+	}
+	x->task_ns = (uint16_t)(x->task_ns ? kd_min(each, (uint64_t)SLOWER * x->task_ns) : each);
+}
+
+int kd_index_rests(const struct kd_index *x, uint64_t now_ns)
+{
+	return x->rests && now_ns < x->rest_ns;
+}
+
+int kd_index_has_ready(const struct kd_view *v)
+{
+	return v->index->ready != 0;
+}

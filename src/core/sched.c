@@ -1,0 +1,542 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The owner's side. run() is the hot path: per closure one store (the claim), one load of flags, one of the closure's state,
+ * no fence. It is one loop, not a recursion: the frames are the recursion, so any worker can take over where it stopped.
+ */
+#include "core/sched.h"
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "core/closure.h"
+#include "core/idle.h"
+#include "core/reduce.h"
+#include "core/remote.h"
+#include "core/steal.h"
+#include "core/watch.h"
+
+#define QUIET_CLAIMS 1024  /* fenced claims without a visit before the owner stops fencing */
+#define SPINS_BLOCKED 50   /* looks at a stolen closure before its frame's stack is set aside */
+#define VICTIMS_PER_LOOK 8
+#define PARKED_PER_LOOK 16
+#define PATIENCE 8         /* looks for work within the process before others are asked: about 20 us */
+
+enum outcome { ENDED, BLOCKED, HALTED };
+enum claim { RUN, RUN_SPECIAL, AGAIN, BLOCK, HALT };
+
+static void help(struct kd_worker *w, struct kd_stack *s, char *c);
+
+/* Stops fencing. Partner: visit() in steal.c, which sets KD_LOCK and then loads ack: it finds 0 and calls membarrier, or we
+ * find its lock and go on fencing. */
+static void unshare(struct kd_stack *s)
+{
+	if (!kd_pool.membarrier)
+		return;
+	kd_store(&s->ack, 0);
+	if (!(kd_load(&s->flags) & KD_LOCK))
+		kd_fetch_and(&s->flags, ~(uint32_t)KD_SHARED);
+}
+
+static void poked(struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char *c)
+{
+	if (c + kd_closure_at(c)->bytes < kd_load_relaxed(&f->tail)) {
+		kd_fetch_and(&s->flags, ~(uint32_t)KD_POKE);
+		kd_idle_wake_one();
+	} else {
+		kd_store_relaxed(&g->limit, NULL); /* the first closure that this one pushes will do */
+	}
+}
+
+/* Waits until no thief visits, with what the owner has stored so far visible to the next one. Returns the flags. */
+static uint32_t await_visitor(struct kd_stack *s)
+{
+	uint32_t flags;
+
+	for (unsigned tries = 1;; tries++) {
+		flags = kd_load_acquire(&s->flags);
+		if (flags & KD_SHARED) {
+			kd_store_relaxed(&s->ack, 1);
+			kd_fence();
+			flags = kd_load_acquire(&s->flags);
+		}
+		if (!(flags & KD_LOCK))
+			return flags;
+		if (tries % 64)
+			kd_pause();
+		else
+			kd_os_yield(); /* it may be off the processor */
+	}
+}
+
+/* Gets past whatever flags say, with the claim of c stored. 0: the stack is to be set aside. */
+static int heed_flags(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char *c)
+{
+	uint32_t flags = await_visitor(s);
+
+	if (flags & KD_SHARED) {
+		uint32_t visits = kd_load_relaxed(&s->visits);
+
+		if (visits != s->seen)
+			s->quiet = 0;
+		else if (++s->quiet > QUIET_CLAIMS)
+			unshare(s);
+		s->seen = visits;
+	}
+	if (flags & KD_POKE)
+		poked(s, f, g, c);
+	if (flags & KD_HALT) {
+		kd_fetch_and(&s->flags, ~(uint32_t)KD_HALT);
+		return !(w->nest && kd_load_relaxed(&w->halt) && !s->bound);
+	}
+	return 1;
+}
+
+static void merge_range(char *c, char *end)
+{
+	for (; c < end; c += kd_closure_at(c)->bytes)
+		kd_reduce_merge(kd_closure_at(c));
+}
+
+static void await_done(struct kdds_closure *c)
+{
+	for (unsigned i = 0; i < SPINS_BLOCKED && !(kd_load_acquire(&c->state) & KD_DONE); i++)
+		kd_pause();
+}
+
+/* The claim of *cp is stored; what is to be done with it? AGAIN: *cp has moved on. Inline, so that *cp stays in a register. */
+static inline __attribute__((always_inline)) enum claim claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
+								   struct kdds_frame *g, char **cp)
+{
+	struct kdds_closure *c = kd_closure_at(*cp);
+	int base = f == &s->base;
+	uint32_t state;
+
+	if (!heed_flags(w, s, f, g, *cp))
+		return HALT;
+	state = kd_load_acquire(&c->state);
+	if (!(base && *cp == s->range.begin) && state & (KD_STOLEN | KD_DONE)) {
+		if (base) { /* the rest of the range is somebody else's now */
+			*cp = kd_load_acquire(&f->tail);
+			return AGAIN;
+		}
+		if (!(state & KD_DONE))
+			await_done(c);
+		state = kd_load_acquire(&c->state);
+		if (!(state & KD_DONE))
+			return BLOCK;
+		*cp = kd_steal_end(s, *cp);
+		if (state & KD_MERGE)
+			merge_range((char *)c, *cp);
+		return AGAIN;
+	}
+	if (!(state & KD_SPECIAL))
+		return RUN;
+	kd_reduce_begin(c);
+	s->merge |= base;
+	return RUN_SPECIAL;
+}
+
+/* The reducing closure at c is complete; c is returned advanced. In the base the contribution stays private: the stack it was
+ * stolen from merges it in its turn. */
+static char *finish_special(struct kd_stack *s, struct kdds_frame *f, char *c)
+{
+	if (f != &s->base)
+		kd_reduce_merge(kd_closure_at(c));
+	return c + kd_closure_at(c)->bytes;
+}
+
+/* Nobody owns s from here on, unless 0 is returned: c is done already. Under the lock, since kd_steal_complete stores the state
+ * under it and looks at park after it: one of us sees the other. */
+static int park(struct kd_stack *s, char *c)
+{
+	int done;
+
+	kd_stack_lock(s);
+	done = kd_load_acquire(&kd_closure_at(c)->state) & KD_DONE;
+	if (!done) {
+		kd_fetch_add(&s->home->parked, 1);
+		kd_store(&s->park, c);
+	}
+	kd_stack_unlock(s);
+	return !done;
+}
+
+static inline __attribute__((always_inline)) void run_body(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
+							   struct kdds_frame *g, char *c, int observed)
+{
+	if (observed)
+		kd_watch.tasks->begin(w, s, f, g, c);
+	kd_closure_at(c)->type->run(kd_closure_at(c), g);
+	if (observed)
+		kd_watch.tasks->end(w, s, g);
+}
+
+/* Runs the closures of f = top and of the frames they make, up to and including those of frame until. Compiled twice: the
+ * watchers (watch.h) cost nothing where nobody watches. */
+static inline __attribute__((always_inline)) enum outcome run_loop(struct kd_worker *w, struct kd_stack *s,
+								   struct kdds_frame *until, int patient, int observed)
+{
+	struct kdds_frame *f = s->top, *g = kd_stack_next(s, f);
+	char *c = kd_load_relaxed(&f->head), *next;
+	/* Counts closures, and so names frames, uniquely; nested calls (kdds_sync) count from further on. */
+	uint64_t serial = s->serial, from = serial, window = kd_env.window + sizeof(struct kdds_frame);
+	enum outcome outcome = ENDED;
+	uint32_t flags;
+
+	s->serial += KD_SERIALS;
+	if (!c)
+		c = f == &s->base ? s->range.begin : kd_frame_first(f);
+	if (observed)
+		kd_watch.tasks->enter(w, s, until);
+	for (;;) {
+		if (c == kd_load_relaxed(&f->tail)) {
+			if (f == until)
+				break;
+			kd_frame_reset(f);
+			g = f;
+			c = f->resume;
+			f = f->parent;
+			kd_store_release(&s->top, f);
+			if (kd_unlikely(!c))
+				c = finish_special(s, f, f->head);
+			if (observed)
+				kd_watch.tasks->done(w, s, f, g, f->head);
+			continue;
+		}
+		/* Dekker with visit() in steal.c: our claim, then their flag; their flag, then (membarrier) our claim. */
+		kd_store_release(&f->head, c);
+		kd_compiler_fence();
+		flags = kd_load_acquire(&s->flags); /* before the state, which a thief may change until it is seen */
+		if (kd_unlikely(flags | kd_load_acquire(&kd_closure_at(c)->state))) {
+			enum claim claim;
+
+			next = c;
+			claim = claim_slow(w, s, f, g, &c);
+			if (observed)
+				kd_watch.tasks->resume(w);
+			switch (claim) {
+			case AGAIN:
+				if (observed && f != &s->base)
+					kd_watch.tasks->passed(s, f, next, c);
+				continue;
+			case HALT:
+				outcome = HALTED;
+				goto out;
+			case BLOCK:
+				if (s->bound && (patient || f != until)) {
+					help(w, s, c);
+					if (observed)
+						kd_watch.tasks->resume(w);
+					continue;
+				}
+				outcome = BLOCKED;
+				goto out;
+			case RUN_SPECIAL:
+				run_body(w, s, f, g, c, observed);
+				serial++;
+				if (g->tail == kd_frame_first(g)) {
+					next = c;
+					c = finish_special(s, f, c);
+					if (observed)
+						kd_watch.tasks->done(w, s, f, g, next);
+					continue;
+				}
+				next = NULL;
+				goto descend;
+			case RUN:
+				break;
+			}
+		}
+		next = c + kd_closure_at(c)->bytes;
+		run_body(w, s, f, g, c, observed);
+		serial++;
+		if (g->tail == kd_frame_first(g)) {
+			if (observed)
+				kd_watch.tasks->done(w, s, f, g, c);
+			c = next;
+			continue;
+		}
+descend:
+		if (kd_unlikely(g->tail > s->soft))
+			kd_stack_deepen(s, g->tail);
+		g->resume = next;
+		f = g;
+		g = (struct kdds_frame *)f->tail;
+		kd_frame_init(g, f, (char *)g + window, serial);
+		kd_store_release(&s->top, f);
+		c = f->head;
+		if (!c)
+			c = kd_frame_first(f);
+	}
+out:
+	if (observed)
+		kd_watch.tasks->leave(w, s, until, outcome == ENDED);
+	else
+		kd_count(w, tasks, serial - from);
+	return outcome;
+}
+
+static enum outcome run_observed(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
+{
+	return run_loop(w, s, until, patient, 1);
+}
+
+/* Aligned, since a task of 2 ns takes a tenth longer when the loop happens to lie elsewhere in its cache lines. */
+static kd_aligned(KD_CACHE_LINE) enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
+{
+	return run_loop(w, s, until, patient, 0);
+}
+
+/* Makes s what w runs. Sleepers have left their marks on the stacks that were current: this one needs them too. */
+static void make_current(struct kd_worker *w, struct kd_stack *s)
+{
+	kd_store(&w->current, s);
+	if (kd_load(&kd_pool.sleepers))
+		kd_fetch_or(&s->flags, KD_POKE);
+	if (w->nest && kd_load(&w->halt)) /* kd_idle_interrupt may have marked the one before */
+		kd_fetch_or(&s->flags, KD_HALT);
+}
+
+static void set_halted(struct kd_worker *w, struct kd_stack *s)
+{
+	while (kd_exchange(&w->halted_lock, 1))
+		kd_os_yield();
+	s->link = w->halted;
+	kd_store_relaxed(&w->halted, s);
+	kd_store(&w->halted_lock, 0); /* before kd_idle_wake_one looks for sleepers */
+	kd_idle_wake_one();
+}
+
+static struct kd_stack *take_halted(struct kd_worker *v, const struct kd_scope *scope)
+{
+	struct kd_stack **link = &v->halted, *s;
+
+	if (!kd_load_relaxed(&v->halted) || kd_exchange(&v->halted_lock, 1))
+		return NULL;
+	while (*link && !kd_scope_holds(*link, scope))
+		link = &(*link)->link;
+	s = *link;
+	if (s)
+		kd_store_relaxed(link, s->link);
+	kd_store_release(&v->halted_lock, 0);
+	return s;
+}
+
+/* Runs s, which w owns, and the stacks that its completion frees. */
+static void run_stack(struct kd_worker *w, struct kd_stack *s)
+{
+	while (s) {
+		struct kd_range range;
+		int merge;
+
+		make_current(w, s);
+		switch (kd_watch.tasks ? run_observed(w, s, &s->base, 1) : run(w, s, &s->base, 1)) {
+		case BLOCKED:
+			kd_count(w, parks, 1);
+			if (!park(s, kd_load_relaxed(&s->top)->head))
+				continue;
+			return;
+		case HALTED:
+			set_halted(w, s);
+			return;
+		case ENDED:
+			break;
+		}
+		range = s->range;
+		range.end = kd_load_relaxed(&s->base.tail);
+		merge = (int)s->merge;
+		kd_stack_stop(s);
+		kd_worker_release(w, s);
+		s = kd_steal_complete(&range, merge);
+		if (s)
+			kd_fetch_add(&s->home->parked, -1);
+	}
+}
+
+/* Looking for work. */
+struct look {
+	struct kd_quest quest;
+	struct kd_range range;
+	struct kd_stack *stack; /* found: a halted stack; NULL: the range */
+};
+
+static int try_stack(struct kd_worker *w, struct look *l, struct kd_stack *s)
+{
+	if (!s || !kd_load_relaxed(&s->active) || !kd_steal(w, s, &l->quest, &l->range))
+		return 0;
+	w->victim = s;
+	return 1;
+}
+
+static int try_parked(struct kd_worker *w, struct look *l, struct kd_worker *v)
+{
+	unsigned n = 0;
+
+	if (!kd_load_relaxed(&v->parked))
+		return 0;
+	for (struct kd_stack *s = kd_load_acquire(&v->stacks); s && n < PARKED_PER_LOOK; s = s->next)
+		if (kd_load_relaxed(&s->park)) {
+			n++;
+			if (try_stack(w, l, s))
+				return 1;
+		}
+	return 0;
+}
+
+static int try_worker(struct kd_worker *w, struct look *l, struct kd_worker *v)
+{
+	if (!l->quest.far && (l->stack = take_halted(v, &l->quest.scope)))
+		return 1;
+	return (v != w && try_stack(w, l, kd_load_acquire(&v->current))) || try_parked(w, l, v);
+}
+
+/* Near first: what this worker has set aside itself, then the last victim, then others at random, then what has come from other
+ * processes. With poke: everybody. */
+static int look(struct kd_worker *w, void *arg)
+{
+	struct look *l = arg;
+	int n = kd_pool.count, tries = l->quest.poke ? n : kd_min(n, VICTIMS_PER_LOOK);
+	int start = (int)(kd_worker_random(w) % (unsigned)n);
+
+	if (try_worker(w, l, w) || (w->victim && try_stack(w, l, w->victim)))
+		return 1;
+	w->victim = NULL;
+	for (int i = 0; i < tries; i++) {
+		struct kd_worker *v = &kd_pool.workers[(start + i) % n];
+
+		if (v != w && try_worker(w, l, v))
+			return 1;
+	}
+	return kd_remote && kd_remote->take(l->quest.filter, &l->range);
+}
+
+static int last_look(struct kd_worker *w, void *arg)
+{
+	((struct look *)arg)->quest.poke = 1;
+	w->rest_ns = 0;
+	return look(w, arg);
+}
+
+int kd_sched_look_far(struct kd_worker *w, uint32_t far, struct kd_filter *filter, int poke,
+		      struct kd_range *range_p)
+{
+	struct look l = {.quest = {.far = far, .filter = filter, .poke = poke}};
+
+	if (!kd_load_acquire(&kd_pool.workers) || !look(w, &l))
+		return 0;
+	*range_p = l.range;
+	return 1;
+}
+
+void kd_sched_resume(struct kd_stack *s)
+{
+	kd_fetch_add(&s->home->parked, -1);
+	set_halted(s->home, s);
+}
+
+#define ASK_NEST 4 /* waiting bodies on one C stack that still ask other ranks for work, which may wait in its turn */
+
+/*
+ * Work from other processes: takes what has come and asks for more. A body that waits asks, too: what
+ * it waits for may lie at a rank that is busy with something else, and comes back that way.
+ */
+static int look_beyond(struct kd_worker *w)
+{
+	int ask = w->nest <= ASK_NEST;
+
+	if (!kd_remote)
+		return 0;
+	if (w->idle_tries > PATIENCE) {
+		kd_watch_phase(w, KD_PHASE_COMM);
+		kd_remote->help(w, ask);
+		kd_watch_phase(w, KD_PHASE_LOOK);
+	}
+	return ask;
+}
+
+/* Finds something to run in the scope and runs it, or idles a little. */
+static void step(struct kd_worker *w, const struct kd_scope *scope)
+{
+	struct look l = {.quest = {.scope = *scope}};
+
+	kd_watch_phase(w, KD_PHASE_LOOK);
+	if (!look(w, &l)) {
+		w->far = look_beyond(w);
+		if (!(kd_remote && kd_remote->take(NULL, &l.range)) && !kd_idle(w, last_look, &l))
+			return;
+	}
+	kd_idle_end(w);
+	kd_watch_phase(w, KD_PHASE_RUN);
+	if (!l.stack) {
+		l.stack = kd_worker_stack(w);
+		kd_stack_start(l.stack, &l.range);
+		kd_count(w, stolen, l.range.count);
+		if (l.range.more && kd_load_relaxed(&kd_pool.sleepers))
+			kd_idle_wake_one();
+	}
+	run_stack(w, l.stack);
+}
+
+/* The body at the foot of w's C stack waits in s for the closure c, which runs elsewhere. Runs other things meanwhile: anything
+ * at all in main's own wait, else what cannot come to wait for this body. */
+static void help(struct kd_worker *w, struct kd_stack *s, char *c)
+{
+	struct kd_scope scope = {NULL, NULL};
+	uint32_t bound = w->bound;
+
+	if (s->range.count || s->bound > 1)
+		scope = (struct kd_scope){s, s->waiting};
+	kd_store_relaxed(&s->runner, w);
+	kd_fetch_add(&s->home->parked, 1);
+	kd_store(&s->park, kd_park_bound(c));
+	if (kd_load(&kd_closure_at(c)->state) & KD_DONE)
+		kd_cas(&s->park, kd_park_bound(c), NULL);
+	w->nest++;
+	kd_store_relaxed(&w->bound, scope.stack != NULL);
+	/* halt before park, since kd_steal_complete clears park and then sets halt. */
+	for (kd_store(&w->halt, 0); kd_load(&s->park); kd_store(&w->halt, 0))
+		step(w, &scope);
+	kd_store_relaxed(&w->bound, bound);
+	w->nest--;
+	kd_idle_end(w);
+	kd_watch_phase(w, KD_PHASE_RUN);
+	kd_fetch_add(&s->home->parked, -1);
+	make_current(w, s);
+}
+
+void kd_sched_loop(struct kd_worker *w)
+{
+	const struct kd_scope anything = {NULL, NULL};
+
+	while (!kd_load_relaxed(&kd_pool.stop)) {
+		kd_store_relaxed(&w->halt, 0);
+		step(w, &anything);
+	}
+}
+
+int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
+{
+	struct kd_stack *s = w->current;
+	struct kdds_frame *g = (struct kdds_frame *)f->tail, *waiting = s->waiting;
+	enum outcome outcome;
+
+	kd_worker_check_depth(w);
+	if (f->tail > s->soft)
+		kd_stack_deepen(s, f->tail);
+	kd_frame_init(g, f, (char *)(g + 1) + kd_env.window, s->serial++);
+	s->bound++;
+	s->waiting = f;
+	kd_store_release(&s->top, f);
+	outcome = kd_watch.tasks ? run_observed(w, s, f, patient) : run(w, s, f, patient);
+	s->waiting = waiting;
+	s->bound--;
+	if (outcome == ENDED)
+		kd_frame_renew(f);
+	kd_store_release(&s->top, f->parent);
+	kd_store_release(&s->drains, s->drains + 1);
+	/* The body will use the memory again without a claim in between. */
+	kd_compiler_fence();
+	if (kd_load_acquire(&s->flags))
+		await_visitor(s);
+	return outcome == ENDED;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "core/stack.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "core/watch.h"
+
+#define KEEP_BYTES (1u << 20) /* of an idle stack's memory */
+
+static char *reserve(size_t size)
+{
+	char *p = kd_os_reserve(size);
+
+	if (!p)
+		kd_die("no address space for another stack of %zu bytes: lower KDDS_STACK, or raise the limit (ulimit -v, "
+		       "vm.max_map_count, vm.overcommit_memory; ulimit -l after mlockall)", size);
+	return p;
+}
+
+struct kd_stack *kd_stack_create(struct kd_worker *home)
+{
+	struct kd_stack *s = aligned_alloc(KD_CACHE_LINE, sizeof(*s));
+
+	if (!s)
+		kd_die("out of memory for a stack descriptor of %zu bytes", sizeof(*s));
+	memset(s, 0, sizeof(*s));
+	s->mem = reserve(kd_env.stack);
+	s->end = s->mem + kd_env.stack;
+	s->mirror = reserve(kd_env.stack / 2);
+	s->spans = kd_watch.tasks ? reserve(kd_env.stack) : NULL;
+	s->soft = s->mem + KEEP_BYTES;
+	s->home = home;
+	/* A name that no user's data is likely to look like. */
+	s->serial = (uint64_t)(uintptr_t)s * 0xbf58476d1ce4e5b9u;
+	return s;
+}
+
+static void free_blocks(struct kd_stack *s)
+{
+	while (s->blocks) {
+		struct kd_block *b = s->blocks;
+
+		s->blocks = b->next;
+		free(b->data);
+		free(b);
+	}
+}
+
+void kd_stack_destroy(struct kd_stack *s)
+{
+	free_blocks(s);
+	kd_os_release(s->mem, kd_env.stack);
+	kd_os_release(s->mirror, kd_env.stack / 2);
+	if (s->spans)
+		kd_os_release(s->spans, kd_env.stack);
+	free(s);
+}
+
+void kd_stack_start(struct kd_stack *s, const struct kd_range *range)
+{
+	struct kdds_frame *first = (struct kdds_frame *)s->mem;
+
+	s->serial += KD_SERIALS;
+	s->bound = s->merge = s->quiet = 0;
+	kd_store_relaxed(&s->park, NULL);
+	kd_store_relaxed(&s->base.head, NULL);
+	kd_store_relaxed(&s->base.tail, range ? range->end : NULL);
+	s->base.gen = s->serial;
+	kd_store_relaxed(&s->divisible, range && range->independent && !range->fine);
+	if (range)
+		s->range = *range;
+	else
+		memset(&s->range, 0, sizeof(s->range));
+	kd_frame_init(first, &s->base, s->mem + sizeof(*first) + kd_env.window, s->serial + 1);
+	kd_store_release(&s->top, &s->base);
+	kd_store_release(&s->active, 1);
+}
+
+void kd_stack_stop(struct kd_stack *s)
+{
+	kd_stack_lock(s);
+	kd_store_relaxed(&s->active, 0);
+	kd_stack_unlock(s);
+	free_blocks(s);
+	if (s->soft != s->mem + KEEP_BYTES) {
+		kd_os_trim(s->mem + KEEP_BYTES, kd_env.stack - KEEP_BYTES);
+		kd_os_trim(s->mirror + KEEP_BYTES / 2, (kd_env.stack - KEEP_BYTES) / 2);
+		if (s->spans)
+			kd_os_trim(s->spans + KEEP_BYTES, kd_env.stack - KEEP_BYTES);
+		s->soft = s->mem + KEEP_BYTES;
+	}
+}
+
+void kd_stack_deepen(struct kd_stack *s, const char *f)
+{
+	/* The new frame needs room for a window, four of them if a stolen closure holds its owner up, and one more frame. */
+	if ((size_t)(s->end - f) < 4 * kd_env.window + 2 * sizeof(struct kdds_frame))
+		kd_die("a stack is full: %zu bytes of nested frames; raise KDDS_STACK (now %llu)", (size_t)(f - s->mem),
+		       (unsigned long long)kd_env.stack);
+	s->soft = s->end - 4 * kd_env.window - 2 * sizeof(struct kdds_frame);
+}
+
+int kd_stack_trylock(struct kd_stack *s)
+{
+	return !kd_load_relaxed(&s->lock) && !kd_exchange(&s->lock, 1);
+}
+
+void kd_stack_lock(struct kd_stack *s)
+{
+	for (unsigned tries = 0; !kd_stack_trylock(s); tries++)
+		if (tries % 64 == 63)
+			kd_os_yield(); /* its holder may be off the processor */
+		else
+			kd_pause();
+}
+
+void kd_stack_unlock(struct kd_stack *s)
+{
+	kd_store_release(&s->lock, 0);
+}
+
+/* Whether the frame that the block was made for may still be there. The list is ordered by frame, the youngest first; a block
+ * below the running frame is kept, though its frame may have ended and another begun: it goes when the stack shrinks. */
+static int alive(const struct kd_block *b, const struct kdds_frame *running)
+{
+	if (b->frame != running)
+		return b->frame < running;
+	return running->gen == b->gen && kd_load_relaxed(&running->parent->head) == b->head;
+}
+
+void *kd_block_alloc(struct kd_stack *s, struct kdds_frame *f, size_t size, size_t align)
+{
+	struct kd_block *b;
+
+	while (s->blocks && !alive(s->blocks, f)) {
+		b = s->blocks;
+		s->blocks = b->next;
+		free(b->data);
+		free(b);
+	}
+	b = malloc(sizeof(*b));
+	align = kd_max(align, 64);
+	size = kd_max(size, 1); /* data without elements have addresses of their own, too */
+	if (b)
+		b->data = size <= SIZE_MAX - align ? aligned_alloc(align, (size + align - 1) / align * align) : NULL;
+	if (!b || !b->data)
+		kd_die("out of memory for %zu bytes of frame data", size);
+	b->next = s->blocks;
+	b->frame = f;
+	b->gen = f->gen;
+	b->head = kd_load_relaxed(&f->parent->head);
+	s->blocks = b;
+	return b->data;
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/steal.h"
+
+#include "base/clock.h"
+#include "base/os.h"
+#include "core/idle.h"
+#include "core/index.h"
+#include "core/remote.h"
+#include "core/value.h"
+#include "core/watch.h"
+
+#define FRAMES_PER_VISIT 256
+#define NOTES_PER_VISIT 128
+#define MISS_DOUBLINGS 6 /* a visit holds the victim up for some microseconds: in vain at most every 64 */
+
+/* A visit: the lock, and the owner held at its next claim. 0: someone else is there, or the stack is not in use. */
+static int visit(struct kd_worker *w, struct kd_stack *s, int poke)
+{
+	if (poke) /* the last look before sleep must leave its mark */
+		kd_stack_lock(s);
+	else if (!kd_stack_trylock(s))
+		return 0;
+	if (!kd_load_acquire(&s->active)) {
+		kd_stack_unlock(s);
+		return 0;
+	}
+	kd_store_relaxed(&s->visits, s->visits + 1);
+	/*
+	 * Dekker: our flag, then their claim. The read-modify-write is our fence. Their claim is before their load of flags;
+	 * if they fence in between (ack, set before the fence, still set after our flag), or have no owner (park, likewise:
+	 * the next owner takes over by a compare-and-swap and loads flags after it), we are done; else membarrier fences them.
+	 */
+	kd_fetch_or(&s->flags, KD_LOCK | KD_SHARED);
+	if (!kd_load(&s->ack) && !kd_load(&s->park) && kd_pool.membarrier) {
+		kd_os_membarrier();
+		kd_count(w, membarriers, 1);
+	}
+	return 1;
+}
+
+struct wish {
+	int worker, place;
+	int anything;
+	struct kd_filter *filter; /* NULL: the thief is of this process */
+};
+
+static int liked(const struct kdds_closure *c, const struct wish *wish)
+{
+	/* The owner reduces in place, where another parameter of the task sees it; a thief would not. */
+	if (c->type->reduces && kd_value_overlap(kd_closure_at((const char *)c)) & KD_OVERLAP_REDUCED)
+		return 0;
+	if (wish->anything)
+		return 1;
+	if (c->attr & KDDS_PRIORITY_LOW)
+		return 0;
+	if (!(c->attr & 0x1000u))
+		return 1;
+	return (c->attr & 0x7ffu) == (unsigned)(c->attr & 0x800u ? wish->place : wish->worker);
+}
+
+static int wanted(const struct kdds_closure *c, void *arg)
+{
+	const struct wish *wish = arg;
+
+	if (!liked(c, wish))
+		return 0;
+	return !wish->filter || wish->filter->wants(wish->filter, c);
+}
+
+/* The far half of what is left of the range the victim itself has stolen, of at most `far` closures if it is for another process. */
+static int divide(struct kd_stack *s, uint32_t far, const struct wish *wish,
+		  struct kd_range *range_p)
+{
+	char *head = kd_load_acquire(&s->base.head), *end = kd_load_relaxed(&s->base.tail), *half;
+	uint32_t n = 0, count;
+
+	if (!s->range.independent || s->range.fine)
+		return 0;
+	if (!head)
+		head = s->range.begin;
+	half = head += kd_closure_at(head)->bytes;
+	if (head >= end)
+		return 0;
+	for (char *c = head; c < end; c += kd_closure_at(c)->bytes)
+		n++;
+	count = far ? kd_min(n - n / 2, far) : n - n / 2;
+	for (uint32_t i = count; i < n; i++)
+		half += kd_closure_at(half)->bytes;
+	for (char *c = half; wish->filter && c < end; c += kd_closure_at(c)->bytes)
+		if (!wish->filter->wants(wish->filter, kd_closure_at(c)))
+			return 0;
+	*range_p = (struct kd_range){.from = s->range.from, .frame = s->range.frame, .import = s->range.import,
+				     .serial = s->range.serial, .begin = half,
+				     .end = end, .count = count, .independent = count > 1, .more = n > 1};
+	kd_store_release(&s->base.tail, half);
+	return 1;
+}
+
+/*
+ * Frames that have nothing left to take, at the bottom of the stack, are not looked at again: low is the frame above them.
+ * They end together, with the closure at base.head, so as long as that is being run, and no body has emptied its frame and
+ * filled it again, low is where it was. (Its own gen would not do: it can survive in a hole of what lies there now.)
+ *
+ * The owner moves top first and head or drains after it; we look at them before top. So what we note under a new head is
+ * never what we saw below an old top.
+ */
+static struct kdds_frame *lowest(struct kd_stack *s, struct kdds_frame **top_p)
+{
+	char *head = kd_load_acquire(&s->base.head);
+	uint64_t drains = kd_load_acquire(&s->drains);
+
+	*top_p = kd_load_acquire(&s->top);
+	if (!s->low || *top_p == &s->base || s->low_head != head || s->low_gen != s->base.gen || s->low_drains != drains) {
+		s->low = (struct kdds_frame *)s->mem;
+		s->low_head = head;
+		s->low_gen = s->base.gen;
+		s->low_drains = drains;
+	}
+	return s->low;
+}
+
+struct search {
+	struct kd_stack *stack;
+	struct wish wish;
+	uint32_t length; /* closures to take; see kd_index_take */
+	struct kdds_frame *top, *unwanted; /* unwanted: has ready closures, that the thief would rather leave to others */
+	uint64_t now_ns;
+	uint64_t rest_ns; /* 0, or until when the frames that have anything are to be left alone */
+	int others;       /* some have something and are not */
+	/* found: */
+	char *begin;
+	uint32_t most;
+	struct kd_view view;
+};
+
+static int take_from(struct search *x, unsigned budget)
+{
+	x->begin = kd_index_take(&x->view, budget, x->length, wanted, &x->wish, &x->most);
+	return x->begin != NULL;
+}
+
+static int take(struct search *x, struct kdds_frame *f)
+{
+	if (!kd_index_open(&x->view, x->stack, f) || kd_index_ordered(&x->view))
+		return 0;
+	if (kd_index_rests(x->view.index, x->now_ns)) {
+		x->rest_ns = x->view.index->rest_ns;
+		return 0;
+	}
+	x->others = 1;
+	if (take_from(x, NOTES_PER_VISIT))
+		return 1;
+	if (!x->unwanted && kd_index_has_ready(&x->view))
+		x->unwanted = f;
+	return 0;
+}
+
+/* Upwards, oldest first, from f. *more_p: there are more frames. */
+static int search_up(struct search *x, struct kdds_frame *f, int low, int *more_p)
+{
+	struct kd_view *v = &x->view;
+
+	*more_p = 0;
+	for (unsigned n = 0; n < FRAMES_PER_VISIT; n++) {
+		int running = x->top == &x->stack->base || f > x->top;
+
+		if (take(x, f))
+			return 1;
+		if (running || v->tail == v->first)
+			return 0; /* the last; or just popped by the owner, which now waits for us */
+		low &= v->head && v->head + kd_closure_at(v->head)->bytes == v->tail;
+		f = (struct kdds_frame *)v->tail;
+		if (low)
+			x->stack->low = f;
+	}
+	*more_p = 1;
+	return 0;
+}
+
+/* A deep stack whose old frames all wait: downwards, youngest first. */
+static int search_down(struct search *x)
+{
+	struct kdds_frame *f = x->top;
+
+	for (unsigned n = 0; n < FRAMES_PER_VISIT && f != &x->stack->base; n++, f = f->parent)
+		if (take(x, f))
+			return 1;
+	return 0;
+}
+
+/* Ready closures of the oldest frame that has any, of s; with from, of frame from or a younger one. 0: none. */
+static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
+{
+	struct kdds_frame *low = lowest(s, &x->top);
+	int more;
+
+	if (search_up(x, from ? from : low, !from, &more) || (more && !from && search_down(x)))
+		return 1;
+	x->wish.anything = 1;
+	if (x->unwanted && kd_index_open(&x->view, s, x->unwanted) && take_from(x, 0))
+		return 1;
+	kd_store_relaxed(&s->misses, kd_min(s->misses + 1, MISS_DOUBLINGS));
+	kd_store_relaxed(&s->next_ns, x->rest_ns && !x->others ? x->rest_ns : x->now_ns + (1000u << s->misses));
+	return 0;
+}
+
+/* Looks without disturbing: a stack that is being run in a leaf task has nothing, one visited in vain is left alone for a
+ * while. */
+static int looks_empty(const struct kd_stack *s)
+{
+	struct kdds_frame *first = (struct kdds_frame *)s->mem;
+
+	if (kd_load_relaxed(&s->misses) && !kd_load_relaxed(&s->park) &&
+	    kd_os_now_ns() < kd_load_relaxed(&s->next_ns))
+		return 1;
+	return kd_load_acquire(&s->top) == &s->base && kd_load_relaxed(&first->tail) == kd_frame_first(first) &&
+	       !kd_load_relaxed(&s->divisible);
+}
+
+int kd_scope_holds(const struct kd_stack *s, const struct kd_scope *scope)
+{
+	const struct kdds_frame *f = NULL;
+
+	if (!scope->stack)
+		return 1;
+	while (s && s != scope->stack) {
+		if (s->range.import)
+			return 1;
+		f = s->range.frame;
+		s = s->range.from;
+	}
+	return s && (!f || f >= scope->frame);
+}
+
+/* Makes the owner look up when it next pushes a closure: for one whose body may run long before its next claim. */
+static void poke_running(struct kd_stack *s)
+{
+	struct kdds_frame *top = kd_load_acquire(&s->top);
+	char *tail = kd_load_acquire(&top->tail);
+	struct kdds_frame *f = top == &s->base ? (struct kdds_frame *)s->mem : (struct kdds_frame *)tail;
+
+	if (top == &s->base || tail != kd_frame_first(top)) /* else it has just been popped */
+		kd_store_relaxed(&f->limit, NULL);
+}
+
+/* The victim has closures, too fine to steal: w is to sleep until they may be worth another look, and leaves no mark. With one the
+ * owner would wake it at its next push, again and again: 10 us of the owner's time each. */
+static void rest(struct kd_worker *w, uint64_t rest_ns)
+{
+	if (!w->rest_ns || rest_ns < w->rest_ns)
+		w->rest_ns = rest_ns;
+}
+
+/* The closure at c is the thief's: the owner does not get past it before it is done. */
+static void mark(char *c)
+{
+	kd_store_release(&kd_closure_at(c)->state, kd_load_relaxed(&kd_closure_at(c)->state) | KD_STOLEN);
+}
+
+/* The stolen range's reductions go into private copies, which their owner merges as it passes. */
+static void make_private(const struct kd_range *r)
+{
+	for (struct kdds_closure *c = kd_closure_at(r->begin); (char *)c < r->end; c = kd_closure_at((char *)c + c->bytes))
+		if (c->type->reduces)
+			kd_store_relaxed(&c->state, kd_load_relaxed(&c->state) | KD_SPECIAL);
+}
+
+/* From here on the owner goes on. What lies behind a closure that has been marked is out of its reach nevertheless: the mark is stored
+ * before the lock is taken away, and an owner that finds no lock loads the state after it. */
+static void let_go(struct kd_stack *s)
+{
+	kd_fetch_and(&s->flags, ~(uint32_t)KD_LOCK);
+}
+
+static void tell_news(struct kd_stack *s)
+{
+	uint32_t news = kd_remote && kd_load_relaxed(&s->news) ? kd_exchange(&s->news, 0) : 0;
+
+	if (news & KD_NEWS_WANTED)
+		kd_remote->want();
+	if (news & KD_NEWS_FOLLOWER)
+		kd_remote->available();
+}
+
+int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *quest, struct kd_range *range_p)
+{
+	const struct kd_scope *scope = &quest->scope;
+	uint64_t start_ns = kd_os_now_ns(), start_ticks = kd_unlikely(kd_watch.stole != NULL) ? kd_clock_ticks() : 0;
+	struct search x = {.stack = s, .length = quest->far, .now_ns = start_ns,
+			   .wish = {.worker = w->id, .place = w->place, .filter = quest->filter}};
+	int got = 0;
+
+	if (quest->filter)
+		quest->filter->reset(quest->filter);
+	kd_count(w, requests, 1);
+	if ((!quest->poke && looks_empty(s)) || !visit(w, s, quest->poke))
+		return 0;
+	if (kd_scope_holds(s, scope)) {
+		if (s != scope->stack)
+			got = divide(s, quest->far, &x.wish, range_p);
+		if (!got)
+			got = search(&x, s, s == scope->stack ? scope->frame : NULL);
+	}
+	if (got) {
+		mark(x.begin ? x.begin : range_p->begin);
+		let_go(s);
+		if (x.begin)
+			kd_index_extend(&x.view, x.begin, x.most, wanted, &x.wish, range_p);
+		make_private(range_p);
+		if (x.begin && !quest->far)
+			kd_index_look_ahead(&x.view, range_p->count);
+		kd_store_relaxed(&s->misses, 0);
+		kd_store_relaxed(&s->robbed, s->robbed + 1);
+		range_p->start_ns = kd_os_now_ns();
+		range_p->far = quest->far != 0;
+		kd_count(w, steals, 1);
+	} else {
+		if (quest->poke && x.rest_ns && !quest->far) {
+			rest(w, x.rest_ns);
+		} else if (quest->poke) {
+			kd_fetch_or(&s->flags, KD_POKE);
+			poke_running(s);
+		}
+		let_go(s);
+	}
+	kd_stack_unlock(s);
+	tell_news(s);
+	if (got) {
+		kd_count(w, steal_ns, range_p->start_ns - start_ns);
+		if (kd_unlikely(kd_watch.stole != NULL))
+			kd_watch.stole(w, s, start_ticks, range_p->count);
+	}
+	return got;
+}
+
+void kd_steal_away(const struct kd_range *r, uint32_t thief)
+{
+	struct kd_view v;
+
+	kd_stack_lock(r->from);
+	kd_index_open(&v, r->from, r->frame);
+	kd_index_away(&v, r, thief);
+	kd_stack_unlock(r->from);
+	tell_news(r->from);
+}
+
+void kd_steal_fetch(const struct kd_range *r)
+{
+	struct kd_view v;
+
+	kd_stack_lock(r->from);
+	kd_index_open(&v, r->from, r->frame);
+	kd_index_fetch(&v, r);
+	kd_stack_unlock(r->from);
+	tell_news(r->from);
+}
+
+unsigned kd_steal_look_away(const struct kd_range *r, unsigned asked)
+{
+	struct kd_view v;
+	unsigned found;
+
+	kd_stack_lock(r->from);
+	kd_index_open(&v, r->from, r->frame);
+	found = kd_index_look_away(&v, r, asked);
+	kd_stack_unlock(r->from);
+	tell_news(r->from);
+	return found;
+}
+
+int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far, struct kd_filter *filter,
+		    struct kd_range *range_p)
+{
+	struct wish wish = {.anything = 1, .filter = filter};
+	struct kd_stack *s = away->from;
+	struct kd_view v;
+	int got;
+
+	filter->reset(filter);
+	kd_stack_lock(s);
+	kd_index_open(&v, s, away->frame);
+	got = kd_index_follow(&v, away, thief, far, wanted, &wish, range_p);
+	if (got) { /* without a visit: the owner cannot pass `away`, so it cannot be about to claim what lies behind */
+		mark(range_p->begin);
+		make_private(range_p);
+		range_p->far = 1;
+	}
+	kd_stack_unlock(s);
+	tell_news(s);
+	return got;
+}
+
+struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
+{
+	struct kd_stack *s = r->from, *resumed;
+	struct kdds_closure *c = kd_closure_at(r->begin);
+	uint64_t now = kd_os_now_ns();
+	struct kd_view v;
+	uint32_t count;
+
+	if (r->import) {
+		kd_remote->complete(r);
+		return NULL;
+	}
+	kd_stack_lock(s);
+	kd_index_open(&v, s, r->frame);
+	count = kd_index_complete(&v, r);
+	if (!r->far) /* the journey says nothing of the tasks */
+		kd_index_learn(v.index, count, now - r->start_ns, now);
+	/* The last touch of the closure and its frame: from here on the owner may pass, pop and use the memory again. */
+	kd_store_release(&c->state,
+			 (kd_load_relaxed(&c->state) & (KD_SPECIAL | KD_PRIVATE)) | KD_DONE | (merge ? KD_MERGE : 0));
+	kd_stack_unlock(s);
+	/* Partner: park() in sched.c, under the lock; and help(), Dekker: our state, then their park; their park, our state. */
+	kd_fence();
+	if (kd_load_acquire(&s->park) == kd_park_bound(r->begin)) {
+		/* The runner only after the exchange: before, the wait could be another worker's by now. */
+		if (kd_cas(&s->park, kd_park_bound(r->begin), NULL))
+			kd_idle_interrupt(kd_load_relaxed(&s->runner));
+		resumed = NULL;
+	} else {
+		resumed = kd_load_acquire(&s->park) == r->begin && kd_cas(&s->park, r->begin, NULL) ? s : NULL;
+	}
+	tell_news(s); /* last: it may see to messages */
+	return resumed;
+}
+
+char *kd_steal_end(const struct kd_stack *s, const char *c)
+{
+	return kd_position_at(s, kd_note_at(s, c)->link);
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/topo.h"
+
+#include <errno.h>
+#include <hwloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+
+static hwloc_topology_t topology;
+static hwloc_cpuset_t allowed; /* CPUs of the affinity mask, or our share of them */
+static int crowd;              /* processes that share too few; 0: not so */
+
+int kd_topo_init(void)
+{
+	int error = -ENOMEM;
+
+	if (hwloc_topology_init(&topology))
+		goto failed;
+	if (hwloc_topology_load(topology))
+		goto destroy;
+	allowed = hwloc_bitmap_alloc();
+	if (!allowed)
+		goto destroy;
+	if (!hwloc_topology_is_thissystem(topology) || hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_PROCESS))
+		hwloc_bitmap_copy(allowed, hwloc_topology_get_allowed_cpuset(topology));
+	if (hwloc_topology_restrict(topology, allowed, 0)) {
+		hwloc_bitmap_free(allowed);
+		goto destroy;
+	}
+	hwloc_bitmap_copy(allowed, hwloc_topology_get_topology_cpuset(topology));
+	crowd = 0;
+	return 0;
+destroy:
+	hwloc_topology_destroy(topology);
+failed:
+	kd_error("cannot load the machine's topology: %s", kd_errno_text(-error));
+	return error;
+}
+
+void kd_topo_fini(void)
+{
+	hwloc_bitmap_free(allowed);
+	hwloc_topology_destroy(topology);
+}
+
+static int read_line(const char *path, char *line, int size)
+{
+	FILE *f = fopen(path, "re");
+	int got = f && fgets(line, size, f);
+
+	if (f)
+		fclose(f);
+	return got;
+}
+
+/* CPUs' worth of time the cgroup grants: version 2 in one file, version 1 in two. 0: no limit. */
+static int cgroup_cpus(void)
+{
+	char line[128];
+	double quota = 0, period = 0;
+
+	if (read_line("/sys/fs/cgroup/cpu.max", line, sizeof(line))) {
+		if (sscanf(line, "%lf %lf", &quota, &period) != 2)
+			return 0; /* "max" */
+	} else if (read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", line, sizeof(line))) {
+		quota = atof(line);
+		if (read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", line, sizeof(line)))
+			period = atof(line);
+	}
+	return quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
+}
+
+int kd_topo_mask_cpus(void)
+{
+	return kd_max(hwloc_bitmap_weight(allowed), 1);
+}
+
+int kd_topo_cpus(void)
+{
+	int cpus = kd_topo_mask_cpus(), quota = cgroup_cpus();
+
+	if (quota)
+		cpus = kd_min(cpus, quota);
+	return crowd ? kd_max(cpus / crowd, 1) : cpus;
+}
+
+uint64_t kd_topo_mask(void)
+{
+	uint64_t h = 14695981039346656037u;
+	int i;
+
+	hwloc_bitmap_foreach_begin(i, allowed)
+		h = (h ^ (uint64_t)i) * 1099511628211u;
+	hwloc_bitmap_foreach_end();
+	return h;
+}
+
+int kd_topo_crowded(void)
+{
+	return crowd != 0;
+}
+
+/* The i-th of n shares of the CPUs, as a set of the caller's; NULL: more shares than CPUs. */
+static hwloc_cpuset_t share_of(int share, int shares)
+{
+	hwloc_obj_t root = hwloc_get_root_obj(topology);
+	hwloc_cpuset_t *sets, set = NULL;
+
+	if (shares > hwloc_bitmap_weight(allowed) || crowd)
+		return NULL;
+	sets = calloc((size_t)shares, sizeof(*sets));
+	if (!sets || hwloc_distrib(topology, &root, 1, sets, (unsigned)shares, INT32_MAX, 0)) {
+		free(sets);
+		return NULL;
+	}
+	for (int i = 0; i < shares; i++)
+		if (i == share)
+			set = sets[i];
+		else
+			hwloc_bitmap_free(sets[i]);
+	free(sets);
+	return set;
+}
+
+void kd_topo_divide(int i, int n)
+{
+	hwloc_cpuset_t set = share_of(i, n);
+
+	if (set && !hwloc_topology_restrict(topology, set, 0))
+		hwloc_bitmap_copy(allowed, hwloc_topology_get_topology_cpuset(topology));
+	else
+		crowd = n;
+	hwloc_bitmap_free(set);
+}
+
+/* The CPU of worker i, likewise. */
+static hwloc_cpuset_t cpuset_of(int worker, int workers)
+{
+	hwloc_cpuset_t set = share_of(worker, workers);
+
+	if (set)
+		hwloc_bitmap_singlify(set);
+	return set;
+}
+
+int kd_topo_place(int worker, int workers)
+{
+	hwloc_cpuset_t set = cpuset_of(worker, workers);
+	hwloc_obj_t node = NULL;
+	int place;
+
+	if (!set)
+		return worker % kd_topo_places();
+	while ((node = hwloc_get_next_obj_by_type(topology, HWLOC_OBJ_NUMANODE, node)))
+		if (hwloc_bitmap_intersects(node->cpuset, set))
+			break;
+	place = node ? (int)node->logical_index : 0;
+	hwloc_bitmap_free(set);
+	return place;
+}
+
+int kd_topo_places(void)
+{
+	return kd_max(hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE), 1);
+}
+
+void kd_topo_bind(int worker, int workers)
+{
+	hwloc_cpuset_t set = cpuset_of(worker, workers);
+
+	/* A refused binding costs locality, nothing else. */
+	if (set && hwloc_topology_is_thissystem(topology))
+		hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_THREAD);
+	hwloc_bitmap_free(set);
+}
+
+int kd_topo_bind_share(int share, int shares)
+{
+	hwloc_cpuset_t set = share_of(share, shares);
+	int done = set && hwloc_topology_is_thissystem(topology) && !hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_PROCESS);
+
+	hwloc_bitmap_free(set);
+	return done;
+}

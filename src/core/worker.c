@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "core/worker.h"
+
+#include "base/log.h"
+#include "base/os.h"
+#include "core/remote.h"
+#include "core/watch.h"
+
+struct kd_pool kd_pool;
+struct kd_watch kd_watch;
+const struct kd_remote *kd_remote;
+__thread struct kd_worker *kd_self_worker __attribute__((tls_model("initial-exec")));
+
+struct kd_stack *kd_worker_stack(struct kd_worker *w)
+{
+	struct kd_stack *s = w->free;
+
+	if (s) {
+		w->free = s->link;
+		return s;
+	}
+	s = kd_stack_create(w);
+	s->next = w->stacks;
+	if (!kd_pool.membarrier) { /* owners fence for ever */
+		s->flags = KD_SHARED;
+		s->ack = 1;
+	}
+	kd_store_release(&w->stacks, s);
+	return s;
+}
+
+void kd_worker_release(struct kd_worker *w, struct kd_stack *s)
+{
+	s->link = w->free;
+	w->free = s;
+}
+
+#define C_RESERVE_BYTES 65536
+
+void kd_worker_measure(struct kd_worker *w)
+{
+	size_t size;
+
+	w->c_stack = kd_os_c_stack(&size);
+	w->c_reserve = kd_min(size / 8, (size_t)C_RESERVE_BYTES);
+}
+
+void kd_worker_full(struct kd_worker *w)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+
+	kd_worker_measure(w); /* main's may have been given more meanwhile */
+	if (here - (uintptr_t)w->c_stack < w->c_reserve)
+		kd_die("the C stack of worker %d is full of bodies that wait in kdds_sync for one another: set a larger limit (ulimit "
+		       "-s KIB), or let a further task read what the children write instead of waiting", w->id);
+}

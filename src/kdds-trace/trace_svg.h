@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A trace as one page: a row for each worker, time from left to right, in each place the colour of what took most of it there. */
+#ifndef KD_TRACE_SVG_H
+#define KD_TRACE_SVG_H
+
+#include "kdds-trace/trace_file.h"
+
+void trace_svg(const struct trace *t, FILE *out);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * kddsrun: starts the ranks of a job, here or on several hosts, and sees them to their end (kddsrun.1). This file reads the
+ * command line. run_job.c knows the ranks; run_host.c has an agent on each host, near ones forked, far ones through ssh; an
+ * agent (run_agent.c) forks its host's ranks. All of them are frames (control.h) through one poll loop (run_loop.c).
+ */
+#define _GNU_SOURCE
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/env.h"
+#include "boot/control.h"
+#include "kdds.h"
+#include "kddsrun/run_agent.h"
+#include "kddsrun/run_job.h"
+#include "kddsrun/run_loop.h"
+#include "kddsrun/run_say.h"
+
+#define USAGE 2
+
+extern char **environ;
+
+static int progress;
+static struct run_options options = {.heartbeat_ms = 30000, .bind = 1};
+
+static const char help[] =
+	"Usage: kddsrun [OPTION]... PROGRAM [ARGUMENT]...\n"
+	"Runs PROGRAM as the ranks of one job, on this host or on several.\n"
+	"\n"
+	"  -n, --ranks N           start N ranks (default: one per slot of the hosts; without hosts, 1)\n"
+	"      --hosts LIST        hosts, separated by commas, each with its slots: a:2,b:2 (default: this host;\n"
+	"                          in a Slurm allocation, its nodes)\n"
+	"      --hostfile FILE     likewise, one host per line\n"
+	"      --rsh COMMAND       what starts a command on another host (default: $KDDS_RSH, or ssh in batch mode)\n"
+	"      --workers W         workers of each rank (KDDS_WORKERS)\n"
+	"      --bind core|none    core: divide each host's CPUs among its ranks, if there are enough (default core)\n"
+	"      --provider NAME     tcp, or a libfabric provider (KDDS_PROVIDER)\n"
+	"      --env NAME[=VALUE]  set a variable for the ranks, or hand on the one set here\n"
+	"      --stats[=FORM]      report on the run when it has ended; FORM: text, json or counts (KDDS_STATS)\n"
+	"      --progress          tell how it goes, in one line, if standard error is a terminal (KDDS_PROGRESS)\n"
+	"      --label             put the rank's number before each line of output\n"
+	"      --timeout SECONDS   end the job after that time, with status 124\n"
+	"      --heartbeat SECONDS give up a host that is silent for so long; 0: never (default "
+	"30)\n"
+	"  -v, --verbose           say what is started where, and how it ends\n"
+	"  -h, --help              print this, and end\n"
+	"      --version           print the version, and end\n"
+	"\n"
+	"Standard input goes to rank 0. The exit status is that of rank 0, or of the first other rank that fails; 128 plus a\n"
+	"signal's number when that ended a rank or the job; 2 for a wrong command line.\n";
+
+static kd_noreturn void usage(const char *format, ...) kd_printf(1, 2);
+static kd_noreturn void usage(const char *format, ...)
+{
+	char text[1000];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	run_say("%s (see kddsrun --help)", text);
+	exit(USAGE);
+}
+
+static uint32_t number(const char *what, const char *text, uint32_t min, uint32_t max)
+{
+	char *end;
+	unsigned long value;
+
+	errno = 0;
+	value = strtoul(text, &end, 10);
+	if (errno || *end || !isdigit((unsigned char)text[0]) || value < min || value > max)
+		usage("%s %s: a whole number from %u to %u is expected", what, text, min, max);
+	return (uint32_t)value;
+}
+
+static uint32_t milliseconds(const char *what, const char *text, double min)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	/* Not 0 is to stay so. */
+	if (end == text || *end || !(value >= min) || value > 2000000 || (value > 0 && value < 0.01))
+		usage("%s %s: %s number of seconds from 0.01 to 2000000 is expected", what, text, min > 0 ? "a" : "0 or a");
+	return (uint32_t)(value * 1000 + 0.5);
+}
+
+static void add_setting(const char *name, const char *value)
+{
+	char *setting = run_alloc(NULL, strlen(name) + strlen(value) + 2);
+
+	stpcpy(stpcpy(stpcpy(setting, name), "="), value);
+	options.settings = run_alloc(options.settings, (options.setting_count + 1) * sizeof(*options.settings));
+	options.settings[options.setting_count++] = setting;
+}
+
+/* --env NAME or NAME=VALUE. */
+static void add_env(const char *text)
+{
+	char *name = run_copy(text), *value = strchr(name, '=');
+
+	if (value)
+		*value++ = 0;
+	else
+		value = getenv(name);
+	if (!*name)
+		usage("--env %s: NAME or NAME=VALUE is expected", text);
+	if (!value)
+		usage("--env %s: there is no such variable here; --env %s=VALUE sets one", text, text);
+	add_setting(name, value);
+	free(name);
+}
+
+/* What the library listens to is the same on every host. */
+static void add_environment(void)
+{
+	static const char *const own[] = {KD_CONTROL_ENV "=", "KDDS_RANK=", "KDDS_SIZE=", "KDDS_LOCAL_RANK=",
+					  "KDDS_LOCAL_SIZE="};
+
+	for (char **e = environ; *e; e++) {
+		int skip = strncmp(*e, "KDDS_", 5) || !strchr(*e, '=');
+
+		for (size_t i = 0; i < sizeof(own) / sizeof(*own); i++)
+			skip |= !strncmp(*e, own[i], strlen(own[i]));
+		if (!skip)
+			add_env(*e);
+	}
+}
+
+static void set_bind(const char *what, const char *text)
+{
+	if (strcmp(text, "core") && strcmp(text, "none"))
+		usage("%s %s: core or none is expected", what, text);
+	options.bind = !strcmp(text, "core");
+	add_setting("KDDS_BIND", text);
+}
+
+enum { HOSTS = 256, HOSTFILE, RSH, WORKERS, BIND, PROVIDER, ENV, STATS, PROGRESS, LABEL, TIMEOUT, HEARTBEAT, VERSION };
+
+static const struct option long_options[] = {
+	{"ranks", required_argument, NULL, 'n'},
+	{"hosts", required_argument, NULL, HOSTS},
+	{"hostfile", required_argument, NULL, HOSTFILE},
+	{"rsh", required_argument, NULL, RSH},
+	{"workers", required_argument, NULL, WORKERS},
+	{"bind", required_argument, NULL, BIND},
+	{"provider", required_argument, NULL, PROVIDER},
+	{"env", required_argument, NULL, ENV},
+	{"stats", optional_argument, NULL, STATS},
+	{"progress", no_argument, NULL, PROGRESS},
+	{"label", no_argument, NULL, LABEL},
+	{"timeout", required_argument, NULL, TIMEOUT},
+	{"heartbeat", required_argument, NULL, HEARTBEAT},
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+static void take_option(int option, char **argv)
+{
+	switch (option) {
+	case 'n':
+		options.size = number("-n", optarg, 1, RUN_MOST_RANKS);
+		break;
+	case HOSTS:
+		if (run_places_parse(&options.places, optarg))
+			usage("--hosts %s: HOST[:SLOTS],... is expected", optarg);
+		break;
+	case HOSTFILE:
+		if (run_places_read(&options.places, optarg))
+			exit(USAGE);
+		break;
+	case RSH:
+		options.rsh = optarg;
+		break;
+	case WORKERS:
+		number("--workers", optarg, 1, 1024);
+		add_setting("KDDS_WORKERS", optarg);
+		break;
+	case BIND:
+		set_bind("--bind", optarg);
+		break;
+	case PROVIDER:
+		add_setting("KDDS_PROVIDER", optarg);
+		break;
+	case ENV:
+		add_env(optarg);
+		break;
+	case STATS:
+		if (optarg && strcmp(optarg, "text") && strcmp(optarg, "json") && strcmp(optarg, "counts"))
+			usage("--stats=%s: text, json or counts is expected", optarg);
+		add_setting("KDDS_STATS", optarg ? optarg : "text");
+		break;
+	case PROGRESS:
+		progress = 1;
+		break;
+	case LABEL:
+		options.label = 1;
+		break;
+	case TIMEOUT:
+		options.timeout_ms = milliseconds("--timeout", optarg, 0.01);
+		break;
+	case HEARTBEAT:
+		options.heartbeat_ms = milliseconds("--heartbeat", optarg, 0);
+		break;
+	case 'v':
+		run_verbose = 1;
+		break;
+	case 'h':
+		fputs(help, stdout);
+		exit(fflush(stdout) ? 1 : 0);
+	case VERSION:
+		printf("kddsrun (libkdds) %s\n", RUN_VERSION);
+		exit(fflush(stdout) ? 1 : 0);
+	case ':':
+		usage("%s needs a value", argv[optind - 1]);
+	default:
+		if (optopt > 0 && optopt < HOSTS) /* perhaps one of several letters in an argument */
+			usage("-%c is no option", optopt);
+		usage("%s is no option, or wrong here", argv[optind - 1]);
+	}
+}
+
+/* The hosts: those given, or those of the Slurm allocation, or this one. */
+static void find_places(void)
+{
+	const char *rsh = getenv("KDDS_RSH"), *nodes = getenv("SLURM_JOB_NODELIST");
+	char own[256] = "";
+
+	if (!options.rsh && rsh && *rsh)
+		options.rsh = rsh;
+	if (!options.places.count && nodes && *nodes) {
+		if (run_places_slurm(&options.places, nodes, getenv("SLURM_TASKS_PER_NODE")))
+			exit(USAGE);
+		options.srun = !options.rsh;
+	}
+	if (!options.places.count) {
+		if (gethostname(own, sizeof(own) - 1) || !*own)
+			strcpy(own, "localhost");
+		run_places_add(&options.places, own, strlen(own), options.size ? options.size : 1, 1);
+	}
+	options.size = run_places_deal(&options.places, options.size);
+	if (!options.size)
+		exit(USAGE);
+}
+
+/* What is wrong with the ranks' KDDS_ variables is told once, here. */
+static void check_settings(void)
+{
+	for (uint32_t i = 0; i < options.setting_count; i++)
+		if (!strncmp(options.settings[i], "KDDS_", 5))
+			putenv(options.settings[i]);
+	if (kd_env_read())
+		exit(USAGE);
+}
+
+/* Whoever starts us with one of these closed does not want it to be the first thing we open. */
+static void open_standard_streams(void)
+{
+	int fd;
+
+	do
+		fd = open("/dev/null", O_RDWR);
+	while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+int main(int argc, char **argv)
+{
+	const char *bind = getenv("KDDS_BIND"), *wish = getenv("KDDS_PROGRESS");
+	int option;
+
+	open_standard_streams();
+	if (argc == 2 && !strcmp(argv[1], "--agent=near"))
+		run_agent_main(1);
+	if (argc == 2 && !strcmp(argv[1], "--agent"))
+		run_agent_main(0);
+	add_environment();
+	if (bind && *bind)
+		set_bind("KDDS_BIND", bind);
+	opterr = 0;
+	while ((option = getopt_long(argc, argv, "+:n:vh", long_options, NULL)) != -1)
+		take_option(option, argv);
+	if (optind == argc)
+		usage("which program is to be run?");
+	/* The ranks' is a pipe; and labelled lines come when they are complete. */
+	if ((progress || (wish && !strcmp(wish, "1"))) && isatty(STDERR_FILENO) && !options.label)
+		add_setting("KDDS_PROGRESS", "always");
+	options.argument = argv + optind;
+	options.argument_count = (uint32_t)(argc - optind);
+	find_places(); /* by our own environment, before it becomes the ranks' */
+	check_settings();
+	return run_job(&options);
+}

@@ -1,0 +1,795 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "kddsrun/run_agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "boot/boot.h"
+#include "boot/published.h"
+#include "kdds.h"
+#include "kddsrun/run_link.h"
+#include "kddsrun/run_loop.h"
+#include "kddsrun/run_rank.h"
+#include "kddsrun/run_say.h"
+#include "kddsrun/run_tree.h"
+
+#define START_NS 60000000000u /* from our start to JOB */
+#define TICK_NS 20000000u     /* between looks at processes that are to go */
+#define LAST_CHUNKS 64        /* a full pipe and more */
+#define STARTS_AT_ONCE 16     /* ranks forked between two looks at what else there is to do */
+
+static struct run_link up; /* to kddsrun */
+static pid_t watcher;      /* watch_agent's process; 0: kddsrun is the parent */
+static struct run_order job;
+static struct kd_published values;
+static struct run_rank *ranks;
+static uint32_t started; /* ranks, in their order; job.ranks: no more will be */
+static uint32_t running, fenced;
+static struct run_watch failures; /* of ranks to start */
+static int failures_end;          /* theirs */
+static uint32_t members; /* ranks that a fence waits for: all but those that left and ended */
+static int fence_told, fence_shares;
+static struct run_watch inlet; /* the pipe to the stdin of rank 0, if that is ours */
+static struct run_bytes input;
+static int input_ended;
+static uint32_t window = RUN_AGENT_WINDOW_BYTES;
+static struct run_timer start_timer, next_timer, beat_timer, end_timer;
+static enum { SERVING, ASKED, KILLED, FINISHED } stage; /* of the ranks' end */
+static uint64_t kill_ns;
+static int stragglers_asked;
+static int suspended;
+
+static void check_end(void);
+
+static struct run_rank *local_rank(uint32_t rank)
+{
+	return rank - job.first < job.ranks && ranks ? &ranks[rank - job.first] : NULL;
+}
+
+/* Output. kddsrun grants a window of bytes and widens it as it gets rid of them. */
+
+static void outlet_close(struct run_outlet *o)
+{
+	if (o->watch.fd < 0)
+		return;
+	run_watch_remove(&o->watch);
+	close(o->watch.fd);
+	o->watch.fd = -1;
+}
+
+/* Bytes taken; 0: none now, or it is closed by now. */
+static size_t outlet_take(struct run_outlet *o)
+{
+	static uint8_t block[1 + RUN_AGENT_CHUNK_BYTES];
+	ssize_t n = o->watch.fd < 0 ? -1 : read(o->watch.fd, block + 1, kd_min(RUN_AGENT_CHUNK_BYTES, window));
+
+	if (o->watch.fd < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		return 0;
+	n = kd_max(n, 0);
+	block[0] = (uint8_t)o->stream;
+	run_link_send(&up, KD_CONTROL_OUTPUT, o->rank, block, 1 + (size_t)n);
+	if (!n)
+		outlet_close(o);
+	return (size_t)n;
+}
+
+static void outlets_watch(void)
+{
+	for (uint32_t i = 0; i < job.ranks; i++)
+		for (int j = 0; j < 2; j++)
+			ranks[i].outlets[j].watch.events = window ? POLLIN : 0;
+}
+
+static void outlet_ready(struct run_watch *watch, short events)
+{
+	(void)events;
+	if (!window)
+		return;
+	window -= (uint32_t)outlet_take(container_of(watch, struct run_outlet, watch));
+	if (!window)
+		outlets_watch();
+}
+
+/* Standard input of rank 0. */
+
+static void inlet_push(void)
+{
+	uint8_t taken[4];
+	struct kd_pack p = {taken, taken + sizeof(taken), 0};
+	ssize_t n = input.size && inlet.fd >= 0 ? write(inlet.fd, input.data + input.head, input.size) : 0;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		n = 0;
+	else if (n < 0)
+		n = (ssize_t)input.size; /* it reads no more */
+	if (inlet.fd < 0)
+		n = (ssize_t)input.size;
+	if (n) {
+		run_bytes_drop(&input, (size_t)n);
+		kd_pack_uint(&p, (uint64_t)n, 4);
+		run_link_send(&up, KD_CONTROL_INPUT_TAKEN, 0, taken, sizeof(taken));
+	}
+	inlet.events = input.size ? POLLOUT : 0;
+	if (input_ended && !input.size && inlet.fd >= 0) {
+		run_watch_remove(&inlet);
+		close(inlet.fd);
+		inlet.fd = -1;
+	}
+}
+
+static void inlet_ready(struct run_watch *watch, short events)
+{
+	(void)watch;
+	(void)events;
+	inlet_push();
+}
+
+/* What ranks say. */
+
+static void send_text(uint16_t type, uint32_t rank, const char *text)
+{
+	uint8_t payload[5000];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	kd_pack_string(&p, text);
+	run_link_send(&up, type, rank, payload, (size_t)(p.at - payload));
+}
+
+static void complain(struct run_rank *r, const char *what)
+{
+	send_text(KD_CONTROL_COMPLAINT, r->rank, what);
+	if (r->pid)
+		kill(-r->pid, SIGKILL); /* before it sees the link close, and complains in its turn */
+	run_link_close(&r->control);
+}
+
+/* When every rank here has come to the fence, kddsrun need hear it once. Other hosts' values may change from one to the next. */
+static void check_fence(void)
+{
+	uint8_t share = (uint8_t)fence_shares;
+
+	if (!fenced || fenced < members || fence_told)
+		return;
+	fence_told = 1;
+	for (uint32_t i = 0; i < job.size; i++)
+		if (!local_rank(i))
+			kd_published_forget(&values, i);
+	run_link_send(&up, KD_CONTROL_FENCE, 0, &share, sizeof(share));
+}
+
+static void send_welcome(struct run_rank *r)
+{
+	uint8_t payload[KD_CONTROL_RANK_BYTES];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	kd_pack_uint(&p, KD_CONTROL_PROTOCOL, 4);
+	kd_pack_uint(&p, r->rank, 4);
+	kd_pack_uint(&p, job.size, 4);
+	kd_pack_uint(&p, r->rank - job.first, 4);
+	kd_pack_uint(&p, job.ranks, 4);
+	kd_pack_bytes(&p, job.secret, KD_BOOT_SECRET_BYTES);
+	run_link_send(&r->control, KD_CONTROL_WELCOME, r->rank, payload, (size_t)(p.at - payload));
+}
+
+static int handle_hello(struct run_rank *r, struct kd_unpack *u)
+{
+	struct kd_unpack all = *u;
+	uint32_t magic = (uint32_t)kd_unpack_uint(u, 4), protocol = (uint32_t)kd_unpack_uint(u, 4);
+	uint32_t pid;
+	char text[256];
+
+	if (u->bad || magic != KD_CONTROL_MAGIC || r->joined)
+		return -1;
+	if (protocol != KD_CONTROL_PROTOCOL) {
+		snprintf(text, sizeof(text),
+			 "is linked with a libkdds that speaks protocol %u with kddsrun; this one (" RUN_VERSION
+			 ") speaks %u: install the same version of both", protocol, KD_CONTROL_PROTOCOL);
+		complain(r, text);
+		return 0;
+	}
+	kd_unpack_uint(u, 4);
+	kd_unpack_uint(u, 8);
+	pid = (uint32_t)kd_unpack_uint(u, 4);
+	if (!kd_unpack_complete(u))
+		return -1;
+	r->joined = 1;
+	r->left = 0;
+	r->program = pid;
+	run_link_send(&up, KD_CONTROL_HELLO, r->rank, all.at, (size_t)(all.end - all.at));
+	send_welcome(r);
+	return 0;
+}
+
+static int handle_put(struct run_rank *r, struct kd_unpack *u)
+{
+	struct kd_unpack all = *u;
+	const char *key = kd_unpack_string(u);
+	size_t size;
+	const void *value = kd_unpack_block(u, &size);
+
+	if (!kd_unpack_complete(u) || !kd_control_key_valid(key) || size > KD_BOOT_VALUE_BYTES ||
+	    kd_published_put(&values, r->rank, key, value, size))
+		return -1;
+	run_link_send(&up, KD_CONTROL_PUT, r->rank, all.at, (size_t)(all.end - all.at));
+	return 0;
+}
+
+static int is_wanted(uint32_t rank, const char *key)
+{
+	for (uint32_t i = 0; i < job.ranks; i++)
+		if (ranks[i].wants_key[0] && ranks[i].wants_rank == rank && !strcmp(ranks[i].wants_key, key))
+			return 1;
+	return 0;
+}
+
+static int handle_get(struct run_rank *r, uint32_t rank, struct kd_unpack *u)
+{
+	struct kd_unpack all = *u;
+	const char *key = kd_unpack_string(u);
+	const void *value;
+	size_t size;
+
+	if (!kd_unpack_complete(u) || !kd_control_key_valid(key) || r->wants_key[0] || rank >= job.size)
+		return -1;
+	value = kd_published_get(&values, rank, key, &size);
+	if (value) {
+		run_link_add_value(&r->control, rank, key, value, size);
+		run_link_flush(&r->control);
+		return 0;
+	}
+	if (!is_wanted(rank, key))
+		run_link_send(&up, KD_CONTROL_GET, rank, all.at, (size_t)(all.end - all.at));
+	strcpy(r->wants_key, key);
+	r->wants_rank = rank;
+	return 0;
+}
+
+static int handle_fence(struct run_rank *r, struct kd_unpack *u)
+{
+	int share = (int)kd_unpack_uint(u, 1);
+
+	if (r->fenced || !kd_unpack_complete(u))
+		return -1;
+	r->fenced = 1;
+	fence_shares = share;
+	fenced++;
+	check_fence();
+	return 0;
+}
+
+static int rank_message(struct run_link *link, const struct kd_control_header *h, struct kd_unpack *u)
+{
+	struct run_rank *r = container_of(link, struct run_rank, control);
+
+	if (h->type != KD_CONTROL_HELLO && !r->joined)
+		return -1;
+	switch (h->type) {
+	case KD_CONTROL_HELLO:
+		return handle_hello(r, u);
+	case KD_CONTROL_PUT:
+		return handle_put(r, u);
+	case KD_CONTROL_FENCE:
+		return handle_fence(r, u);
+	case KD_CONTROL_GET:
+		return handle_get(r, h->rank, u);
+	case KD_CONTROL_BYE:
+		r->joined = 0;
+		r->left = 1;
+		run_link_send(&up, KD_CONTROL_BYE, r->rank, NULL, 0);
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+/* A rank may close its socket; if it still needs it, it will say so itself. */
+static void rank_closed(struct run_link *link, int error)
+{
+	struct run_rank *r = container_of(link, struct run_rank, control);
+
+	if (error == -EPROTO)
+		complain(r, "wrote to kddsrun's control socket (" KD_CONTROL_ENV ") what is no message");
+	else if (error == -ENOBUFS)
+		complain(r, "does not read kddsrun's answers");
+}
+
+/* Starting. */
+
+static void send_started(const struct run_rank *r)
+{
+	uint8_t payload[4];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	kd_pack_uint(&p, (uint32_t)r->pid, 4);
+	run_link_send(&up, KD_CONTROL_STARTED, r->rank, payload, sizeof(payload));
+}
+
+/* No more of them are started: the job has no use for those that were. */
+static void fail_start(uint32_t rank, const char *what, int error)
+{
+	char text[4500];
+
+	snprintf(text, sizeof(text), "%s: %s", what, kd_errno_text(error));
+	send_text(KD_CONTROL_FAILED, rank, text);
+	started = job.ranks;
+}
+
+static void failures_ready(struct run_watch *watch, short events)
+{
+	struct run_failure f;
+
+	(void)events;
+	while (read(watch->fd, &f, sizeof(f)) == sizeof(f)) /* whole: it is shorter than PIPE_BUF */
+		fail_start(f.rank, f.in_directory ? job.directory : job.argument[0], f.error);
+}
+
+static void start_rank(struct run_rank *r)
+{
+	const char *what;
+	int error = run_rank_start(r, &job, failures_end, &what);
+
+	if (error) {
+		fail_start(r->rank, what, -error);
+		return;
+	}
+	running++;
+	if (r->input >= 0) {
+		inlet = (struct run_watch){r->input, 0, 0, inlet_ready};
+		run_watch_add(&inlet);
+	}
+	send_started(r);
+}
+
+/* Some at a time: heartbeats go on meanwhile. */
+static void start_some(struct run_timer *timer)
+{
+	if (stage != SERVING)
+		return;
+	for (int i = 0; i < STARTS_AT_ONCE && started < job.ranks; i++)
+		start_rank(&ranks[started++]);
+	if (started < job.ranks)
+		run_timer_set(timer, 1);
+	check_end();
+}
+
+/* Before any of them is started. */
+static int check_files(void)
+{
+	size_t most, all = run_loop_lacks(run_ranks_files(job.ranks), &most);
+	char text[300];
+
+	if (!all)
+		return 0;
+	snprintf(text, sizeof(text), "the agent of its %u ranks needs %zu file descriptors, and "
+		 "its hard limit is %zu: raise it (ulimit -Hn), or start fewer ranks there",
+		 job.ranks, all, most);
+	send_text(KD_CONTROL_FAILED, job.first, text);
+	return -EMFILE;
+}
+
+static int open_failures(void)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		return -errno;
+	failures = (struct run_watch){ends[0], POLLIN, 0, failures_ready};
+	failures_end = ends[1];
+	return run_watch_add(&failures);
+}
+
+static void start_ranks(void)
+{
+	int error;
+
+	ranks = run_alloc(NULL, job.ranks * sizeof(*ranks));
+	memset(ranks, 0, job.ranks * sizeof(*ranks));
+	for (uint32_t i = 0; i < job.ranks; i++) {
+		struct run_rank *r = &ranks[i];
+
+		r->rank = job.first + i;
+		r->control.in.fd = r->input = -1;
+		r->control.message = rank_message;
+		r->control.closed = rank_closed;
+		for (int j = 0; j < 2; j++)
+			r->outlets[j].watch = (struct run_watch){-1, 0, 0, outlet_ready};
+	}
+	run_ranks_prepare(&job);
+	members = job.ranks;
+	started = job.ranks;
+	if (check_files())
+		return;
+	error = open_failures();
+	if (error) {
+		fail_start(job.first, "pipe", -error);
+		return;
+	}
+	started = 0;
+	start_some(&next_timer);
+}
+
+static int handle_job(struct kd_unpack *u)
+{
+	if (ranks || run_order_unpack(&job, u))
+		return -1;
+	run_timer_stop(&start_timer);
+	kd_published_init(&values, job.size);
+	if (job.heartbeat_ms)
+		run_timer_set(&beat_timer, 1);
+	start_ranks();
+	check_end();
+	return 0;
+}
+
+/* The end. Ranks are asked, after a while they and all that they have started are killed; when nothing is left, so is told. */
+
+static void end_ranks(int at_once)
+{
+	if (stage == SERVING) {
+		stage = ASKED;
+		kill_ns = kd_os_now_ns() + (at_once ? 0 : RUN_AGENT_GRACE_NS);
+		for (uint32_t i = 0; ranks && i < job.ranks; i++) {
+			if (ranks[i].joined)
+				run_link_send(&ranks[i].control, KD_CONTROL_ABORT, ranks[i].rank, NULL, 0);
+			if (ranks[i].pid) {
+				kill(-ranks[i].pid, SIGTERM);
+				kill(-ranks[i].pid, SIGCONT);
+			}
+		}
+	} else if (at_once) {
+		kill_ns = 0;
+	}
+	if (stage != FINISHED)
+		run_timer_set(&end_timer, 1);
+}
+
+static void finish(void)
+{
+	stage = FINISHED;
+	run_timer_stop(&end_timer);
+	for (uint32_t i = 0; ranks && i < job.ranks; i++) {
+		for (int j = 0; j < 2; j++) {
+			window = RUN_AGENT_WINDOW_BYTES;
+			for (int n = 0; n < LAST_CHUNKS && outlet_take(&ranks[i].outlets[j]); n++)
+				;
+			outlet_close(&ranks[i].outlets[j]);
+		}
+		if (ranks[i].program)
+			run_tree_tidy((pid_t)ranks[i].program);
+	}
+	run_link_send(&up, KD_CONTROL_DONE, 0, NULL, 0);
+}
+
+/* What ranks that have ended left behind has not been asked yet. */
+static void ask_stragglers(void)
+{
+	if (running || stragglers_asked)
+		return;
+	stragglers_asked = 1;
+	run_tree_signal(SIGTERM);
+}
+
+static void end_tick(struct run_timer *timer)
+{
+	if (!run_loop_reap()) {
+		finish();
+		return;
+	}
+	ask_stragglers();
+	if (stage == ASKED && kd_os_now_ns() >= kill_ns)
+		stage = KILLED;
+	if (stage == KILLED)
+		run_tree_signal(SIGKILL);
+	run_timer_set(timer, TICK_NS);
+}
+
+/* All ranks have ended by themselves. */
+static void check_end(void)
+{
+	if (stage != SERVING || running || started < job.ranks)
+		return;
+	stage = ASKED;
+	kill_ns = kd_os_now_ns() + RUN_AGENT_GRACE_NS;
+	run_timer_set(&end_timer, 1);
+}
+
+static void child_ended(pid_t pid, int status)
+{
+	struct run_rank *r = NULL;
+	uint8_t payload[4];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	run_tree_tidy(pid);
+	for (uint32_t i = 0; ranks && i < job.ranks; i++)
+		if (ranks[i].pid == pid)
+			r = &ranks[i];
+	if (!r)
+		return; /* an orphan that came to us */
+	/* Its last words first. */
+	failures_ready(&failures, POLLIN);
+	run_link_drain(&r->control);
+	run_link_close(&r->control);
+	r->pid = 0;
+	running--;
+	members -= (uint32_t)r->left;
+	fenced -= (uint32_t)r->fenced;
+	r->fenced = r->joined = 0;
+	r->wants_key[0] = 0;
+	kd_pack_uint(&p, (uint32_t)status, 4);
+	run_link_send(&up, KD_CONTROL_EXIT, r->rank, payload, sizeof(payload));
+	check_fence();
+	check_end();
+}
+
+/* What kddsrun says. */
+
+static int handle_value(uint32_t rank, struct kd_unpack *u)
+{
+	uint32_t status = (uint32_t)kd_unpack_uint(u, 4);
+	const char *key = kd_unpack_string(u);
+	size_t size;
+	const void *value = kd_unpack_block(u, &size);
+
+	if (!kd_unpack_complete(u) || rank >= job.size || !kd_control_key_valid(key) || size > KD_BOOT_VALUE_BYTES)
+		return -1;
+	if (status) {
+		value = NULL;
+		size = 0;
+	} else {
+		kd_published_put(&values, rank, key, value, size);
+	}
+	for (uint32_t i = 0; i < job.ranks; i++)
+		if (ranks[i].wants_key[0] && ranks[i].wants_rank == rank && !strcmp(ranks[i].wants_key, key)) {
+			ranks[i].wants_key[0] = 0;
+			run_link_add_value(&ranks[i].control, rank, key, value, size);
+			run_link_flush(&ranks[i].control);
+		}
+	return 0;
+}
+
+static int handle_fenced(struct kd_unpack *u)
+{
+	int shared = (int)kd_unpack_uint(u, 1);
+
+	fenced = 0;
+	fence_told = 0;
+	for (uint32_t i = 0; i < job.ranks; i++)
+		if (ranks[i].fenced) {
+			ranks[i].fenced = 0;
+			for (uint32_t j = 0; shared && j < job.size; j++)
+				kd_published_each(&values, j, run_link_add_value, &ranks[i].control);
+			run_link_send(&ranks[i].control, KD_CONTROL_FENCED, ranks[i].rank, NULL, 0);
+		}
+	return u->bad;
+}
+
+static int handle_input(struct kd_unpack *u)
+{
+	size_t size = (size_t)(u->end - u->at);
+
+	if (!local_rank(0) || size > RUN_AGENT_WINDOW_BYTES - input.size)
+		return -1;
+	input_ended |= !size;
+	run_bytes_add(&input, u->at, size);
+	inlet_push();
+	return 0;
+}
+
+static void handle_signal(int number)
+{
+	suspended = number == SIGSTOP;
+	for (uint32_t i = 0; i < job.ranks; i++)
+		if (ranks[i].pid)
+			kill(-ranks[i].pid, number);
+}
+
+static int up_message(struct run_link *link, const struct kd_control_header *h, struct kd_unpack *u)
+{
+	(void)link;
+	if (!ranks && h->type != KD_CONTROL_JOB && h->type != KD_CONTROL_END)
+		return -1;
+	switch (h->type) {
+	case KD_CONTROL_JOB:
+		return handle_job(u);
+	case KD_CONTROL_FENCED:
+		return handle_fenced(u);
+	case KD_CONTROL_VALUE:
+		return handle_value(h->rank, u);
+	case KD_CONTROL_INPUT:
+		return handle_input(u);
+	case KD_CONTROL_OUTPUT_TAKEN:
+		window += (uint32_t)kd_unpack_uint(u, 4);
+		outlets_watch();
+		return u->bad;
+	case KD_CONTROL_BEAT:
+		return 0;
+	case KD_CONTROL_SIGNAL:
+		handle_signal((int)kd_unpack_uint(u, 4));
+		return u->bad;
+	case KD_CONTROL_END:
+		end_ranks((int)kd_unpack_uint(u, 4));
+		return u->bad;
+	default:
+		return -1;
+	}
+}
+
+static void up_closed(struct run_link *link, int error)
+{
+	(void)link;
+	(void)error;
+	end_ranks(0);
+}
+
+/* What is written here may still arrive, though kddsrun is not heard. */
+static void leave(const char *format, ...) kd_printf(1, 2);
+static void leave(const char *format, ...)
+{
+	char text[200];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	send_text(KD_CONTROL_LEAVING, 0, text);
+}
+
+static void beat(struct run_timer *timer)
+{
+	uint64_t now_ns = kd_os_now_ns(), period_ns = job.heartbeat_ms * 1000000ull;
+
+	if (!run_link_is_open(&up))
+		return;
+	if (suspended)
+		up.heard_ns = now_ns;
+	if (now_ns - up.heard_ns > period_ns) {
+		leave("no word from kddsrun for %g s (--heartbeat): it was stopped, or the network "
+		      "between", job.heartbeat_ms / 1000.0);
+		run_link_close(&up);
+		end_ranks(0);
+		return;
+	}
+	run_link_send(&up, KD_CONTROL_BEAT, 0, NULL, 0);
+	run_timer_set(timer, period_ns / 5);
+}
+
+static void not_started(struct run_timer *timer)
+{
+	(void)timer;
+	run_link_close(&up);
+	end_ranks(0);
+}
+
+/* Whoever wants us to end wants the ranks to end. */
+static void signalled(int number)
+{
+	if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT)
+		return;
+	if (watcher && getppid() != watcher) /* its death is what sent the signal */
+		leave("the process that watches over it was killed");
+	else
+		leave("it got signal %d (%s)", number, strsignal(number));
+	end_ranks(0);
+}
+
+static void say_hello(void)
+{
+	uint8_t payload[512];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+	char host[256] = "";
+
+	gethostname(host, sizeof(host) - 1);
+	kd_pack_uint(&p, KD_CONTROL_MAGIC, 4);
+	kd_pack_uint(&p, KD_CONTROL_PROTOCOL, 4);
+	kd_pack_uint(&p, KDDS_VERSION, 4);
+	kd_pack_uint(&p, (uint32_t)getpid(), 4);
+	kd_pack_string(&p, host);
+	run_link_send_raw(&up, RUN_LINK_MAGIC, strlen(RUN_LINK_MAGIC));
+	run_link_send(&up, KD_CONTROL_AGENT, 0, payload, (size_t)(p.at - payload));
+}
+
+/* The link goes elsewhere: ranks are not to find it where stdin and stdout should be. */
+static void open_up(void)
+{
+	int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (in < 0 || out < 0 || null < 0)
+		exit(1);
+	dup2(null, STDIN_FILENO);
+	dup2(null, STDOUT_FILENO);
+	close(null);
+	up.frame_bytes = RUN_AGENT_FRAME_BYTES;
+	up.unsent_bytes = SIZE_MAX;
+	up.message = up_message;
+	up.closed = up_closed;
+	run_link_open(&up, in, out);
+}
+
+static kd_noreturn void serve(void)
+{
+	setsid(); /* the terminal's signals go to kddsrun, which tells us */
+	run_tree_adopt();
+	inlet.fd = -1;
+	start_timer.due = not_started;
+	next_timer.due = start_some;
+	beat_timer.due = beat;
+	end_timer.due = end_tick;
+	if (run_loop_init(signalled, child_ended))
+		exit(1);
+	open_up();
+	say_hello();
+	run_timer_set(&start_timer, START_NS);
+	while (stage != FINISHED || (run_link_is_open(&up) && up.unsent.size))
+		run_loop_once();
+	exit(0);
+}
+
+static volatile sig_atomic_t watched;
+
+static void pass_on(int number)
+{
+	kill(watched, number);
+}
+
+/* Where kddsrun is not the parent, somebody else must outlive an agent that is killed, to end what
+ * comes to it then. What a batch system sends to all processes must not end this one first. */
+static kd_noreturn void watch_agent(pid_t agent)
+{
+	static const int asks[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	int status = 0;
+	pid_t pid;
+
+	watched = agent;
+	for (size_t i = 0; i < sizeof(asks) / sizeof(*asks); i++)
+		if (signal(asks[i], pass_on) == SIG_IGN)
+			signal(asks[i], SIG_IGN);
+
+	close(STDIN_FILENO); /* the link's end is the agent's end */
+	close(STDOUT_FILENO);
+	while ((pid = waitpid(agent, &status, 0)) < 0 && errno == EINTR)
+		;
+	for (size_t i = 0; i < sizeof(asks) / sizeof(*asks); i++)
+		signal(asks[i], SIG_IGN); /* the rest is killed anyway */
+	do {
+		run_tree_signal(SIGKILL);
+		poll(NULL, 0, 10);
+		while ((pid = waitpid(-1, NULL, WNOHANG)) > 0)
+			run_tree_tidy(pid);
+	} while (!pid);
+	_exit(WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+}
+
+kd_noreturn void run_agent_main(int near)
+{
+	pid_t agent;
+
+	prctl(PR_SET_NAME, "kddsrun"); /* not exe, as which the near one is started */
+	if (!near) {
+		watcher = getpid();
+		signal(SIGCHLD, SIG_DFL); /* while it is ignored, the agent leaves no status */
+		run_tree_adopt();
+		agent = fork();
+		if (agent < 0) {
+			run_say("cannot fork: %s", kd_errno_text(errno));
+			exit(1);
+		}
+		if (agent)
+			watch_agent(agent);
+		if (run_tree_die_with(watcher, SIGTERM))
+			exit(1);
+	}
+	serve();
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "kddsrun/run_host.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "kddsrun/run_agent.h"
+#include "kddsrun/run_say.h"
+#include "kddsrun/run_tree.h"
+
+#define SECOND_NS 1000000000ull
+#define START_NS (60 * SECOND_NS)       /* for an agent to answer */
+#define LAST_WORDS_NS (SECOND_NS / 2)   /* for the status of an ssh whose link has ended */
+#define STARTS_AT_ONCE 64               /* agents on their way; an sshd turns away crowds, but those go to many hosts */
+#define LAST_BLOCKS 256                 /* a full pipe of ssh's complaints */
+#define BEATS 5                         /* per heartbeat */
+
+#define SSH "ssh -x -o BatchMode=yes -o ConnectTimeout=20"
+#define SRUN "srun --quiet --unbuffered --nodes=1 --ntasks=1 --overlap --cpu-bind=none --mpi=none --export=ALL --nodelist"
+
+struct run_host *run_hosts;
+static const struct run_options *options;
+static const struct run_host_events *events;
+static size_t started, answered;
+static int stopping;
+static struct run_timer beat_timer;
+static char self[4096]; /* this program's path */
+
+static void start_some(void);
+
+void run_host_send(struct run_host *host, uint16_t type, uint32_t argument)
+{
+	uint8_t payload[4];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	kd_pack_uint(&p, argument, 4);
+	run_link_send(&host->link, type, 0, payload, sizeof(payload));
+}
+
+void run_hosts_send(uint16_t type, uint32_t argument)
+{
+	for (size_t i = 0; i < options->places.count; i++)
+		if (run_hosts[i].answered)
+			run_host_send(&run_hosts[i], type, argument);
+}
+
+static void host_kill(struct run_host *h)
+{
+	/* An --rsh that does not exec has children, in its group, which may not be there yet. */
+	if (h->pid && kill(-h->pid, SIGKILL))
+		kill(h->pid, SIGKILL);
+}
+
+void run_hosts_kill(int all)
+{
+	stopping = 1;
+	for (size_t i = 0; i < options->places.count; i++)
+		if (all || !run_hosts[i].answered)
+			host_kill(&run_hosts[i]);
+}
+
+int run_hosts_left(void)
+{
+	for (size_t i = 0; i < started; i++)
+		if (run_hosts[i].pid || !run_hosts[i].lost)
+			return 1;
+	return 0;
+}
+
+/* Losing them. The reason is told once the status and last words of what led there are known, or after a while without. */
+
+static void failed(const struct run_host *h, const char *format, ...) kd_printf(2, 3);
+static void failed(const struct run_host *h, const char *format, ...)
+{
+	char text[1200];
+	int n = snprintf(text, sizeof(text), "host %s: ", h->place->name);
+	va_list args;
+
+	va_start(args, format);
+	n += vsnprintf(text + n, sizeof(text) - (size_t)n, format, args);
+	va_end(args);
+	if (h->complaint[0] && n < (int)sizeof(text))
+		snprintf(text + n, sizeof(text) - (size_t)n, ": %s", h->complaint);
+	events->failed(h, text);
+}
+
+static const char *status_text(const struct run_host *h, char *text, size_t size)
+{
+	if (h->pid)
+		return "closed its connection";
+	if (WIFSIGNALED(h->status))
+		snprintf(text, size, "was killed by signal %d (%s)", WTERMSIG(h->status), strsignal(WTERMSIG(h->status)));
+	else if (WEXITSTATUS(h->status) > 128 && WEXITSTATUS(h->status) <= 128 + SIGSYS)
+		snprintf(text, size, "ended with status %d, as after signal %d (%s)", WEXITSTATUS(h->status),
+			 WEXITSTATUS(h->status) - 128, strsignal(WEXITSTATUS(h->status) - 128));
+	else
+		snprintf(text, size, "ended with status %d", WEXITSTATUS(h->status));
+	return text;
+}
+
+static const char *shell_name(const struct run_host *h)
+{
+	return h->place->near ? "the agent" : options->rsh ? options->rsh : options->srun ? "srun" : "ssh";
+}
+
+static void tell_leaving(struct run_host *h)
+{
+	if (h->leaving[0])
+		failed(h, "its agent has ended the ranks there: %s", h->leaving);
+	h->leaving[0] = 0;
+}
+
+static void lose(struct run_host *h)
+{
+	char status[128];
+
+	run_timer_stop(&h->timer);
+	if (h->lost)
+		return;
+	h->lost = 1;
+	tell_leaving(h);
+	status_text(h, status, sizeof(status));
+	if (!h->answered)
+		failed(h, "cannot start the agent: %s %s", shell_name(h), status_text(h, status, sizeof(status)));
+	else if (!h->done && h->place->near)
+		failed(h, "the agent %s", status_text(h, status, sizeof(status)));
+	else if (!h->done)
+		failed(h, "its agent is lost: %s %s", shell_name(h), status_text(h, status, sizeof(status)));
+	host_kill(h);
+}
+
+static void check_lost(struct run_host *h)
+{
+	if (run_link_is_open(&h->link))
+		return;
+	if (!h->pid && (h->done || h->errors.fd < 0))
+		lose(h);
+	else if (!h->timer.at_ns && !h->lost)
+		run_timer_set(&h->timer, LAST_WORDS_NS);
+}
+
+static void due(struct run_timer *timer)
+{
+	struct run_host *h = container_of(timer, struct run_host, timer);
+
+	if (!run_link_is_open(&h->link)) {
+		lose(h);
+		return;
+	}
+	if (h->leaving[0]) {
+		tell_leaving(h);
+		return;
+	}
+	failed(h, "no answer within %u s", (unsigned)(START_NS / SECOND_NS));
+	host_kill(h);
+}
+
+static void closed(struct run_link *link, int error)
+{
+	struct run_host *h = container_of(link, struct run_host, link);
+
+	if (error == -EPROTO)
+		failed(h, "what comes from its agent makes no sense");
+	h->fenced = 0;
+	run_timer_stop(&h->timer);
+	check_lost(h);
+}
+
+const char *run_host_cancelled(const struct run_host *h)
+{
+	return strstr(h->complaint, " CANCELLED AT ") ? h->complaint : NULL;
+}
+
+/* Whether there was something. */
+static int errors_take(struct run_host *h)
+{
+	char block[sizeof(h->complaint)], *line;
+	ssize_t n = h->errors.fd < 0 ? -1 : read(h->errors.fd, block, sizeof(block) - 1);
+
+	if (h->errors.fd < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		return 0;
+	if (n <= 0) {
+		run_watch_remove(&h->errors);
+		close(h->errors.fd);
+		h->errors.fd = -1;
+		check_lost(h);
+		return 0;
+	}
+	block[n] = 0;
+	for (char *rest = block; (line = strsep(&rest, "\r\n"));)
+		if (*line) {
+			/* srun's lines after slurmstepd's say that a task was killed, not why. */
+			if (!run_host_cancelled(h))
+				snprintf(h->complaint, sizeof(h->complaint), "%s", line);
+			run_tell("host %s: %s", h->place->name, line);
+		}
+	return 1;
+}
+
+static void errors_ready(struct run_watch *watch, short ready)
+{
+	(void)ready;
+	errors_take(container_of(watch, struct run_host, errors));
+}
+
+void run_hosts_child(pid_t pid, int status)
+{
+	for (size_t i = 0; i < options->places.count; i++)
+		if (run_hosts[i].pid == pid) {
+			run_hosts[i].pid = 0;
+			run_hosts[i].status = status;
+			run_link_drain(&run_hosts[i].link);
+			for (int n = 0; n < LAST_BLOCKS && errors_take(&run_hosts[i]); n++)
+				;
+			/* Its children may hold on to the other end: not waited for. */
+			run_link_close(&run_hosts[i].link);
+			run_timer_stop(&run_hosts[i].timer);
+			check_lost(&run_hosts[i]);
+		}
+}
+
+/* Heartbeats: both sides send them, and listen for anything. */
+
+static void beat(struct run_timer *timer)
+{
+	uint64_t now_ns = kd_os_now_ns(), period_ns = options->heartbeat_ms * 1000000ull;
+
+	for (size_t i = 0; i < options->places.count; i++) {
+		struct run_host *h = &run_hosts[i];
+
+		if (h->place->near || !h->answered || !run_link_is_open(&h->link))
+			continue;
+		if (now_ns - h->link.heard_ns <= period_ns) {
+			run_link_send(&h->link, KD_CONTROL_BEAT, 0, NULL, 0);
+			continue;
+		}
+		h->lost = 1;
+		failed(h, "no sign of life for %g s (--heartbeat): it is down, or the network between",
+		       options->heartbeat_ms / 1000.0);
+		run_link_close(&h->link);
+		host_kill(h);
+	}
+	run_timer_set(timer, period_ns / BEATS);
+}
+
+void run_hosts_forgive(void)
+{
+	for (size_t i = 0; i < options->places.count; i++)
+		run_hosts[i].link.heard_ns = kd_os_now_ns();
+}
+
+/* What they say. */
+
+static int handle_agent(struct run_host *h, struct kd_unpack *u)
+{
+	uint32_t magic = (uint32_t)kd_unpack_uint(u, 4), protocol = (uint32_t)kd_unpack_uint(u, 4);
+	uint32_t version = (uint32_t)kd_unpack_uint(u, 4), pid;
+
+	if (u->bad || magic != KD_CONTROL_MAGIC || h->answered)
+		return -1;
+	run_timer_stop(&h->timer);
+	if (protocol != KD_CONTROL_PROTOCOL || version != KDDS_VERSION) {
+		h->lost = 1;
+		failed(h, "kddsrun there is version %u.%u.%u (protocol %u), here " RUN_VERSION
+		       " (%u): install one version on all hosts", version / 10000, version / 100 % 100, version % 100, protocol,
+		       KD_CONTROL_PROTOCOL);
+		run_link_close(&h->link);
+		host_kill(h);
+		return 0;
+	}
+	pid = (uint32_t)kd_unpack_uint(u, 4);
+	run_tell("host %s answers: agent %u on %s", h->place->name, pid, kd_unpack_string(u));
+	if (!kd_unpack_complete(u))
+		return -1;
+	h->answered = 1;
+	h->complaint[0] = 0; /* nothing that mattered */
+	answered++;
+	events->answered(h);
+	start_some();
+	return 0;
+}
+
+static int handle_leaving(struct run_host *h, struct kd_unpack *u)
+{
+	const char *why = kd_unpack_string(u);
+
+	if (!kd_unpack_complete(u))
+		return -1;
+	snprintf(h->leaving, sizeof(h->leaving), "%s", why);
+	if (h->place->near)
+		tell_leaving(h);
+	else
+		run_timer_set(&h->timer, LAST_WORDS_NS);
+	return 0;
+}
+
+static int message(struct run_link *link, const struct kd_control_header *head, struct kd_unpack *u)
+{
+	struct run_host *h = container_of(link, struct run_host, link);
+
+	if (!h->answered)
+		return head->type == KD_CONTROL_AGENT ? handle_agent(h, u) : -1;
+	if (head->type == KD_CONTROL_LEAVING)
+		return handle_leaving(h, u);
+	return head->type == KD_CONTROL_BEAT ? 0 : events->message(h, head, u);
+}
+
+/* Starting them. */
+
+/* What the remote shell, whichever it is, is to run: this program's path there or, if there is none, its name. */
+static const char script[] = "if [ -x \"$0\" ]; then exec \"$0\" --agent; else exec kddsrun --agent; fi";
+
+static char *remote_command(void)
+{
+	char *command = run_alloc(NULL, sizeof(script) + 64 + 4 * sizeof(self)), *to;
+
+	to = stpcpy(stpcpy(stpcpy(command, "exec /bin/sh -c '"), script), "' '");
+	for (const char *from = self; *from; from++)
+		if (*from == '\'')
+			to = stpcpy(to, "'\\''");
+		else
+			*to++ = *from;
+	strcpy(to, "'");
+	return command;
+}
+
+/* In the child. --rsh is a piece of shell, as GIT_SSH_COMMAND is for git: words, quotes and variables mean what they usually
+ * do. */
+static void exec_far(const struct run_host *h)
+{
+	const char *rsh = options->rsh ? options->rsh : options->srun ? SRUN : SSH;
+	char *line;
+
+	if (asprintf(&line, "exec %s \"$@\"", rsh) < 0)
+		return;
+	if (options->srun)
+		execl("/bin/sh", "sh", "-c", line, "kddsrun", h->place->name, "/bin/sh", "-c", script, self, (char *)NULL);
+	else
+		execl("/bin/sh", "sh", "-c", line, "kddsrun", h->place->name, remote_command(), (char *)NULL);
+}
+
+/* In the child. */
+static kd_noreturn void become_agent(const struct run_host *h, pid_t parent, int link, int errors)
+{
+	if (run_tree_die_with(parent, SIGTERM))
+		_exit(1);
+	setsid(); /* the terminal's signals are for us alone */
+	run_loop_restore();
+	dup2(link, STDIN_FILENO);
+	dup2(link, STDOUT_FILENO);
+	if (!h->place->near) {
+		dup2(errors, STDERR_FILENO);
+		exec_far(h);
+	} else {
+		execl("/proc/self/exe", "kddsrun", "--agent=near", (char *)NULL);
+	}
+	run_say("%s", kd_errno_text(errno));
+	_exit(127);
+}
+
+static int start(struct run_host *h)
+{
+	int pair[2], errors[2];
+	pid_t parent = getpid();
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	if (pipe2(errors, O_CLOEXEC)) {
+		close(pair[0]);
+		close(pair[1]);
+		return -errno;
+	}
+	h->pid = fork();
+	if (!h->pid)
+		become_agent(h, parent, pair[1], errors[1]);
+	close(pair[1]);
+	close(errors[1]);
+	if (h->pid < 0) {
+		h->pid = 0;
+		close(pair[0]);
+		close(errors[0]);
+		return -EAGAIN;
+	}
+	run_link_open(&h->link, pair[0], pair[0]);
+	fcntl(errors[0], F_SETFL, O_NONBLOCK);
+	h->errors = (struct run_watch){errors[0], POLLIN, 0, errors_ready};
+	run_watch_add(&h->errors);
+	run_timer_set(&h->timer, START_NS);
+	return 0;
+}
+
+static void start_some(void)
+{
+	for (; !stopping && started < options->places.count && started - answered < STARTS_AT_ONCE; started++) {
+		int error = start(&run_hosts[started]);
+
+		if (!error)
+			continue;
+		run_hosts[started].lost = 1;
+		failed(&run_hosts[started], "cannot start the agent: %s", kd_errno_text(-error));
+		return;
+	}
+}
+
+/* A link and a pipe for each; while one is started both ends of them. */
+static int check_files(void)
+{
+	size_t most, all = run_loop_lacks(2 * options->places.count + 2, &most);
+
+	if (!all)
+		return 0;
+	run_say("for %zu hosts kddsrun needs %zu file descriptors, and its hard limit is %zu: "
+		"raise it (ulimit -Hn), or use fewer hosts", options->places.count, all, most);
+	return -EMFILE;
+}
+
+int run_hosts_start(const struct run_options *given, const struct run_host_events *callbacks)
+{
+	options = given;
+	events = callbacks;
+	if (check_files())
+		return -EMFILE;
+	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
+		strcpy(self, "kddsrun");
+	run_hosts = run_alloc(NULL, options->places.count * sizeof(*run_hosts));
+	memset(run_hosts, 0, options->places.count * sizeof(*run_hosts));
+	for (size_t i = 0; i < options->places.count; i++) {
+		struct run_host *h = &run_hosts[i];
+
+		h->place = &options->places.place[i];
+		h->members = h->place->ranks;
+		h->link.in.fd = h->errors.fd = -1;
+		h->link.frame_bytes = RUN_AGENT_FRAME_BYTES;
+		h->link.unsent_bytes = SIZE_MAX;
+		h->link.waiting_magic = 1;
+		h->link.message = message;
+		h->link.closed = closed;
+		h->timer.due = due;
+	}
+	beat_timer.due = beat;
+	if (options->heartbeat_ms)
+		run_timer_set(&beat_timer, 1);
+	start_some();
+	return 0;
+}

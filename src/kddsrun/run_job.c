@@ -1,0 +1,678 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "kddsrun/run_job.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "boot/boot.h"
+#include "boot/published.h"
+#include "kdds.h"
+#include "kddsrun/run_agent.h"
+#include "kddsrun/run_host.h"
+#include "kddsrun/run_link.h"
+#include "kddsrun/run_loop.h"
+#include "kddsrun/run_order.h"
+#include "kddsrun/run_out.h"
+#include "kddsrun/run_say.h"
+#include "kddsrun/run_tree.h"
+
+#define SECOND_NS 1000000000ull
+#define PARTNER_NS (2 * SECOND_NS) /* for other ranks to exit as well, when one did with status 0 */
+#define UNSAID_NS SECOND_NS        /* for the reason why a rank was killed */
+#define END_NS (2 * SECOND_NS)     /* for agents to end their ranks, RUN_AGENT_GRACE_NS and some more */
+#define ORPHAN_NS (5 * SECOND_NS)  /* for what was killed to go */
+#define FLUSH_NS SECOND_NS         /* for the reader of our output, when the job was ended */
+#define SHARE_RANKS 2048            /* of larger jobs the values are not handed out: 70 bytes for each rank and host */
+#define STATUS_TIMEOUT 124         /* timeout(1)'s */
+
+struct rank {
+	struct run_host *host;
+	uint32_t pid;
+	enum { STRANGER, JOINED, LEFT } stage; /* before HELLO, after it, after BYE */
+	int exited, status;                    /* wait status */
+	int greeted;
+	uint32_t version;
+	uint64_t build;
+};
+
+static const struct run_options *options;
+static struct rank *ranks;
+static struct kd_published values;
+static uint8_t secret[KD_BOOT_SECRET_BYTES];
+static uint32_t greeted, input_window = RUN_AGENT_WINDOW_BYTES;
+static struct run_watch input;
+static struct run_timer time_out, end_timer, partner_timer, input_timer;
+static int partners_late; /* a rank exited with status 0, and others did not follow in time */
+static int ending;        /* the job is being brought to its end */
+static int end_status, end_signal, flush_given_up;
+
+/* The end. The first reason is the one that is told and that decides the status. */
+
+static void end_job(int status)
+{
+	if (ending)
+		return;
+	ending = 1;
+	end_status = status;
+	run_hosts_send(KD_CONTROL_END, 0);
+	run_hosts_kill(0); /* those that have not answered have no ranks yet, and may never answer */
+	run_timer_set(&end_timer, END_NS);
+	run_timer_stop(&time_out);
+}
+
+static void fail(const char *format, ...) kd_printf(1, 2);
+static void fail(const char *format, ...)
+{
+	char text[1500];
+	va_list args;
+
+	if (ending)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	run_say("%s", text);
+	end_job(1);
+}
+
+static int shell_status(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/*
+ * A signal that asks to end, and SIGKILL, may have come to this rank alone, or to all processes of
+ * the job: from a batch system, when its time is over. So this line waits a moment for one that
+ * explains it, after kddsrun's own signal or from the rank's agent. The job does not wait.
+ */
+static struct {
+	const struct run_host *host; /* NULL: nothing is unsaid */
+	char text[1000];
+} unsaid;
+static struct run_timer unsaid_timer;
+
+static void say_unsaid(void)
+{
+	const char *why = unsaid.host ? run_host_cancelled(unsaid.host) : NULL;
+
+	if (unsaid.host)
+		run_say("%s%s%s", unsaid.text, why ? ": " : "", why ? why : "");
+	unsaid.host = NULL;
+}
+
+static void unsaid_due(struct run_timer *timer)
+{
+	(void)timer;
+	say_unsaid();
+}
+
+static int may_be_sent_to_all(int status)
+{
+	int signal = shell_status(status) - 128; /* or a shell's word for it */
+
+	return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT ||
+	       signal == SIGKILL;
+}
+
+static void host_failed(const struct run_host *h, const char *why)
+{
+	if (unsaid.host == h) {
+		unsaid.host = NULL;
+		end_status = 1;
+		run_say("%s", why);
+	}
+	fail("%s", why);
+}
+
+static void fail_rank(const struct rank *r, int status, const char *format, ...) kd_printf(3, 4);
+static void fail_rank(const struct rank *r, int status, const char *format, ...)
+{
+	char text[900];
+	va_list args;
+
+	if (ending)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(unsaid.text, sizeof(unsaid.text), "rank %u (host %s, process %u) %s",
+		 (unsigned)(r - ranks), r->host->place->name, r->pid, text);
+	unsaid.host = r->host;
+	if (r->exited && may_be_sent_to_all(r->status))
+		run_timer_set(&unsaid_timer, UNSAID_NS);
+	else
+		say_unsaid();
+	end_job(status);
+}
+
+static const char *status_text(int status, char *text, size_t size)
+{
+	if (WIFSIGNALED(status))
+		snprintf(text, size, "was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
+			 WCOREDUMP(status) ? ", core dumped" : "");
+	else
+		snprintf(text, size, "exited with status %d", WEXITSTATUS(status));
+	return text;
+}
+
+/*
+ * What ranks' ends mean. A rank that a signal killed ends the job, except after kd_boot_stop, when the others are on their way
+ * out. One that exits is missed by those that have joined and not left; with status 0 only if they do not follow.
+ */
+
+static void check_exit(const struct rank *r, int missed, int *waiting_p)
+{
+	char text[128];
+
+	if (!r->exited || r->stage == LEFT)
+		return;
+	status_text(r->status, text, sizeof(text));
+	if (WIFSIGNALED(r->status))
+		fail_rank(r, shell_status(r->status), "%s", text);
+	else if (missed && r->status)
+		fail_rank(r, shell_status(r->status), "%s before the job had ended", text);
+	else if (missed && !partners_late)
+		*waiting_p = 1;
+	else if (missed)
+		fail_rank(r, 1, "%s before the job had ended: it %s, and others are still running", text,
+			  r->stage == JOINED ? "did not call kdds_finalize" : "never called kdds_init");
+}
+
+static void check_ranks(void)
+{
+	int missed = 0, waiting = 0;
+
+	for (uint32_t i = 0; i < options->size; i++)
+		missed |= ranks[i].stage == JOINED && !ranks[i].exited;
+	for (uint32_t i = 0; i < options->size && !ending; i++)
+		check_exit(&ranks[i], missed, &waiting);
+	if (waiting && !partner_timer.at_ns)
+		run_timer_set(&partner_timer, PARTNER_NS);
+}
+
+static void partner_due(struct run_timer *timer)
+{
+	(void)timer;
+	partners_late = 1;
+	check_ranks();
+}
+
+/* Rank 0's, or, when that is 0, the first other one's. */
+static int job_status(void)
+{
+	for (uint32_t i = 0; i < options->size; i++)
+		if (shell_status(ranks[i].status))
+			return shell_status(ranks[i].status);
+	return 0;
+}
+
+/* Fences, values, greetings. */
+
+/* To a host all values of the others: it has its own. */
+static void share_values(struct run_host *h)
+{
+	for (uint32_t i = 0; i < options->size; i++)
+		if (ranks[i].host != h)
+			kd_published_each(&values, i, run_link_add_value, &h->link);
+}
+
+static void check_fence(void)
+{
+	int fenced = 0, share = options->size <= SHARE_RANKS;
+
+	for (size_t i = 0; i < options->places.count; i++) {
+		if (run_hosts[i].members && !run_hosts[i].fenced)
+			return;
+		fenced |= run_hosts[i].fenced;
+	}
+	for (size_t i = 0; i < options->places.count && fenced; i++)
+		if (run_hosts[i].fenced) {
+			uint8_t shared = (uint8_t)(share && run_hosts[i].shares);
+
+			run_hosts[i].fenced = 0;
+			if (shared)
+				share_values(&run_hosts[i]);
+			run_link_send(&run_hosts[i].link, KD_CONTROL_FENCED, 0, &shared, sizeof(shared));
+		}
+}
+
+static void compare_builds(void)
+{
+	char text[700];
+	size_t n = 0;
+	uint32_t other = 0;
+
+	for (uint32_t i = 0; i < options->size; i++) {
+		if (ranks[i].version == ranks[0].version && ranks[i].build == ranks[0].build)
+			continue;
+		if (!other)
+			other = i;
+		if (n < sizeof(text) - 300)
+			n += (size_t)snprintf(text + n, 300, "%s%u (host %s)", n ? ", " : "", i, ranks[i].host->place->name);
+		else if (text[n - 1] != '.')
+			n += (size_t)snprintf(text + n, 8, ", ...");
+	}
+	if (!other)
+		return;
+	if (ranks[other].version != ranks[0].version)
+		fail("libkdds is version %u.%u.%u at rank 0 (host %s), %u.%u.%u at rank %s: install one version on all hosts",
+		     ranks[0].version / 10000, ranks[0].version / 100 % 100, ranks[0].version % 100, ranks[0].host->place->name,
+		     ranks[other].version / 10000, ranks[other].version / 100 % 100, ranks[other].version % 100, text);
+	else
+		fail("%s is another program, or another build of it, at rank %s than at rank 0 (host %s): install one build "
+		     "on all hosts", options->argument[0], text, ranks[0].host->place->name);
+}
+
+static int handle_hello(struct rank *r, struct kd_unpack *u)
+{
+	uint32_t pid;
+
+	kd_unpack_uint(u, 4);
+	kd_unpack_uint(u, 4);
+	r->version = (uint32_t)kd_unpack_uint(u, 4);
+	r->build = kd_unpack_uint(u, 8);
+	pid = (uint32_t)kd_unpack_uint(u, 4);
+	if (!kd_unpack_complete(u))
+		return -1;
+	if (pid != r->pid)
+		run_tell("rank %u: the program is process %u, started by %u", (unsigned)(r - ranks), pid, r->pid);
+	r->stage = JOINED;
+	greeted += !r->greeted;
+	r->greeted = 1;
+	if (greeted == options->size)
+		compare_builds();
+	check_ranks();
+	return 0;
+}
+
+static int handle_put(uint32_t rank, struct kd_unpack *u)
+{
+	const char *key = kd_unpack_string(u);
+	size_t size;
+	const void *value = kd_unpack_block(u, &size);
+
+	if (!kd_unpack_complete(u) || !kd_control_key_valid(key) || size > KD_BOOT_VALUE_BYTES)
+		return -1;
+	return kd_published_put(&values, rank, key, value, size);
+}
+
+static int handle_get(struct run_host *h, uint32_t rank, struct kd_unpack *u)
+{
+	const char *key = kd_unpack_string(u);
+	const void *value;
+	size_t size;
+
+	if (!kd_unpack_complete(u) || rank >= options->size || !kd_control_key_valid(key))
+		return -1;
+	value = kd_published_get(&values, rank, key, &size);
+	run_link_add_value(&h->link, rank, key, value, size);
+	run_link_flush(&h->link);
+	return 0;
+}
+
+/* Standard input goes to rank 0. */
+
+static void input_stop(void)
+{
+	run_watch_remove(&input);
+}
+
+/* Of a terminal that is gone, and of what nohup opens on purpose so that it cannot be read. */
+static int is_plain_end(int fd, int error)
+{
+	struct stat st;
+
+	return error == EBADF || (error == EIO && !fstat(fd, &st) && S_ISCHR(st.st_mode));
+}
+
+static void input_ready(struct run_watch *watch, short events)
+{
+	static uint8_t block[RUN_AGENT_CHUNK_BYTES];
+	ssize_t n;
+
+	(void)events;
+	/* Read from the background, the terminal would stop us. */
+	if (isatty(watch->fd) && tcgetpgrp(watch->fd) != getpgrp()) {
+		watch->events = 0;
+		run_timer_set(&input_timer, SECOND_NS);
+		return;
+	}
+	n = read(watch->fd, block, kd_min(sizeof(block), (size_t)input_window));
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n < 0 && !is_plain_end(watch->fd, errno)) {
+		fail("cannot read standard input: %s", kd_errno_text(errno));
+		input_stop();
+		return;
+	}
+	n = kd_max(n, 0);
+	input_window -= (uint32_t)n;
+	run_link_send(&ranks[0].host->link, KD_CONTROL_INPUT, 0, block, (size_t)n);
+	watch->events = input_window ? POLLIN : 0;
+	if (!n)
+		input_stop();
+}
+
+static void input_due(struct run_timer *timer)
+{
+	(void)timer;
+	input.events = input_window ? POLLIN : 0;
+}
+
+static void input_start(void)
+{
+	input = (struct run_watch){STDIN_FILENO, POLLIN, 0, input_ready};
+	run_watch_add(&input);
+}
+
+/* Output. */
+
+static void output_written(void)
+{
+	for (size_t i = 0; i < options->places.count; i++) {
+		uint8_t payload[4];
+		struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+		if (!run_hosts[i].taken)
+			continue;
+		kd_pack_uint(&p, run_hosts[i].taken, 4);
+		run_hosts[i].taken = 0;
+		run_link_send(&run_hosts[i].link, KD_CONTROL_OUTPUT_TAKEN, 0, payload, sizeof(payload));
+	}
+}
+
+/* A reader that has had enough, as head has, is no error; the job is of no use any more, though. */
+static void output_broken(int stream, int error)
+{
+	if (stream == 2)
+		return;
+	if (error == -EPIPE) {
+		run_tell("nobody reads the output any more");
+		end_job(128 + SIGPIPE);
+	} else {
+		fail("cannot write standard output: %s", kd_errno_text(-error));
+	}
+}
+
+static int handle_output(struct run_host *h, uint32_t rank, struct kd_unpack *u)
+{
+	unsigned stream = (unsigned)kd_unpack_uint(u, 1);
+	size_t size = (size_t)(u->end - u->at);
+
+	if (u->bad || stream < 1 || stream > 2)
+		return -1;
+	run_out_add(rank, (int)stream, u->at, size);
+	h->taken += (uint32_t)size;
+	if (run_out_hungry())
+		output_written();
+	return 0;
+}
+
+/* What agents say. */
+
+static int handle_exit(struct rank *r, struct kd_unpack *u)
+{
+	char text[128];
+
+	r->status = (int)kd_unpack_uint(u, 4);
+	if (u->bad || r->exited)
+		return -1;
+	r->exited = 1;
+	r->host->members -= r->stage == LEFT;
+	run_tell("rank %u (host %s, process %u) %s", (unsigned)(r - ranks), r->host->place->name, r->pid,
+		 status_text(r->status, text, sizeof(text)));
+	if (r == ranks)
+		input_stop();
+	if (WIFSIGNALED(r->status) && r->stage == LEFT && !ending)
+		run_say("rank %u (host %s, process %u) %s after it had left the job", (unsigned)(r - ranks),
+			r->host->place->name, r->pid, text);
+	check_ranks();
+	check_fence();
+	return 0;
+}
+
+static int handle_started(struct rank *r, struct kd_unpack *u)
+{
+	r->pid = (uint32_t)kd_unpack_uint(u, 4);
+	if (u->bad)
+		return -1;
+	run_tell("rank %u runs on host %s as process %u", (unsigned)(r - ranks), r->host->place->name, r->pid);
+	if (r == ranks)
+		input_start();
+	return 0;
+}
+
+static void send_job(struct run_host *h)
+{
+	char directory[4096];
+	struct run_order order = {
+		.size = options->size,
+		.first = h->place->first,
+		.ranks = h->place->ranks,
+		.heartbeat_ms = h->place->near ? 0 : options->heartbeat_ms,
+		.bind = (uint32_t)options->bind,
+		.secret = secret,
+		.directory = getcwd(directory, sizeof(directory)) ? directory : "/",
+		.arguments = options->argument_count,
+		.settings = options->setting_count,
+		.argument = options->argument,
+		.setting = options->settings,
+	};
+	size_t size;
+	void *payload = run_order_pack(&order, &size);
+
+	if (size > RUN_AGENT_FRAME_BYTES - KD_CONTROL_HEADER_BYTES)
+		fail("the program's arguments and variables take %zu bytes: %u is the most", size, RUN_AGENT_FRAME_BYTES);
+	else
+		run_link_send(&h->link, KD_CONTROL_JOB, 0, payload, size);
+	free(payload);
+}
+
+static void host_answered(struct run_host *h)
+{
+	if (ending)
+		run_host_send(h, KD_CONTROL_END, 0);
+	else
+		send_job(h);
+}
+
+static int rank_message(struct run_host *h, struct rank *r, const struct kd_control_header *head, struct kd_unpack *u)
+{
+	switch (head->type) {
+	case KD_CONTROL_STARTED:
+		return handle_started(r, u);
+	case KD_CONTROL_HELLO:
+		return handle_hello(r, u);
+	case KD_CONTROL_PUT:
+		return handle_put(head->rank, u);
+	case KD_CONTROL_BYE:
+		r->stage = LEFT;
+		return 0;
+	case KD_CONTROL_EXIT:
+		return handle_exit(r, u);
+	case KD_CONTROL_OUTPUT:
+		return handle_output(h, head->rank, u);
+	case KD_CONTROL_COMPLAINT:
+		fail_rank(r, 1, "%s", kd_unpack_string(u));
+		return u->bad;
+	case KD_CONTROL_FAILED:
+		fail("host %s: cannot start rank %u: %s", h->place->name, head->rank, kd_unpack_string(u));
+		return u->bad;
+	default:
+		return -1;
+	}
+}
+
+static int host_message(struct run_host *h, const struct kd_control_header *head, struct kd_unpack *u)
+{
+	switch (head->type) {
+	case KD_CONTROL_FENCE:
+		h->fenced = 1;
+		h->shares = (int)kd_unpack_uint(u, 1);
+		if (u->bad)
+			return -1;
+		check_fence();
+		return 0;
+	case KD_CONTROL_GET:
+		return handle_get(h, head->rank, u);
+	case KD_CONTROL_INPUT_TAKEN:
+		input_window += (uint32_t)kd_unpack_uint(u, 4);
+		input.events = POLLIN;
+		return u->bad || input_window > RUN_AGENT_WINDOW_BYTES;
+	case KD_CONTROL_DONE:
+		h->done = 1;
+		return 0;
+	default:
+		break;
+	}
+	if (head->rank - h->place->first >= h->place->ranks)
+		return -1;
+	return rank_message(h, &ranks[head->rank], head, u);
+}
+
+/* The loop. */
+
+/* Stopped by the terminal, the ranks and kddsrun stop together; their clocks of silence, too. */
+static void suspend(void)
+{
+	run_hosts_send(KD_CONTROL_SIGNAL, SIGSTOP);
+	kill(getpid(), SIGSTOP);
+}
+
+static void signalled(int number)
+{
+	switch (number) {
+	case SIGUSR1:
+	case SIGUSR2:
+		run_hosts_send(KD_CONTROL_SIGNAL, (uint32_t)number);
+		return;
+	case SIGTSTP:
+		suspend();
+		return;
+	case SIGCONT:
+		run_hosts_forgive();
+		run_hosts_send(KD_CONTROL_SIGNAL, SIGCONT);
+		return;
+	default:
+		if (end_signal) {
+			run_hosts_send(KD_CONTROL_END, 1); /* someone is impatient */
+			return;
+		}
+		end_signal = number;
+		if (!ending || unsaid.host)
+			run_say("%s: ending the job", strsignal(number));
+		unsaid.host = NULL;
+		end_job(128 + number);
+	}
+}
+
+static void timed_out(struct run_timer *timer)
+{
+	(void)timer;
+	run_say("the job has run for %g s (--timeout): ending it", options->timeout_ms / 1000.0);
+	end_job(STATUS_TIMEOUT);
+}
+
+static void end_due(struct run_timer *timer)
+{
+	(void)timer;
+	if (run_hosts_left())
+		run_hosts_kill(1);
+	else
+		flush_given_up = 1;
+}
+
+/* Children of agents that were killed have come to us. */
+static void kill_orphans(void)
+{
+	uint64_t end_ns = kd_os_now_ns() + ORPHAN_NS;
+
+	while (run_loop_reap() && kd_os_now_ns() < end_ns) {
+		run_tree_signal(SIGKILL);
+		poll(NULL, 0, 10);
+	}
+}
+
+static void child_ended(pid_t pid, int status)
+{
+	run_hosts_child(pid, status);
+	run_tree_tidy(pid);
+}
+
+static int init(void)
+{
+	ranks = run_alloc(NULL, options->size * sizeof(*ranks));
+	memset(ranks, 0, options->size * sizeof(*ranks));
+	kd_published_init(&values, options->size);
+	time_out.due = timed_out;
+	end_timer.due = end_due;
+	partner_timer.due = partner_due;
+	input_timer.due = input_due;
+	unsaid_timer.due = unsaid_due;
+	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret)) {
+		run_say("cannot draw the job's secret (getrandom): %s", kd_errno_text(errno));
+		return -EIO;
+	}
+	run_tree_adopt();
+	if (run_loop_init(signalled, child_ended)) {
+		run_say("cannot listen to signals (signalfd): %s", kd_errno_text(errno));
+		return -EIO;
+	}
+	run_out_init(options->size, options->label, output_written, output_broken);
+	return 0;
+}
+
+/* A shell that waits for us is to know that we ended by its Ctrl-C, or it goes on with its script. */
+static void end_by_signal(int number)
+{
+	const struct rlimit none = {0, 0};
+	sigset_t set;
+
+	setrlimit(RLIMIT_CORE, &none);
+	signal(number, SIG_DFL);
+	raise(number);
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+int run_job(const struct run_options *given)
+{
+	static const struct run_host_events events = {host_message, host_answered, host_failed};
+
+	options = given;
+	if (init())
+		return 1;
+	if (options->timeout_ms)
+		run_timer_set(&time_out, options->timeout_ms * 1000000ull);
+	if (run_hosts_start(options, &events))
+		return 1;
+	for (size_t i = 0; i < options->places.count; i++)
+		for (uint32_t j = 0; j < run_hosts[i].place->ranks; j++)
+			ranks[run_hosts[i].place->first + j].host = &run_hosts[i];
+	while (run_hosts_left())
+		run_loop_once();
+	say_unsaid();
+	kill_orphans();
+	run_out_end();
+	/* A reader may take its time, except when it was to be ended. */
+	if (ending)
+		run_timer_set(&end_timer, FLUSH_NS);
+	while (run_out_waiting() && !flush_given_up)
+		run_loop_once();
+	if (end_signal)
+		end_by_signal(end_signal);
+	return ending ? end_status : job_status();
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "observe/progress.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "core/worker.h"
+#include "observe/stats.h"
+#include "remote/net.h"
+
+static uint64_t shown_ns, shown_tasks, shown_idle_ns; /* as of the last line */
+
+int kd_progress_wanted(void)
+{
+	shown_ns = shown_tasks = shown_idle_ns = 0;
+	return kd_env.progress == KD_PROGRESS_ALWAYS || (kd_env.progress && isatty(STDERR_FILENO));
+}
+
+/* 1234567 as 1.23M: at most 6 characters. */
+static const char *shorten(char text[16], double n)
+{
+	static const char units[] = " kMGTP";
+	int i = 0;
+
+	for (; n >= 999.5 && units[i + 1]; n /= 1000)
+		i++;
+	snprintf(text, 16, i ? "%.3g%c" : "%.3g", n, units[i]);
+	return text;
+}
+
+/* What other ranks have of ours, and we of theirs: 0 if nobody can tell right now. */
+static int away(uint64_t *packages_p, uint64_t *received_p)
+{
+	if (pthread_mutex_trylock(&kd_net.lock))
+		return 0;
+	*packages_p = kd_net.counts.exports - kd_net.counts.returned;
+	*received_p = kd_net.counts.imports;
+	pthread_mutex_unlock(&kd_net.lock);
+	return 1;
+}
+
+void kd_progress_show(void)
+{
+	static uint64_t packages, received;
+	struct kd_worker_counts sum = {.tasks = 0};
+	uint64_t now = kd_os_now_ns(), span;
+	char line[256], total[16], rate[16], steals[16];
+	double seconds = (double)(now - kd_clock.ns) * 1e-9;
+	int n;
+
+	kd_clock_settle();
+	for (int i = 0; i < kd_pool.count; i++) {
+		struct kd_worker_counts c;
+
+		kd_stats_worker(&kd_pool.workers[i], &c);
+		sum.tasks += c.tasks;
+		sum.steals += c.steals;
+		sum.idle_ns += c.idle_ns + c.look_ns + c.comm_ns;
+	}
+	span = shown_ns ? now - shown_ns : now - kd_clock.ns;
+	n = snprintf(line, sizeof(line), "\r\033[Kkdds: %.1f s  %s tasks  %s/s  idle %.0f %%  %s steals", seconds,
+		     shorten(total, (double)sum.tasks), shorten(rate, (double)(sum.tasks - shown_tasks) * 1e9 / (double)span),
+		     kd_min(100.0, (double)(sum.idle_ns - kd_min(shown_idle_ns, sum.idle_ns)) * 100 / ((double)span * kd_pool.count)),
+		     shorten(steals, (double)sum.steals));
+	if (kd_net.on && (away(&packages, &received) || shown_ns))
+		n += snprintf(line + n, sizeof(line) - (size_t)n, "  rank 0 of %u: %" PRIu64 " packages away, %" PRIu64 " taken in",
+			      kd_net.size, packages, received);
+	shown_ns = now;
+	shown_tasks = sum.tasks;
+	shown_idle_ns = sum.idle_ns;
+	if (write(STDERR_FILENO, line, (size_t)n) < 0)
+		return; /* nobody looks any more */
+}
+
+void kd_progress_end(void)
+{
+	if (shown_ns && write(STDERR_FILENO, "\r\033[K", 4) < 0)
+		return;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is observed in this run, and each worker's record of it. Constant between init and finalize, but for the records. */
+#ifndef KD_WATCHED_H
+#define KD_WATCHED_H
+
+#include "base/base.h"
+#include "core/watch.h"
+#include "core/worker.h"
+
+struct kd_observe {
+	int phases;   /* workers note what they spend their time on */
+	int tasks;    /* every task is looked at: run_observed() in sched.c */
+	int trace;    /* into rings */
+	int dot;
+	int progress;
+};
+
+extern struct kd_observe kd_observe;
+
+struct kd_ring;
+
+/* Times in ticks. Its worker writes. */
+struct kd_watched {
+	uint64_t since; /* up to here its time is accounted for */
+	uint64_t work;  /* of that, in bodies */
+	enum kd_phase phase;
+	uint64_t phase_since, idle_begun, phases[KD_PHASES];
+	struct kd_ring *ring; /* NULL: no trace */
+};
+
+/* Gives each worker its record: 0 or -ENOMEM after a line. */
+int kd_watched_start(void);
+void kd_watched_stop(void);
+
+#endif

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "remote/contents.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "core/image.h"
+#include "core/type.h"
+#include "kdds.h"
+
+#define DATA_MAX (KD_PACKAGE_CLOSURES * KDDS_MAX_ACCESSES)
+
+struct opening {
+	struct kd_contents *x;
+	uint32_t from;
+	const struct kd_wire_data *records;
+	const char *inline_bytes;
+	size_t inline_size;
+	uint64_t arena;
+	uint64_t memory; /* left; all data together cannot have more */
+};
+
+static int product(uint64_t rows, uint64_t cols, uint64_t size, uint64_t *bytes_p)
+{
+	uint64_t elements;
+
+	return __builtin_mul_overflow(rows, cols, &elements) || __builtin_mul_overflow(elements, size, bytes_p) ||
+	       *bytes_p > (uint64_t)1 << 46;
+}
+
+/* Whether it can be what its name says: a name may lead anywhere in an image, even to what AddressSanitizer puts between objects. */
+__attribute__((no_sanitize("address"), noinline)) static int functions(const struct kdds_pack *pack)
+{
+	return (uintptr_t)pack % _Alignof(struct kdds_pack) == 0 && kd_image_is_code((uintptr_t)pack->bytes) &&
+	       kd_image_is_code((uintptr_t)pack->pack) && kd_image_is_code((uintptr_t)pack->unpack) &&
+	       (!pack->release || kd_image_is_code((uintptr_t)pack->release));
+}
+
+static int check_record(struct opening *o, const struct kd_wire_data *d, const struct kdds_pack **pack_p, uint64_t *room_p)
+{
+	uint64_t rows = d->rows ? d->rows : 1, cols = d->rows ? d->cols : 1;
+
+	*pack_p = NULL;
+	if (product(rows, cols, d->size, room_p))
+		return -EBADMSG;
+	if (d->pack) {
+		*pack_p = kd_image_at(d->pack, sizeof(**pack_p), 0);
+		if (!*pack_p || !functions(*pack_p))
+			return -EBADMSG;
+	} else if (d->flags & KD_WIRE_IN && d->bytes != *room_p) {
+		return -EBADMSG;
+	}
+	if (*room_p > o->memory || d->bytes > o->memory - *room_p)
+		return -ENOMEM;
+	if (d->flags & KD_WIRE_INLINE && !(d->flags & KD_WIRE_IN && d->bytes <= KD_PACKAGE_INLINE))
+		return -EBADMSG;
+	if (d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE) && !d->bytes)
+		return -EBADMSG;
+	if (d->flags & KD_WIRE_INLINE && (d->at > o->inline_size || d->bytes > o->inline_size - d->at))
+		return -EBADMSG;
+	o->memory -= *room_p + d->bytes;
+	return 0;
+}
+
+/* A small one's place in the arena, aligned as the original: its task may count on that. */
+static char *arena_place(struct opening *o, const struct kd_wire_data *d, uint64_t room)
+{
+	uint64_t align = kd_max(kd_alignment(d->addr, KD_ALIGN_MAX), 16u);
+
+	o->arena = (o->arena + align - 1) & -align;
+	room = kd_max(room, 1u); /* one without elements has an address of its own, too */
+	o->arena += room;
+	return o->x->arena + o->arena - room;
+}
+
+/* The local copy of one data. Small ones lie in the arena, the others in the cache. */
+static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_content *k, uint64_t room)
+{
+	struct kd_data_name name = {d->addr, d->rows, d->cols, d->ld, d->size, o->from};
+
+	if (room <= KD_PACKAGE_INLINE || k->value.pack) {
+		if (d->flags & KD_WIRE_RESTS)
+			return -EBADMSG;
+		if (room <= KD_PACKAGE_INLINE) {
+			k->value.data = arena_place(o, d, room);
+		} else {
+			size_t align = kd_max(kd_alignment(d->addr, KD_ALIGN_MAX), KD_CACHE_LINE);
+
+			/* zeroes that are not touched: the length is somebody else's word */
+			k->own = calloc(1, room + align);
+			if (!k->own)
+				return -ENOMEM;
+			k->value.data = (void *)(((uintptr_t)k->own + align - 1) & -align);
+		}
+		k->fetch = d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE);
+		return 0;
+	}
+	if (d->flags & KD_WIRE_IN)
+		k->copy = kd_copy_find(&name, &k->version);
+	if (d->flags & KD_WIRE_RESTS && !k->copy)
+		return -EBADMSG; /* it is nowhere else */
+	if (k->copy && d->flags & KD_WIRE_OUT) {
+		k->copy = d->flags & KD_WIRE_RESTS ? kd_copy_claim(k->copy) : kd_copy_write(k->copy);
+	} else if (!k->copy) {
+		k->copy = kd_copy_create(&name, room);
+		k->fetch = d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE);
+	}
+	if (!k->copy)
+		return -ENOMEM;
+	k->value.data = k->copy->bytes;
+	return 0;
+}
+
+static int open_record(struct opening *o, uint32_t i)
+{
+	const struct kd_wire_data *d = &o->records[i];
+	struct kd_content *k = &o->x->data[i];
+	const struct kdds_pack *pack;
+	uint64_t room;
+	int error = check_record(o, d, &pack, &room);
+
+	if (error)
+		return error;
+	*k = (struct kd_content){.value = {NULL, d->rows ? d->rows : 1, d->rows ? d->cols : 1, d->rows ? d->cols : 1, d->size, pack},
+				 .flags = d->flags, .bytes = d->bytes, .at = d->at, .key = d->key,
+				 .version = {d->version[0], d->version[1], (uint32_t)(d->version[2] >> 32), (uint32_t)d->version[2]}};
+	k->written = k->version;
+	k->written.writer = d->written;
+	return make_room(o, d, k, room);
+}
+
+/* Once all accesses have been looked at: a data is what they say it is. */
+static int fill_record(struct opening *o, uint32_t i)
+{
+	const struct kd_wire_data *d = &o->records[i];
+	struct kd_content *k = &o->x->data[i];
+
+	if (!k->used)
+		return -EBADMSG;
+	if (d->flags & KD_WIRE_INLINE)
+		kd_value_scatter(&k->value, o->inline_bytes + d->at, d->bytes);
+	return 0;
+}
+
+static int open_access(struct opening *o, struct kdds_closure *c, uint32_t i)
+{
+	const struct kdds_param *p = &c->type->access[i];
+	struct kdds_access_array *a = (void *)((char *)c + p->offset);
+	size_t size = p->array ? sizeof(*a) : sizeof(a->a);
+	const struct kd_wire_data *d;
+	struct kd_content *k;
+	uint64_t record;
+
+	if (p->offset < sizeof(*c) || p->offset % 8 || p->offset > c->bytes || size > c->bytes - p->offset)
+		return -EBADMSG;
+	memcpy(&record, &a->a.data, sizeof(record));
+	if (record >= o->x->ndata)
+		return -EBADMSG;
+	d = &o->records[record];
+	k = &o->x->data[record];
+	if (d->size != p->size || (d->rows && !p->array) || !(d->flags & KD_WIRE_REDUCE) != (p->mode != KDDS_CW) ||
+	    (p->mode != KDDS_R && !(d->flags & KD_WIRE_OUT)))
+		return -EBADMSG;
+	k->used = 1;
+	a->a.data = k->value.data;
+	if (p->array)
+		a->shape = (struct kdds_shape){d->rows, d->rows ? d->cols : 0, d->rows ? d->cols : 0, k->value.pack};
+	if (p->mode == KDDS_CW)
+		p->op->neutral(k->value.data, k->value.rows * k->value.cols);
+	return 0;
+}
+
+/* Makes the closure at `at` one of this process. Returns its size, or 0: it is none. */
+static size_t open_closure(struct opening *o, char *at, size_t left)
+{
+	struct kdds_closure *c = (struct kdds_closure *)at;
+	uint64_t name;
+
+	if (left < 32 || c->bytes < 32 || c->bytes % 16 || c->bytes > left)
+		return 0;
+	memcpy(&name, at, sizeof(name));
+	c->type = kd_type_at(name);
+	if (!c->type || c->type->size != c->bytes || c->type->pointers)
+		return 0;
+	c->state = 0;
+	for (uint32_t i = 0; i < c->type->naccess; i++)
+		if (open_access(o, c, i))
+			return 0;
+	return c->bytes;
+}
+
+static int open_closures(struct opening *o, const char *from)
+{
+	struct kd_contents *x = o->x;
+	uint32_t n = 0;
+
+	x->closures = aligned_alloc(64, (x->closure_bytes + 63) / 64 * 64);
+	if (!x->closures)
+		return -ENOMEM;
+	memcpy(x->closures, from, x->closure_bytes);
+	for (size_t at = 0, size; at < x->closure_bytes; at += size, n++) {
+		size = open_closure(o, x->closures + at, x->closure_bytes - at);
+		if (!size)
+			return -EBADMSG;
+	}
+	return n == x->count ? 0 : -EBADMSG;
+}
+
+static int open_all(struct opening *o, const char *closures)
+{
+	struct kd_contents *x = o->x;
+	uint64_t arena = 0, align = KD_CACHE_LINE;
+	int error;
+
+	for (uint32_t i = 0; i < x->ndata; i++) {
+		const struct kd_wire_data *d = &o->records[i];
+		uint64_t room;
+
+		if (product(d->rows ? d->rows : 1, d->rows ? d->cols : 1, d->size, &room) ||
+		    room > KD_PACKAGE_INLINE)
+			continue;
+		align = kd_max(align, kd_alignment(d->addr, KD_ALIGN_MAX));
+		arena += kd_max(kd_alignment(d->addr, KD_ALIGN_MAX), 16u) + kd_max(room, 1u);
+	}
+	arena = (arena + align) & -align;
+	x->data = calloc(x->ndata + 1, sizeof(*x->data));
+	x->arena = aligned_alloc(align, arena);
+	if (!x->data || !x->arena)
+		return -ENOMEM;
+	memset(x->arena, 0, arena);
+	for (uint32_t i = 0; i < x->ndata; i++) {
+		error = open_record(o, i);
+		if (error)
+			return error;
+	}
+	error = open_closures(o, closures);
+	for (uint32_t i = 0; !error && i < x->ndata; i++)
+		error = fill_record(o, i);
+	return error;
+}
+
+int kd_contents_open(struct kd_contents *x, uint32_t from, const void *bytes, size_t size)
+{
+	struct kd_wire_package head;
+	struct opening o = {.x = x, .from = from, .memory = kd_package_room()};
+	const char *p = bytes;
+	size_t records;
+	int error;
+
+	memset(x, 0, sizeof(*x));
+	if (size < sizeof(head))
+		return -EBADMSG;
+	memcpy(&head, p, sizeof(head));
+	records = KD_ROUND16((size_t)head.data * sizeof(*o.records));
+	if (head.data > DATA_MAX || !head.closures || head.closures > KD_PACKAGE_CLOSURES || head.inline_bytes % 16 ||
+	    head.closure_bytes % 16 || size != sizeof(head) + records + head.inline_bytes + head.closure_bytes)
+		return -EBADMSG;
+	o.records = (const void *)(p + sizeof(head));
+	o.inline_bytes = p + sizeof(head) + records;
+	o.inline_size = head.inline_bytes;
+	x->count = head.closures;
+	x->ndata = head.data;
+	x->closure_bytes = head.closure_bytes;
+	x->independent = head.independent && head.closures > 1;
+	error = open_all(&o, o.inline_bytes + head.inline_bytes);
+	if (error)
+		kd_contents_free(x);
+	return error;
+}
+
+char *kd_contents_room(struct kd_contents *x, uint32_t i)
+{
+	struct kd_content *k = &x->data[i];
+
+	if (!k->value.pack)
+		return k->value.data;
+	k->arriving = kd_must(malloc(k->bytes));
+	return k->arriving;
+}
+
+void kd_contents_arrived(struct kd_contents *x, uint32_t i)
+{
+	struct kd_content *k = &x->data[i];
+
+	if (k->arriving) {
+		kd_value_scatter(&k->value, k->arriving, k->bytes);
+		free(k->arriving);
+		k->arriving = NULL;
+	}
+	if (k->copy && !(k->flags & KD_WIRE_OUT))
+		kd_copy_keep(k->copy, &k->version);
+	k->fetch = 0;
+	kd_gdata_counts.miss_bytes += k->bytes;
+}
+
+void kd_contents_release(struct kd_contents *x)
+{
+	for (uint32_t i = 0; i < x->ndata; i++) {
+		struct kd_content *k = &x->data[i];
+
+		if (k->copy && !(k->flags & KD_WIRE_OUT)) {
+			kd_copy_release(k->copy);
+			k->copy = NULL;
+		}
+	}
+}
+
+void kd_contents_free(struct kd_contents *x)
+{
+	for (uint32_t i = 0; x->data && i < x->ndata; i++) {
+		struct kd_content *k = &x->data[i];
+
+		if (k->used && k->value.pack && k->value.pack->release)
+			k->value.pack->release(k->value.data);
+		if (k->copy)
+			kd_copy_release(k->copy);
+		free(k->own);
+		free(k->arriving);
+	}
+	free(x->data);
+	free(x->arena);
+	free(x->closures);
+	memset(x, 0, sizeof(*x));
+}
+
+/* Results. */
+
+void kd_results_make(struct kd_results *r, struct kd_contents *x)
+{
+	size_t size = 0;
+	uint32_t n = 0;
+	char *at;
+
+	memset(r, 0, sizeof(*r));
+	for (uint32_t i = 0; i < x->ndata; i++)
+		if (x->data[i].flags & KD_WIRE_OUT) {
+			uint64_t bytes = kd_value_bytes(&x->data[i].value);
+
+			size += sizeof(struct kd_wire_result) + (bytes <= KD_PACKAGE_INLINE || x->data[i].value.pack ? KD_ROUND16(bytes) : 0);
+			n++;
+		}
+	r->count = n;
+	r->size = size;
+	r->regions = kd_must(calloc(n + 1, sizeof(*r->regions)));
+	at = r->bytes = kd_must(calloc(1, size + 1));
+	for (uint32_t i = 0; i < x->ndata; i++) {
+		struct kd_content *k = &x->data[i];
+		struct kd_wire_result *result = (struct kd_wire_result *)at;
+		uint64_t bytes;
+
+		if (!(k->flags & KD_WIRE_OUT))
+			continue;
+		bytes = kd_value_bytes(&k->value);
+		at += sizeof(*result);
+		if (bytes <= KD_PACKAGE_INLINE || k->value.pack) {
+			result->inline_bytes = bytes;
+			kd_value_gather(&k->value, at);
+			at += KD_ROUND16(bytes);
+		} else {
+			struct kd_exposed *e = &r->regions[r->nregions++];
+
+			kd_exposed_add(e, k->value.data, bytes, &result->memory);
+			r->large += bytes;
+			r->fresh += k->flags & KD_WIRE_RESTS ? 0 : bytes;
+		}
+		if (k->copy && k->written.writer)
+			kd_copy_keep(k->copy, &k->written);
+	}
+}
+
+void kd_results_free(struct kd_results *r)
+{
+	for (uint32_t i = 0; i < r->nregions; i++)
+		kd_exposed_remove(&r->regions[i]);
+	free(r->regions);
+	free(r->bytes);
+	memset(r, 0, sizeof(*r));
+}

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "remote/export.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "base/table.h"
+#include "comm/comm.h"
+#include "core/idle.h"
+#include "core/reduce.h"
+#include "core/sched.h"
+#include "core/steal.h"
+#include "remote/hooks.h"
+#include "remote/import.h"
+#include "remote/net.h"
+#include "remote/package.h"
+#include "remote/peer.h"
+#include "remote/reading.h"
+#include "remote/rest.h"
+
+#define PROMPT_NS 10000000u     /* thieves that wait are looked after so often at the latest, doubled in vain */
+#define PROMPT_DOUBLINGS 5
+
+struct kd_export {
+	uint32_t generation, thief, slot;
+	struct kd_range range;
+	struct kd_parcel parcel;
+	struct kd_rest rest;
+	/* from DONE on */
+	int done;
+	uint32_t import, nresults;
+	struct kd_reading get; /* of the results themselves */
+	char *results;
+	size_t results_bytes;
+	int remote;        /* FREE is to be sent */
+	int home;          /* the thief keeps enough results of others already */
+	uint32_t nlengths; /* see kd_wire_done */
+	uint64_t *lengths;
+};
+
+static struct kd_table exports;
+
+static struct {
+	uint32_t generation;
+	uint32_t *waiting, nwaiting;
+	uint8_t *waits; /* by rank: how many closures it wants; 0: does not wait */
+	uint32_t *rooms; /* by rank: MiB that their data may have, as it said last */
+	uint64_t prompt_ns;
+	uint32_t prompts;
+	uint32_t poked, wanted;
+	int seeks; /* what is wanted, among all that rests; what is wanted meanwhile is for the next round */
+	uint32_t thief; /* to whom a package is being made */
+} me;
+
+void kd_export_start(void)
+{
+	memset(&me, 0, sizeof(me));
+	kd_rest_start();
+	me.waiting = kd_must(calloc(kd_net.size, sizeof(*me.waiting)));
+	me.waits = kd_must(calloc(kd_net.size, 1));
+	me.rooms = kd_must(calloc(kd_net.size, sizeof(*me.rooms)));
+}
+
+void kd_export_stop(void)
+{
+	kd_table_free(&exports);
+	free(me.waiting);
+	free(me.waits);
+	free(me.rooms);
+	memset(&me, 0, sizeof(me));
+}
+
+/* The other sleeper is remember()'s. */
+uint32_t kd_export_sleepers(void)
+{
+	uint32_t all = kd_load(&kd_pool.sleepers);
+
+	return all ? all - (kd_load(&me.nwaiting) != 0) : 0;
+}
+
+/* Dekker: the worker is counted among the sleepers, then we look whether something rests; kd_rest_begin stores that, and
+ * kd_export_tick, which follows on every message, looks at the sleepers. */
+void kd_export_sleep(void)
+{
+	if (kd_rest_count())
+		kd_net_poke();
+}
+
+/* Who has found a closure KD_AWAY, under its stack's lock, sees that something rests: kd_rest_begin stores it before it takes that
+ * lock. */
+void kd_export_want(void)
+{
+	if (!kd_rest_count() || kd_exchange(&me.wanted, 1))
+		return;
+	kd_net_poke();
+}
+
+/* At the thief that a package is being made for. */
+static int rests(const struct kd_value *v)
+{
+	return kd_rest_has(me.thief, v);
+}
+
+static uint64_t room_of(uint32_t thief)
+{
+	return (uint64_t)me.rooms[thief] << 20;
+}
+
+/* Work for another rank: what follows its results, or from the stacks here, or what came from elsewhere and has not been begun. */
+static int find(uint32_t thief, uint32_t want, int poke, struct kd_range *range_p)
+{
+	struct kd_load_filter f;
+
+	kd_load_filter_init(&f, room_of(thief));
+	want = kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
+	return kd_rest_follow(thief, want, &f.filter, range_p) ||
+	       kd_sched_look_far(&kd_net.worker, want, &f.filter, poke, range_p);
+}
+
+static void send_work(uint32_t thief, uint32_t request, const struct kd_range *range)
+{
+	struct kd_export *x = kd_must(calloc(1, sizeof(*x)));
+	struct kd_wire_work work;
+	struct kd_wire_head *m;
+	uint64_t begin = kd_unlikely(kd_remote_hooks.step != NULL) ? kd_clock_ticks() : 0;
+	int fits;
+
+	x->thief = thief;
+	x->generation = ++me.generation;
+	x->range = *range;
+	x->slot = kd_table_add(&exports, x);
+	x->rest = (struct kd_rest){.range = &x->range, .thief = thief};
+	me.thief = thief;
+	kd_parcel_make(&x->parcel, range, rests);
+	kd_rest_take_over(&x->rest, &x->parcel);
+	kd_net.counts.exports++;
+	kd_net.counts.exported += range->count;
+	work = (struct kd_wire_work){.request = request, .slot = x->slot, .generation = x->generation};
+	fits = sizeof(*m) + sizeof(work) + x->parcel.size <= KD_COMM_MESSAGE_BYTES;
+	if (!fits)
+		kd_parcel_expose(&x->parcel, &work.package, &work.seal);
+	m = kd_peer_message(KD_WIRE_WORK, sizeof(work) + (fits ? x->parcel.size : 0));
+	memcpy(m + 1, &work, sizeof(work));
+	if (fits)
+		memcpy((char *)(m + 1) + sizeof(work), x->parcel.bytes, x->parcel.size);
+	kd_peer_send(thief, m, 0);
+	kd_step(KD_STEP_EXPORT, begin, kd_net.rank, x->generation, range->count, thief);
+}
+
+static void remember(uint32_t thief, uint32_t want)
+{
+	if (!me.waits[thief]) {
+		me.waiting[me.nwaiting] = thief;
+		kd_store(&me.nwaiting, me.nwaiting + 1); /* before find() leaves its marks; see kd_export_poked */
+		if (me.nwaiting == 1) {
+			kd_fetch_add(&kd_pool.sleepers, 1); /* owners mark the stacks they turn to, as for a sleeping worker */
+			me.prompts = 0;
+		}
+		kd_fence(); /* Dekker, as in nap(): find() has plain loads */
+	}
+	me.waits[thief] = (uint8_t)kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
+}
+
+static void forget_waiting(uint32_t i)
+{
+	if (me.nwaiting == 1) /* first: kd_export_sleepers may be one short, not one over */
+		kd_fetch_add(&kd_pool.sleepers, -1);
+	me.waits[me.waiting[i]] = 0;
+	me.waiting[i] = me.waiting[me.nwaiting - 1];
+	kd_store(&me.nwaiting, me.nwaiting - 1);
+}
+
+void kd_export_asked(uint32_t from, const void *body, size_t bytes)
+{
+	struct kd_wire_req r;
+	struct kd_wire_head *m;
+	struct kd_range range;
+
+	if (bytes < sizeof(r) || kd_net.over)
+		return;
+	memcpy(&r, body, sizeof(r));
+	me.rooms[from] = r.room;
+	if (r.wait)
+		remember(from, r.want);
+	if (find(from, r.want, (int)r.wait, &range)) {
+		for (uint32_t i = 0; i < me.nwaiting; i++)
+			if (me.waiting[i] == from) {
+				forget_waiting(i);
+				break;
+			}
+		send_work(from, r.request, &range);
+		return;
+	}
+	kd_rest_recall(kd_os_now_ns());
+	m = kd_peer_message(KD_WIRE_NONE, sizeof(r));
+	memcpy(m + 1, &r, sizeof(r));
+	kd_peer_send(from, m, 1);
+}
+
+/* What only one of those that wait can have. */
+static void prompt_followers(void)
+{
+	struct kd_load_filter f;
+	struct kd_range range;
+
+	for (uint32_t i = 0; kd_rest_count() && i < me.nwaiting;) {
+		uint32_t thief = me.waiting[i];
+
+		kd_load_filter_init(&f, room_of(thief));
+		if (!kd_rest_follow(thief, me.waits[thief], &f.filter, &range)) {
+			i++;
+			continue;
+		}
+		forget_waiting(i);
+		me.prompts = 0;
+		send_work(thief, 0, &range);
+	}
+}
+
+/* Serves those that wait, as far as there is something. */
+static void prompt(uint64_t now)
+{
+	struct kd_range range;
+
+	kd_store(&me.poked, 0);
+	kd_fence(); /* partner: the exchange in kd_export_poked, after what find() looks for */
+	prompt_followers();
+	while (me.nwaiting) {
+		uint32_t i = (uint32_t)(now / 1024) % me.nwaiting, thief = me.waiting[i];
+
+		if (!find(thief, me.waits[thief], 1, &range)) {
+			me.prompts = kd_min(me.prompts + 1, PROMPT_DOUBLINGS);
+			me.prompt_ns = now + ((uint64_t)PROMPT_NS << me.prompts);
+			kd_rest_recall(now);
+			return;
+		}
+		forget_waiting(i);
+		me.prompts = 0;
+		send_work(thief, 0, &range);
+	}
+}
+
+void kd_export_poked(void)
+{
+	if (kd_load(&me.nwaiting) && !kd_exchange(&me.poked, 1))
+		kd_comm_wake();
+}
+
+/* Takes them off the results again. Returns what is left of size. */
+static size_t take_lengths(struct kd_export *x, const char *bytes, size_t size)
+{
+	size_t n = x->nlengths * sizeof(uint64_t);
+
+	if (!n || n > size) {
+		x->nlengths = 0;
+		return size;
+	}
+	x->lengths = kd_must(malloc(n));
+	memcpy(x->lengths, bytes + size - n, n);
+	return size - n;
+}
+
+static void finish_export(struct kd_export *x)
+{
+	struct kd_stack *s;
+	int merge = 0;
+
+	if (kd_remote_hooks.returned)
+		kd_remote_hooks.returned(&x->range, x->lengths, x->nlengths);
+	kd_store_relaxed(&kd_net.counts.returned, kd_net.counts.returned + 1);
+	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
+		merge |= kd_closure_at(c)->type->reduces;
+	if (x->remote) {
+		struct kd_wire_head *m = kd_peer_message(KD_WIRE_FREE, sizeof(struct kd_wire_free));
+
+		*(struct kd_wire_free *)(m + 1) = (struct kd_wire_free){x->import, x->generation};
+		kd_peer_send(x->thief, m, 0);
+	}
+	kd_parcel_free(&x->parcel);
+	kd_table_remove(&exports, x->slot);
+	s = kd_steal_complete(&x->range, merge);
+	if (s)
+		kd_sched_resume(s);
+	kd_idle_wake_one(); /* for what has become ready */
+	free(x->lengths);
+	kd_rest_free(&x->rest);
+	free(x->results);
+	free(x);
+}
+
+static void results_settled(struct kd_rest *r)
+{
+	finish_export((struct kd_export *)((char *)r - offsetof(struct kd_export, rest)));
+}
+
+/* Whether the outputs may stay where they are: of tasks in a frame here, which nobody waits for; if the thief has room. */
+static int may_rest(const struct kd_export *x)
+{
+	if (!x->range.from || x->range.import || x->home || kd_export_sleepers())
+		return 0;
+	for (const char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
+		if (kd_closure_at(c)->type->reduces)
+			return 0;
+	return 1;
+}
+
+static void apply(struct kd_export *x, const void *bytes, size_t size)
+{
+	kd_parcel_hide(&x->parcel);
+	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
+		if (kd_closure_at(c)->type->reduces)
+			kd_reduce_begin(kd_closure_at(c));
+	size = take_lengths(x, bytes, size);
+	kd_rest_expect(&x->rest, x->parcel.ntargets, results_settled);
+	if (kd_results_apply(&x->parcel, bytes, size, x->nresults, kd_rest_add, &x->rest))
+		kd_die("rank %u cannot make sense of %zu bytes of results from rank %u", kd_net.rank, size, x->thief);
+	x->remote |= x->rest.noutputs != 0;
+	kd_rest_settle_taken(&x->rest);
+	if (x->rest.noutputs)
+		kd_rest_begin(&x->rest, may_rest(x));
+	else
+		finish_export(x);
+}
+
+static void results_arrived(struct kd_reading *g)
+{
+	struct kd_export *x = g->whose;
+
+	apply(x, x->results, x->results_bytes);
+}
+
+void kd_export_done(uint32_t from, const void *body, size_t bytes)
+{
+	struct kd_wire_done d;
+	struct kd_export *x;
+
+	if (bytes < sizeof(d))
+		return;
+	memcpy(&d, body, sizeof(d));
+	x = kd_table_get(&exports, d.slot);
+	if (!x || x->thief != from || x->generation != d.generation || x->done)
+		return;
+	x->done = 1;
+	x->import = d.import;
+	x->nresults = d.outputs;
+	x->nlengths = d.lengths;
+	x->home = d.home != 0;
+	kd_step(KD_STEP_RESULT, 0, kd_net.rank, x->generation, 0, from);
+	if (!d.results.bytes) {
+		apply(x, (const char *)body + sizeof(d), bytes - sizeof(d));
+		return;
+	}
+	x->remote = 1;
+	if (d.outputs != x->parcel.ntargets || d.results.bytes > kd_results_most(&x->parcel))
+		kd_die("rank %u cannot make sense of results from rank %u: %llu bytes of %u values", kd_net.rank, from,
+		       (unsigned long long)d.results.bytes, d.outputs);
+	x->results_bytes = d.results.bytes;
+	x->results = kd_must(malloc(d.results.bytes));
+	x->get = (struct kd_reading){.whose = x, .rank = from, .to = x->results, .from = d.results,
+				     .seal = d.seal, .arrived = results_arrived};
+	kd_reading_start(&x->get);
+}
+
+uint64_t kd_export_tick(uint64_t now)
+{
+	if (me.seeks || (kd_load_relaxed(&me.wanted) && kd_exchange(&me.wanted, 0)))
+		me.seeks = kd_rest_fetch_wanted();
+	if (kd_export_sleepers()) /* what they wait for may be waiting for results at rest, by way of other ranks */
+		kd_rest_recall_any();
+	if (kd_rest_back() && me.nwaiting) /* one of them may have use for it, too */
+		kd_store(&me.poked, 1);
+	if (me.nwaiting && (kd_load(&me.poked) || now >= me.prompt_ns))
+		prompt(now);
+	if (me.seeks || kd_load_relaxed(&me.wanted))
+		return now;
+	return me.nwaiting ? me.prompt_ns : UINT64_MAX;
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "remote/exposed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "remote/mac.h"
+#include "remote/peer.h"
+
+#define BUCKETS 1024
+
+/* A tag that a rank has asked for. */
+struct signing {
+	struct kd_mac_job job; /* first */
+	const struct kd_exposed *of;
+	struct signing *next;
+};
+
+static struct kd_exposed *table[BUCKETS];
+static struct signing *signings;
+
+static struct kd_exposed **bucket(uint64_t key)
+{
+	return &table[(key * 0x9e3779b97f4a7c15u) >> 54];
+}
+
+void kd_exposed_add(struct kd_exposed *e, void *p, uint64_t bytes, struct kd_wire_memory *memory_p)
+{
+	int error = kd_comm_expose(p, bytes, &e->region);
+	struct kd_exposed **b;
+
+	if (error)
+		kd_die("cannot let other ranks read %llu bytes: %s", (unsigned long long)bytes,
+		       kd_errno_text(-error));
+	e->p = p;
+	e->bytes = bytes;
+	b = bucket(e->region.key);
+	e->chain = *b;
+	*b = e;
+	*memory_p = (struct kd_wire_memory){e->region.addr, e->region.key, bytes};
+}
+
+static void answer(uint32_t to, uint64_t number, const uint8_t *tag)
+{
+	struct kd_wire_head *m = kd_peer_message(KD_WIRE_SIGNED, sizeof(struct kd_wire_signed));
+	struct kd_wire_signed *s = (void *)(m + 1);
+
+	s->seal.number = number;
+	s->known = tag != NULL;
+	if (tag)
+		memcpy(s->seal.tag, tag, sizeof(s->seal.tag));
+	kd_peer_send(to, m, 0);
+}
+
+/* Takes it off the list, and answers. */
+static void finish(struct signing *s, const uint8_t *tag)
+{
+	struct signing **link = &signings;
+
+	while (*link != s)
+		link = &(*link)->next;
+	*link = s->next;
+	answer(s->job.nonce.rank, s->job.nonce.number, tag);
+	free(s);
+}
+
+static void tagged(struct kd_mac_job *j)
+{
+	finish((struct signing *)j, j->tag);
+}
+
+void kd_exposed_remove(struct kd_exposed *e)
+{
+	struct kd_exposed **link = bucket(e->region.key);
+
+	/* Nobody reads it any more: only a rank in disorder asks for its tag now. */
+	for (struct signing *s = signings, *next; s; s = next) {
+		next = s->next;
+		if (s->of != e)
+			continue;
+		kd_mac_forget(&s->job);
+		finish(s, NULL);
+	}
+	while (*link && *link != e)
+		link = &(*link)->chain;
+	if (*link)
+		*link = e->chain;
+	kd_comm_hide(&e->region);
+}
+
+struct kd_wire_seal kd_exposed_seal(const struct kd_exposed *e)
+{
+	struct kd_mac_nonce nonce = kd_mac_draw();
+	struct kd_wire_seal seal = {.number = nonce.number};
+
+	kd_mac_tag(nonce, e->p, e->bytes, seal.tag);
+	return seal;
+}
+
+void kd_exposed_sign(uint32_t from, const void *body, size_t bytes)
+{
+	struct kd_wire_sign m;
+	uint64_t offset = 0;
+	struct kd_exposed *e;
+	struct signing *s;
+
+	if (bytes < sizeof(m))
+		return;
+	memcpy(&m, body, sizeof(m));
+	for (e = *bucket(m.memory.key); e && e->region.key != m.memory.key; e = e->chain)
+		;
+	if (e)
+		offset = m.memory.addr - e->region.addr;
+	if (!e || offset > e->bytes || m.memory.bytes > e->bytes - offset) {
+		answer(from, m.number, NULL);
+		return;
+	}
+	s = kd_must(calloc(1, sizeof(*s)));
+	*s = (struct signing){.job = {.nonce = {from, m.number}, .p = (const char *)e->p + offset,
+				      .bytes = m.memory.bytes, .done = tagged},
+			      .of = e, .next = signings};
+	signings = s;
+	kd_mac_begin(&s->job);
+}
+
+void kd_exposed_stop(void)
+{
+	while (signings) {
+		struct signing *s = signings;
+
+		signings = s->next;
+		kd_mac_forget(&s->job);
+		free(s);
+	}
+	memset(table, 0, sizeof(table));
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "remote/gdata.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "kdds/inline.h"
+
+#define BUCKETS 4096
+
+struct kd_gdata_counts kd_gdata_counts;
+
+static struct kd_copy *table[BUCKETS];
+static struct kd_copy *newest, *oldest; /* unused */
+static uint64_t unused_bytes;
+
+static struct kd_copy **bucket(const struct kd_data_name *n)
+{
+	uint64_t h = (n->addr ^ (uint64_t)n->rank << 48 ^ n->rows * 31 ^ n->cols * 1021) * 0x9e3779b97f4a7c15u;
+
+	return &table[h >> 52];
+}
+
+static int same_name(const struct kd_data_name *a, const struct kd_data_name *b)
+{
+	return a->addr == b->addr && a->rank == b->rank && a->size == b->size && a->rows == b->rows && a->cols == b->cols &&
+	       a->ld == b->ld;
+}
+
+static int same_version(const struct kd_version *a, const struct kd_version *b)
+{
+	return a->gen == b->gen && a->head == b->head && a->bias == b->bias && a->writer == b->writer;
+}
+
+static void unlist(struct kd_copy *c)
+{
+	*(c->newer ? &c->newer->older : &newest) = c->older;
+	*(c->older ? &c->older->newer : &oldest) = c->newer;
+	unused_bytes -= c->size;
+}
+
+static void list(struct kd_copy *c)
+{
+	c->older = newest;
+	c->newer = NULL;
+	*(newest ? &newest->newer : &oldest) = c;
+	newest = c;
+	unused_bytes += c->size;
+}
+
+static void forget(struct kd_copy *c)
+{
+	struct kd_copy **link = bucket(&c->name);
+
+	if (!c->cached)
+		return;
+	while (*link != c)
+		link = &(*link)->chain;
+	*link = c->chain;
+	c->cached = 0;
+}
+
+static void destroy(struct kd_copy *c)
+{
+	forget(c);
+	free(c->bytes);
+	free(c);
+}
+
+static void use(struct kd_copy *c)
+{
+	if (!c->users++)
+		unlist(c);
+}
+
+struct kd_copy *kd_copy_find(const struct kd_data_name *name, const struct kd_version *version)
+{
+	for (struct kd_copy *c = *bucket(name); c; c = c->chain)
+		if (same_name(&c->name, name) && same_version(&c->version, version)) {
+			use(c);
+			kd_gdata_counts.hits++;
+			kd_gdata_counts.hit_bytes += c->size;
+			return c;
+		}
+	kd_gdata_counts.misses++;
+	return NULL;
+}
+
+/* An older version that nobody uses: its memory has been touched, which is a third of what it costs to fill it. */
+static struct kd_copy *reuse(const struct kd_data_name *name, uint64_t size)
+{
+	struct kd_copy *c = *bucket(name);
+
+	while (c && (c->users || c->size != size || !same_name(&c->name, name)))
+		c = c->chain;
+	if (c) {
+		forget(c);
+		use(c);
+	}
+	return c;
+}
+
+struct kd_copy *kd_copy_create(const struct kd_data_name *name, uint64_t size)
+{
+	size_t align = kd_max(kd_alignment(name->addr, KD_ALIGN_MAX), KD_CACHE_LINE);
+	struct kd_copy *c = reuse(name, size);
+
+	if (c)
+		return c;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	if (size <= SIZE_MAX - align)
+		c->bytes = aligned_alloc(align, (kd_max(size, 1) + align - 1) / align * align);
+	if (!c->bytes) {
+		free(c);
+		return NULL;
+	}
+	c->name = *name;
+	c->size = size;
+	c->users = 1;
+	return c;
+}
+
+/* Older versions of the same data that nobody uses will hardly be asked for again. */
+static void drop_others(struct kd_copy *keep)
+{
+	struct kd_copy **link = bucket(&keep->name), *c;
+
+	while ((c = *link)) {
+		if (c == keep || c->users || !same_name(&c->name, &keep->name)) {
+			link = &c->chain;
+			continue;
+		}
+		unlist(c);
+		*link = c->chain;
+		c->cached = 0;
+		destroy(c);
+	}
+}
+
+void kd_copy_keep(struct kd_copy *c, const struct kd_version *version)
+{
+	struct kd_copy **link = bucket(&c->name);
+
+	c->version = *version;
+	if (!c->cached) {
+		c->chain = *link;
+		*link = c;
+		c->cached = 1;
+	}
+	drop_others(c);
+}
+
+struct kd_copy *kd_copy_write(struct kd_copy *c)
+{
+	struct kd_copy *fresh;
+
+	if (c->users == 1) {
+		forget(c);
+		return c;
+	}
+	fresh = kd_copy_create(&c->name, c->size);
+	if (fresh)
+		memcpy(fresh->bytes, c->bytes, c->size);
+	kd_copy_release(c);
+	return fresh;
+}
+
+struct kd_copy *kd_copy_claim(struct kd_copy *c)
+{
+	forget(c);
+	return c;
+}
+
+void kd_copy_release(struct kd_copy *c)
+{
+	if (--c->users)
+		return;
+	if (!c->cached) {
+		destroy(c);
+		return;
+	}
+	list(c);
+	while (unused_bytes > kd_env.cache) {
+		struct kd_copy *old = oldest;
+
+		unlist(old);
+		destroy(old);
+		kd_gdata_counts.evicted++;
+	}
+}
+
+void kd_gdata_stop(void)
+{
+	while (oldest) {
+		struct kd_copy *c = oldest;
+
+		unlist(c);
+		destroy(c);
+	}
+}

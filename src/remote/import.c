@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "remote/import.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/env.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "base/table.h"
+#include "boot/boot.h"
+#include "core/idle.h"
+#include "core/reduce.h"
+#include "core/topo.h"
+#include "remote/contents.h"
+#include "remote/hooks.h"
+#include "remote/net.h"
+#include "remote/peer.h"
+#include "remote/reading.h"
+
+#define LOST_NS 20000000u       /* a request without an answer; doubled with each in a row. Two answers do no harm */
+#define LOST_DOUBLINGS 5
+#define BACKOFF_NS 50000u       /* after a refusal; doubled with each, but held for some, which may just have been bad luck: */
+#define BACKOFF_HELD 3          /* at 0.4 ms */
+#define BACKOFF_HOLD 13         /* up to this refusal: doc/scaling.md. By then the rank is on the lists of those that would send it work */
+#define BACKOFF_DOUBLINGS 14    /* up to 0.8 s */
+#define CROWD_NS 200000000u     /* where ranks share CPUs those that could not have one to themselves begin so much later, and again so
+				   many: they make nothing faster, and what they do in the beginning delays a short job */
+#define RANDOM_TRIES 3          /* victims drawn at random before it asks to be put on lists */
+#define TARGET_NS 2000000u      /* what an import should take: much longer than the journey, and not so long that others starve */
+#define PASS_ON_NS 2000000u     /* an import that none of us has begun by then may go to another rank; one that goes on at once can
+				   wander between idle ranks for long */
+#define AHEAD_SHARE 16 /* an import that took longer than this part of its running to come, inputs and all: the next one is asked
+			  for before it is done */
+#define AHEAD_MAX 4    /* and more of them the longer that took, up to this many beyond those that run */
+
+struct kd_import {
+	uint32_t victim, slot, generation, id;
+	uint32_t left;    /* closures to be completed; any worker */
+	uint32_t pending; /* gets */
+	struct kd_reading *gets;
+	struct kd_contents contents;
+	struct kd_results results;
+	struct kd_exposed results_region; /* of the results themselves, when they do not fit */
+	int results_exposed;
+	int signalled; /* DONE has been sent, only FREE is waited for */
+	char *package;
+	size_t package_bytes;
+	uint64_t *lengths; /* of the closures, by 32 bytes, in ticks; NULL: nobody watches */
+	uint64_t serial, asked_ns, arrived_ns, start_ns; /* asked 0: nobody did */
+	uint64_t ready_ns; /* when it came to the inbox */
+	uint64_t journey_ns; /* from the request, if there was one, or arrival of the package, to that of the last input */
+	struct kd_import *link; /* in the inbox, or among the finished */
+};
+
+static struct kd_table imports;
+
+static struct {
+	uint32_t request;
+	int outstanding;
+	uint64_t asked_ns, next_ns;
+	uint32_t victim;  /* who had work last time */
+	uint32_t refusals;
+	uint32_t lost;    /* requests in a row that nobody has answered */
+	uint32_t want;
+	uint32_t room;    /* what a package's data may have, in MiB */
+	uint32_t random;
+	uint32_t live;    /* imports not finished */
+	uint32_t ahead;   /* so many more are asked for while they run */
+	struct kd_import *inbox;
+	uint32_t inbox_lock;
+	struct kd_import *finished;
+	uint64_t serial;
+	uint64_t kept_bytes; /* of results that others have not read yet */
+} me;
+
+void kd_import_start(void)
+{
+	memset(&me, 0, sizeof(me));
+	me.victim = kd_net.rank ? (kd_net.rank - 1) / 2 : 1; /* the first work comes down a tree, so that not everybody asks rank 0 */
+	me.want = 1;
+	me.room = (uint32_t)kd_min(kd_package_room() >> 20, (uint64_t)UINT32_MAX);
+	me.random = (kd_net.rank + 1) * 2654435769u;
+	me.serial = (uint64_t)kd_net.rank << 48;
+	if (kd_topo_crowded())
+		me.next_ns = kd_os_now_ns() + kd_boot.local_rank / (uint32_t)kd_topo_mask_cpus() * CROWD_NS;
+}
+
+uint64_t *kd_import_length(struct kd_import *im, const char *c)
+{
+	return &im->lengths[(c - im->contents.closures) / 32];
+}
+
+/* Adds the closures' lengths to the results. Returns how many. */
+static uint32_t add_lengths(struct kd_results *r, struct kd_import *im)
+{
+	const char *c = im->contents.closures;
+	uint32_t n = im->contents.count;
+
+	if (!im->lengths)
+		return 0;
+	kd_clock_settle();
+	r->bytes = kd_must(realloc(r->bytes, r->size + n * sizeof(uint64_t)));
+	for (uint32_t i = 0; i < n; i++, c += kd_closure_at(c)->bytes) {
+		uint64_t ns = kd_clock_ns(*kd_import_length(im, c));
+
+		memcpy(r->bytes + r->size, &ns, sizeof(ns));
+		r->size += sizeof(ns);
+	}
+	return n;
+}
+
+static void free_import(struct kd_import *im)
+{
+	if (im->results_exposed)
+		kd_exposed_remove(&im->results_region);
+	me.kept_bytes -= im->results.large;
+	kd_results_free(&im->results);
+	kd_contents_free(&im->contents);
+	kd_table_remove(&imports, im->id);
+	free(im->lengths);
+	free(im->gets);
+	free(im->package);
+	free(im);
+}
+
+static void lock_inbox(void)
+{
+	while (kd_exchange(&me.inbox_lock, 1))
+		kd_os_yield();
+}
+
+/* All inputs are there. */
+static void ready(struct kd_import *im)
+{
+	struct kd_import **link = &me.inbox;
+
+	im->ready_ns = kd_os_now_ns();
+	im->journey_ns = im->ready_ns - (im->asked_ns ? im->asked_ns : im->arrived_ns);
+	free(im->gets);
+	im->gets = NULL;
+	lock_inbox();
+	while (*link)
+		link = &(*link)->link;
+	im->link = NULL;
+	kd_store_relaxed(link, im);
+	kd_store(&me.inbox_lock, 0); /* before the sleepers are looked at */
+	kd_idle_wake_one();
+}
+
+static int fits(const struct kd_import *im, struct kd_filter *filter)
+{
+	char *c = im->contents.closures, *end = c + im->contents.closure_bytes;
+
+	filter->reset(filter);
+	while (c < end && filter->wants(filter, kd_closure_at(c)))
+		c += kd_closure_at(c)->bytes;
+	return c == end;
+}
+
+int kd_import_take(struct kd_filter *far, struct kd_range *range_p)
+{
+	struct kd_import *im;
+
+	if (!kd_load_relaxed(&me.inbox))
+		return 0;
+	lock_inbox();
+	im = me.inbox;
+	if (far && im && (kd_os_now_ns() - im->ready_ns < PASS_ON_NS || !fits(im, far)))
+		im = NULL;
+	if (im)
+		kd_store_relaxed(&me.inbox, im->link);
+	kd_store_release(&me.inbox_lock, 0);
+	if (!im)
+		return 0;
+	*range_p = (struct kd_range){.import = im, .serial = im->serial, .begin = im->contents.closures,
+				     .end = im->contents.closures + im->contents.closure_bytes, .count = im->contents.count,
+				     .independent = (uint8_t)im->contents.independent, .more = (uint8_t)im->contents.independent,
+				     .start_ns = kd_os_now_ns()};
+	im->start_ns = range_p->start_ns;
+	if (!far)
+		kd_step(KD_STEP_IMPORT, 0, im->victim, im->generation, im->contents.count, im->victim);
+	if (im->asked_ns) {
+		kd_fetch_add(&kd_net.counts.asks, 1);
+		kd_fetch_add(&kd_net.counts.ask_ns, im->start_ns - im->asked_ns);
+	}
+	return 1;
+}
+
+static void input_arrived(struct kd_reading *g)
+{
+	struct kd_import *im = g->whose;
+
+	kd_contents_arrived(&im->contents, g->index);
+	if (!--im->pending)
+		ready(im);
+}
+
+static void open_package(struct kd_import *im, const void *bytes, size_t size)
+{
+	int error = kd_contents_open(&im->contents, im->victim, bytes, size);
+	uint32_t fetches = 0;
+
+	if (error == -ENOMEM)
+		kd_die("rank %u has no memory for the data of the tasks that it got from rank %u",
+		       kd_net.rank, im->victim);
+	if (error)
+		kd_die("rank %u cannot make sense of %zu bytes of work from rank %u: are all libraries with tasks the same on every host?",
+		       kd_net.rank, size, im->victim);
+	im->left = im->contents.count;
+	if (kd_remote_hooks.returned)
+		im->lengths = kd_must(calloc(im->contents.closure_bytes / 32 + 1, sizeof(*im->lengths)));
+	kd_net.counts.imports++;
+	kd_net.counts.imported += im->contents.count;
+	for (uint32_t i = 0; i < im->contents.ndata; i++)
+		fetches += (uint32_t)im->contents.data[i].fetch;
+	im->pending = fetches;
+	if (!fetches) {
+		ready(im);
+		return;
+	}
+	im->gets = kd_must(calloc(fetches, sizeof(*im->gets)));
+	for (uint32_t i = 0, n = 0; n < fetches; i++) {
+		struct kd_content *k = &im->contents.data[i];
+		struct kd_reading *g = &im->gets[n];
+
+		if (!k->fetch)
+			continue;
+		n++;
+		*g = (struct kd_reading){.whose = im, .rank = im->victim, .index = i, .to = kd_contents_room(&im->contents, i),
+				  .from = {k->at, k->key, k->bytes}, .arrived = input_arrived};
+		kd_reading_start(g);
+	}
+}
+
+static void package_arrived(struct kd_reading *g)
+{
+	struct kd_import *im = g->whose;
+	struct kd_reading *done = im->gets;
+
+	im->gets = NULL;
+	open_package(im, im->package, im->package_bytes);
+	free(done);
+}
+
+void kd_import_work(uint32_t from, const void *body, size_t bytes)
+{
+	struct kd_wire_work w;
+	struct kd_import *im;
+	uint64_t asked_ns = 0;
+
+	if (bytes < sizeof(w) || kd_net.over)
+		return;
+	memcpy(&w, body, sizeof(w));
+	if (w.request == me.request && me.outstanding) {
+		me.outstanding = 0;
+		asked_ns = me.asked_ns;
+	}
+	me.victim = from;
+	me.refusals = me.lost = 0;
+	me.next_ns = 0;
+	im = kd_must(calloc(1, sizeof(*im)));
+	im->victim = from;
+	im->asked_ns = asked_ns;
+	im->arrived_ns = kd_os_now_ns();
+	me.live++;
+	im->slot = w.slot;
+	im->generation = w.generation;
+	kd_step(KD_STEP_ARRIVE, 0, from, w.generation, 0, from);
+	im->id = kd_table_add(&imports, im);
+	im->serial = ++me.serial;
+	if (!w.package.bytes) {
+		open_package(im, (const char *)body + sizeof(w), bytes - sizeof(w));
+		return;
+	}
+	if (w.package.bytes > KD_PACKAGE_BYTES)
+		kd_die("rank %u cannot make sense of work from rank %u: %llu bytes", kd_net.rank, from,
+		       (unsigned long long)w.package.bytes);
+	im->package_bytes = w.package.bytes;
+	im->package = kd_must(malloc(w.package.bytes));
+	im->gets = kd_must(calloc(1, sizeof(*im->gets)));
+	*im->gets = (struct kd_reading){.whose = im, .rank = from, .to = im->package,
+					.from = w.package, .seal = w.seal,
+					.arrived = package_arrived};
+	kd_reading_start(im->gets);
+}
+
+static uint64_t backoff_ns(void)
+{
+	uint32_t doublings = me.refusals;
+
+	if (me.refusals > BACKOFF_HELD)
+		doublings = me.refusals <= BACKOFF_HOLD ? BACKOFF_HELD : me.refusals - (BACKOFF_HOLD - BACKOFF_HELD);
+	return (uint64_t)BACKOFF_NS << kd_min(doublings, BACKOFF_DOUBLINGS);
+}
+
+void kd_import_refused(const void *body, size_t bytes)
+{
+	struct kd_wire_req r;
+
+	if (bytes < sizeof(r))
+		return;
+	memcpy(&r, body, sizeof(r));
+	if (!me.outstanding || r.request != me.request)
+		return;
+	me.outstanding = 0;
+	kd_net.counts.refused++;
+	me.lost = 0;
+	me.refusals++;
+	me.next_ns = kd_os_now_ns() + backoff_ns();
+}
+
+void kd_import_free(uint32_t from, const void *body, size_t bytes)
+{
+	struct kd_wire_free f;
+	struct kd_import *im;
+
+	if (bytes < sizeof(f))
+		return;
+	memcpy(&f, body, sizeof(f));
+	im = kd_table_get(&imports, f.import);
+	if (im && im->signalled && im->victim == from && im->generation == f.generation)
+		free_import(im);
+}
+
+/* The send-signal task. */
+static void signal_victim(struct kd_import *im)
+{
+	struct kd_wire_done done = {.slot = im->slot, .generation = im->generation, .import = im->id};
+	struct kd_results *r = &im->results;
+	struct kd_wire_head *m;
+	uint64_t ns = kd_os_now_ns() - im->start_ns;
+	int fits;
+
+	kd_results_make(r, &im->contents);
+	/* The results may rest here for long. */
+	kd_contents_release(&im->contents);
+	free(im->package);
+	im->package = NULL;
+	done.outputs = r->count;
+	done.lengths = add_lengths(r, im);
+	done.home = me.kept_bytes + r->fresh > kd_env.cache; /* several victims may each leave that much here */
+	me.kept_bytes += r->large;
+	kd_step(KD_STEP_DONE, 0, im->victim, im->generation, 0, im->victim);
+	fits = sizeof(*m) + sizeof(done) + r->size <= KD_COMM_MESSAGE_BYTES;
+	if (!fits) {
+		kd_exposed_add(&im->results_region, r->bytes, r->size, &done.results);
+		done.seal = kd_exposed_seal(&im->results_region);
+		im->results_exposed = 1;
+	}
+	m = kd_peer_message(KD_WIRE_DONE, sizeof(done) + (fits ? r->size : 0));
+	memcpy(m + 1, &done, sizeof(done));
+	if (fits)
+		memcpy((char *)(m + 1) + sizeof(done), r->bytes, r->size);
+	kd_peer_send(im->victim, m, 0);
+	im->signalled = 1;
+	me.live--;
+	me.ahead = im->journey_ns > ns / AHEAD_SHARE ? (uint32_t)kd_min(1 + im->journey_ns / (ns + 1), (uint64_t)AHEAD_MAX) : 0;
+	me.want = (uint32_t)kd_min(kd_max((uint64_t)TARGET_NS * im->contents.count / (ns + 1), 1u), kd_min(2 * me.want, KD_WANT_MAX));
+	if (fits && !r->nregions)
+		free_import(im);
+}
+
+void kd_import_complete(const struct kd_range *range)
+{
+	struct kd_import *im = range->import;
+	uint32_t count = 0; /* range->count is what it was before the range was divided */
+
+	/* The copies that a thief within this process reduced into; each has its own data, so the order does not matter. */
+	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes, count++)
+		kd_reduce_merge(kd_closure_at(c));
+	if (kd_fetch_add(&im->left, -count) != count)
+		return;
+	do
+		im->link = kd_load(&me.finished);
+	while (!kd_cas(&me.finished, im->link, im));
+	kd_net_poke();
+}
+
+static void send_request(uint32_t victim, int wait, uint64_t now)
+{
+	struct kd_wire_head *m = kd_peer_message(KD_WIRE_REQ, sizeof(struct kd_wire_req));
+	struct kd_wire_req *r = (void *)(m + 1);
+
+	*r = (struct kd_wire_req){.request = ++me.request, .want = me.want, .wait = (uint32_t)wait,
+				  .room = me.room};
+	me.outstanding = 1;
+	me.asked_ns = now;
+	kd_net.counts.asked++;
+	kd_peer_send(victim, m, 1);
+}
+
+static uint32_t random_rank(void)
+{
+	uint32_t r;
+
+	me.random ^= me.random << 13;
+	me.random ^= me.random >> 17;
+	me.random ^= me.random << 5;
+	r = me.random % (kd_net.size - 1);
+	return r < kd_net.rank ? r : r + 1;
+}
+
+/* Whom to ask: who had work last time, then some at random, then, to be remembered by them, the neighbours in a hypercube (the
+ * lifelines of Saraswat et al., 2011): each rank has log2(size), and they connect all. */
+static uint32_t choose(int *wait_p)
+{
+	uint32_t k = me.refusals;
+
+	*wait_p = 0;
+	if (!k)
+		return me.victim;
+	if (k <= RANDOM_TRIES && kd_net.size > 2)
+		return random_rank();
+	*wait_p = 1;
+	for (uint32_t dims = 32u - (uint32_t)__builtin_clz(kd_net.size - 1), i = 0; i < dims; i++) {
+		uint32_t other = kd_net.rank ^ 1u << (k + i) % dims;
+
+		if (other < kd_net.size)
+			return other;
+	}
+	return random_rank();
+}
+
+uint64_t kd_import_ask(uint64_t now)
+{
+	int wait;
+	uint32_t victim;
+	uint64_t patience = (uint64_t)LOST_NS << kd_min(me.lost, (uint32_t)LOST_DOUBLINGS);
+
+	if (kd_net.over || kd_load_relaxed(&me.inbox))
+		return UINT64_MAX;
+	if (me.outstanding) {
+		if (now < me.asked_ns + patience)
+			return me.asked_ns + patience;
+		me.refusals++;
+		me.lost++;
+	} else if (now < me.next_ns) {
+		return me.next_ns;
+	}
+	victim = choose(&wait);
+	send_request(victim, wait, now);
+	return now + patience;
+}
+
+uint64_t kd_import_tick(uint64_t now)
+{
+	struct kd_import *im = kd_exchange(&me.finished, NULL);
+
+	while (im) {
+		struct kd_import *next = im->link;
+
+		signal_victim(im);
+		im = next;
+	}
+	return me.ahead && me.live && me.live < (uint32_t)kd_pool.count + me.ahead ? kd_import_ask(now) : UINT64_MAX;
+}
+
+void kd_import_stop(void)
+{
+	/* Those whose FREE comes later than END. */
+	for (uint32_t i = 0; i < imports.size; i++)
+		if (imports.at[i])
+			free_import(imports.at[i]);
+	kd_table_free(&imports);
+	memset(&me, 0, sizeof(me));
+}

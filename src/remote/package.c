@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "remote/package.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "core/image.h"
+#include "core/index.h"
+#include "core/type.h"
+#include "kdds.h"
+#include "remote/gdata.h"
+
+uint64_t kd_package_memory;
+
+uint64_t kd_package_room(void)
+{
+	return kd_package_memory ? kd_package_memory : kd_os_memory();
+}
+
+/* Says once per type why its closures stay. */
+static void say_why(const struct kdds_type *type, const char *why)
+{
+	static const struct kdds_type *said[64];
+
+	for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
+		if (said[i] == type)
+			return;
+		if (!said[i]) {
+			said[i] = type;
+			kd_error("task %s stays in its process: %s (KDDS_LOCAL says so too, in silence)", type->name, why);
+			return;
+		}
+	}
+}
+
+int kd_package_allows(const struct kdds_closure *c)
+{
+	struct kdds_closure *any = kd_closure_at((const char *)c);
+	const struct kdds_type *type = c->type;
+
+	if (c->attr & KDDS_LOCAL)
+		return 0;
+	if (!kd_type_name(type)) {
+		say_why(type, "its type was made, or its library loaded, after kdds_init");
+		return 0;
+	}
+	if (type->pointers) {
+		say_why(type, "a VALUE parameter is a pointer, which means nothing in another process");
+		return 0;
+	}
+	if (kd_value_overlap(any) & (KD_OVERLAP_VIEWS | KD_OVERLAP_REDUCED))
+		return 0; /* in another process each would have a copy of its own */
+	for (uint32_t i = 0; i < type->naccess; i++) {
+		struct kd_value v = kd_value_of(any, i);
+
+		if (type->access[i].pointers && !v.pack && !kd_value_empty(&v)) {
+			say_why(type, "a data is a pointer, or a C++ object that is not trivially copyable, or an "
+				      "array of these, which mean nothing in another process; kdds_bind_packed takes "
+				      "functions that make bytes of what they point to");
+			return 0;
+		}
+		if (v.pack && (!v.pack->bytes || !v.pack->pack || !v.pack->unpack)) {
+			say_why(type, "the struct kdds_pack of one of its data lacks a function");
+			return 0;
+		}
+		if (v.pack && !kd_image_name(v.pack)) {
+			say_why(type, "the struct kdds_pack of one of its data is not a static object");
+			return 0;
+		}
+	}
+	return 1;
+}
+
+struct making {
+	struct kd_parcel *p;
+	const struct kd_range *range;
+	struct kd_version life; /* writer: none yet */
+	struct kd_value *values;
+	struct kd_wire_data *records;
+	struct kd_target *targets; /* by record */
+	struct kdds_closure **writers; /* likewise: the last of the range that writes it */
+	uint32_t *hash, mask;
+	uint32_t closures, data;
+	size_t closure_bytes, inline_bytes;
+};
+
+static struct kdds_closure *first_of(const struct kd_range *r)
+{
+	return kd_closure_at(r->begin);
+}
+
+static struct kdds_closure *after(struct kdds_closure *c)
+{
+	return kd_closure_at((char *)c + c->bytes);
+}
+
+static int counted(const struct kd_load *l, const struct kd_value *v)
+{
+	for (uint32_t i = 0; i < l->n; i++)
+		if (kd_value_same(&l->values[i], v))
+			return 1;
+	return 0;
+}
+
+static int add_to_load(struct kd_load *l, struct kdds_closure *c, uint64_t room)
+{
+	uint64_t bytes = l->bytes;
+	uint32_t n = l->n;
+
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		struct kd_value v = kd_value_of(c, i);
+		int shared = c->type->access[i].mode != KDDS_CW;
+		uint64_t weight;
+
+		/* As in the record: a single one and an array of it are two. */
+		v.rows = kd_value_rows(c, i);
+		if (shared && counted(l, &v))
+			continue;
+		if (__builtin_mul_overflow(v.rows ? v.rows * v.cols : 1, 2 * v.size, &weight) ||
+		    weight > room || bytes > room - weight) {
+			l->n = n;
+			return 0;
+		}
+		bytes += weight;
+		if (shared && weight > KD_PACKAGE_INLINE && l->n < KD_LOAD_VALUES)
+			l->values[l->n++] = v;
+	}
+	l->bytes = bytes;
+	l->end = (const char *)c + c->bytes;
+	return 1;
+}
+
+int kd_load_add(struct kd_load *l, const struct kdds_closure *c, uint64_t room)
+{
+	struct kd_load anew = {.end = NULL};
+
+	if (l->end == (const char *)c)
+		return add_to_load(l, (struct kdds_closure *)(uintptr_t)c, room);
+	if (!add_to_load(&anew, (struct kdds_closure *)(uintptr_t)c, room)) {
+		say_why(c->type, "its data have more than half as many bytes as the memory of a "
+				 "rank that asked for work");
+		return 0;
+	}
+	*l = anew;
+	return 1;
+}
+
+static int wants(struct kd_filter *filter, const struct kdds_closure *c)
+{
+	struct kd_load_filter *f = (struct kd_load_filter *)filter;
+
+	return kd_package_allows(c) && kd_load_add(&f->load, c, f->room);
+}
+
+static void reset(struct kd_filter *filter)
+{
+	((struct kd_load_filter *)filter)->load.end = NULL;
+}
+
+void kd_load_filter_init(struct kd_load_filter *f, uint64_t room)
+{
+	f->filter = (struct kd_filter){wants, reset};
+	f->load.end = NULL;
+	f->room = room;
+}
+
+/* The record of access i of c: an earlier one of the same data in the same shape, or a new one. *new_p tells. Closures
+ * that see the same memory in different shapes are in one range only if none of them writes (index.c). */
+static uint32_t record_of(struct making *m, struct kdds_closure *c, uint32_t i, int *new_p)
+{
+	const struct kdds_param *p = &c->type->access[i];
+	struct kd_value v = kd_value_of(c, i);
+	uint32_t h = (uint32_t)(((uintptr_t)v.data * 0x9e3779b97f4a7c15u) >> 32) & m->mask;
+
+	*new_p = 1;
+	for (; p->mode != KDDS_CW && m->hash[h]; h = (h + 1) & m->mask)
+		if (kd_value_same(&m->values[m->hash[h] - 1], &v) &&
+		    m->records[m->hash[h] - 1].rows == kd_value_rows(c, i)) {
+			*new_p = 0;
+			return m->hash[h] - 1;
+		}
+	if (p->mode != KDDS_CW)
+		m->hash[h] = m->data + 1;
+	m->values[m->data] = v;
+	m->targets[m->data] = (struct kd_target){.value = v, .closure = p->mode == KDDS_CW ? c : NULL, .access = i};
+	return m->data++;
+}
+
+static void expose(struct kd_parcel *p, void *at, uint64_t bytes, uint64_t *at_p, uint64_t *key_p)
+{
+	struct kd_wire_memory m;
+
+	kd_exposed_add(&p->regions[p->nregions++], at, bytes, &m);
+	*at_p = m.addr;
+	*key_p = m.key;
+}
+
+/* How the input of the record travels. */
+static void place_input(struct making *m, uint32_t k, int (*rests)(const struct kd_value *v))
+{
+	struct kd_parcel *p = m->p;
+	struct kd_wire_data *d = &m->records[k];
+	const struct kd_value *v = &m->values[k];
+
+	d->bytes = kd_value_bytes(v);
+	if (d->bytes <= KD_PACKAGE_INLINE) {
+		d->flags |= KD_WIRE_INLINE;
+		d->at = m->inline_bytes;
+		m->inline_bytes += KD_ROUND16(d->bytes);
+	} else if (d->flags & KD_WIRE_OUT && rests && rests(v)) {
+		d->flags |= KD_WIRE_RESTS;
+	} else if (kd_value_plain(v)) {
+		expose(p, v->data, d->bytes, &d->at, &d->key);
+	} else {
+		char *staged = kd_must(malloc(d->bytes));
+
+		p->staged[p->nstaged++] = (struct kd_staged){*v, staged};
+		kd_value_gather(v, staged);
+		expose(p, staged, d->bytes, &d->at, &d->key);
+	}
+}
+
+static uint32_t link_name(const struct making *m, const struct kdds_closure *c)
+{
+	return ((uint32_t)((uintptr_t)c >> 3) + m->life.bias) | 1u;
+}
+
+/* The later of two links, of those that name a closure of the frame in front of the range; 0: neither does. Links mean nothing
+ * in an import. */
+static uint32_t later(const struct making *m, uint32_t a, uint32_t b)
+{
+	const char *first = m->range->import ? m->range->begin : kd_frame_first(m->range->frame);
+	uint32_t names_first = link_name(m, (const struct kdds_closure *)first);
+	size_t front = (size_t)(m->range->begin - first) >> 3;
+	int a_counts = a && a - names_first < front, b_counts = b && b - names_first < front;
+
+	if (a_counts && b_counts)
+		return a - names_first < b - names_first ? b : a;
+	return a_counts ? a : b_counts ? b : 0;
+}
+
+/*
+ * The last closure in front of the range that has written what access i of c refers to, as a link. One link alone does not say: c may
+ * have the data by two references, of which only one was written through; and if it contributes to the data by an earlier
+ * parameter, the link of a later one names c itself.
+ */
+static uint32_t writer_of(const struct making *m, struct kdds_closure *c, uint32_t i)
+{
+	struct kd_value mine = kd_value_of(c, i), theirs;
+	uint32_t writer = 0;
+
+	for (uint32_t k = 0; k < c->type->naccess; k++) {
+		theirs = kd_value_of(c, k);
+		if (kd_value_same(&mine, &theirs))
+			writer = later(m, writer, kd_closure_access(c, k)->w);
+	}
+	return writer;
+}
+
+/* Whether c also contributes to the data, or a part of it: the owner merges that, so what c leaves at the thief is no version. */
+static int contributes(struct kdds_closure *c, const struct kd_value *v)
+{
+	for (uint32_t k = 0; c->type->reduces && k < c->type->naccess; k++) {
+		struct kd_value theirs = kd_value_of(c, k);
+
+		if (c->type->access[k].mode == KDDS_CW && kd_value_overlaps(&theirs, v))
+			return 1;
+	}
+	return 0;
+}
+
+static void describe(struct making *m, struct kdds_closure *c, uint32_t i)
+{
+	const struct kdds_param *p = &c->type->access[i];
+	int fresh;
+	uint32_t k = record_of(m, c, i, &fresh);
+	struct kd_wire_data *d = &m->records[k];
+	const struct kd_value *v = &m->values[k];
+
+	if (fresh) {
+		*d = (struct kd_wire_data){.addr = (uintptr_t)v->data, .cols = v->cols, .ld = v->ld, .size = p->size,
+					   .version = {m->life.gen, m->life.head, (uint64_t)m->life.bias << 32},
+					   .pack = v->pack ? kd_image_name(v->pack) : 0,
+					   .rows = kd_value_rows(c, i)};
+		if (p->mode == KDDS_CW)
+			d->flags |= KD_WIRE_REDUCE;
+	}
+	d->version[2] = (uint64_t)m->life.bias << 32 | later(m, (uint32_t)d->version[2], writer_of(m, c, i));
+	/* What this closure alone has written so far, it may also read: by another parameter. */
+	if (p->mode & KDDS_R && (fresh || m->writers[k] == c))
+		d->flags |= KD_WIRE_IN;
+	if (p->mode != KDDS_R) {
+		d->flags |= KD_WIRE_OUT;
+		m->writers[k] = c;
+		d->written = contributes(c, v) ? 0 : link_name(m, c);
+	}
+}
+
+/* The closure as it travels. */
+static void write_closure(struct making *m, struct kdds_closure *c, char *to, uint32_t *next)
+{
+	struct kdds_closure *copy = (struct kdds_closure *)to;
+	uint64_t name = kd_type_name(c->type);
+
+	memcpy(to, c, c->bytes);
+	memcpy(to, &name, sizeof(name));
+	copy->state = 0;
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		struct kdds_access_array *a = (void *)(to + c->type->access[i].offset);
+		int fresh;
+		uint64_t record;
+
+		if (c->type->access[i].mode == KDDS_CW) {
+			while (!(m->records[*next].flags & KD_WIRE_REDUCE))
+				++*next;
+			record = (*next)++;
+		} else {
+			record = record_of(m, c, i, &fresh);
+		}
+		memcpy(&a->a.data, &record, sizeof(record));
+		a->a.w = a->a.p = 0;
+		if (c->type->access[i].array)
+			a->shape.pack = NULL;
+	}
+}
+
+static void write_package(struct making *m)
+{
+	size_t records = KD_ROUND16(m->data * sizeof(*m->records));
+	struct kd_wire_package head = {.data = m->data, .closures = m->closures, .inline_bytes = (uint32_t)m->inline_bytes,
+				       .closure_bytes = (uint32_t)m->closure_bytes, .independent = m->range->independent};
+	uint32_t next = 0;
+	char *at;
+
+	m->p->size = sizeof(head) + records + m->inline_bytes + m->closure_bytes;
+	at = m->p->bytes = kd_must(calloc(1, m->p->size));
+	memcpy(at, &head, sizeof(head));
+	memcpy(at += sizeof(head), m->records, m->data * sizeof(*m->records));
+	at += records;
+	for (uint32_t k = 0; k < m->data; k++)
+		if (m->records[k].flags & KD_WIRE_INLINE)
+			kd_value_gather(&m->values[k], at + m->records[k].at);
+	at += m->inline_bytes;
+	for (struct kdds_closure *c = first_of(m->range); (char *)c < m->range->end; c = after(c)) {
+		write_closure(m, c, at, &next);
+		at += c->bytes;
+	}
+}
+
+void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*rests)(const struct kd_value *v))
+{
+	struct making m = {.p = p, .range = range};
+	uint32_t accesses = 0;
+
+	memset(p, 0, sizeof(*p));
+	if (range->import)
+		m.life = (struct kd_version){.gen = range->serial, .head = 1};
+	else
+		m.life = (struct kd_version){.gen = kd_frame_life(range->frame),
+					     .head = (uintptr_t)kd_load_relaxed(&range->frame->parent->head),
+					     .bias = kd_load_relaxed(&range->frame->bias)};
+	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c)) {
+		accesses += c->type->naccess;
+		m.closure_bytes += c->bytes;
+		m.closures++;
+	}
+	p->closures = m.closures;
+	for (m.mask = 16; m.mask < 2 * accesses; m.mask *= 2)
+		;
+	m.hash = kd_must(calloc(m.mask--, sizeof(*m.hash)));
+	m.values = kd_must(calloc(accesses + 1, sizeof(*m.values)));
+	m.records = kd_must(calloc(accesses + 1, sizeof(*m.records)));
+	m.targets = kd_must(calloc(accesses + 1, sizeof(*m.targets)));
+	m.writers = kd_must(calloc(accesses + 1, sizeof(*m.writers)));
+	p->regions = kd_must(calloc(accesses + 1, sizeof(*p->regions))); /* one more: the package's */
+	p->staged = kd_must(calloc(accesses + 1, sizeof(*p->staged)));
+	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c))
+		for (uint32_t i = 0; i < c->type->naccess; i++)
+			describe(&m, c, i);
+	for (uint32_t k = 0; k < m.data; k++)
+		if (m.records[k].flags & KD_WIRE_IN)
+			place_input(&m, k, rests);
+	write_package(&m);
+	for (uint32_t k = 0; k < m.data; k++)
+		if (m.records[k].flags & KD_WIRE_OUT)
+			m.targets[p->ntargets++] = m.targets[k];
+	p->targets = m.targets;
+	free(m.hash);
+	free(m.values);
+	free(m.records);
+	free(m.writers);
+}
+
+void kd_parcel_gather(struct kd_parcel *p, const void *data)
+{
+	for (uint32_t i = 0; i < p->nstaged; i++)
+		if (p->staged[i].value.data == data)
+			kd_value_gather(&p->staged[i].value, p->staged[i].bytes);
+}
+
+void kd_parcel_expose(struct kd_parcel *p, struct kd_wire_memory *memory_p,
+		      struct kd_wire_seal *seal_p)
+{
+	struct kd_exposed *e = &p->regions[p->nregions++];
+
+	kd_exposed_add(e, p->bytes, p->size, memory_p);
+	*seal_p = kd_exposed_seal(e);
+}
+
+void kd_parcel_hide(struct kd_parcel *p)
+{
+	for (uint32_t i = 0; i < p->nregions; i++)
+		kd_exposed_remove(&p->regions[i]);
+	for (uint32_t i = 0; i < p->nstaged; i++)
+		free(p->staged[i].bytes);
+	p->nregions = p->nstaged = 0;
+	free(p->bytes);
+	p->bytes = NULL;
+}
+
+void kd_parcel_free(struct kd_parcel *p)
+{
+	kd_parcel_hide(p);
+	for (uint32_t i = 0; i < p->ntargets; i++)
+		free(p->targets[i].bytes);
+	free(p->regions);
+	free(p->staged);
+	free(p->targets);
+	memset(p, 0, sizeof(*p));
+}
+
+/* Results. */
+
+uint64_t kd_results_most(const struct kd_parcel *p)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < p->ntargets; i++) {
+		if (p->targets[i].value.pack)
+			return kd_package_room();
+		most += sizeof(struct kd_wire_result) + kd_min(kd_value_bytes(&p->targets[i].value), (uint64_t)KD_PACKAGE_INLINE);
+	}
+	return most + 16 * (uint64_t)p->ntargets /* each is padded */ + sizeof(uint64_t) * p->closures;
+}
+
+int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32_t count,
+		     void (*get)(void *arg, struct kd_target *t, const struct kd_wire_memory *from), void *arg)
+{
+	const char *at = bytes;
+
+	if (count != p->ntargets)
+		return -EBADMSG;
+	for (uint32_t i = 0; i < count; i++) {
+		struct kd_target *t = &p->targets[i];
+		struct kd_wire_result r;
+
+		if (size < sizeof(r))
+			return -EBADMSG;
+		memcpy(&r, at, sizeof(r));
+		at += sizeof(r);
+		size -= sizeof(r);
+		if (t->closure) /* its private copy has been made */
+			t->value.data = kd_closure_access(t->closure, t->access)->data;
+		if (r.memory.bytes) {
+			if (t->value.pack || r.memory.bytes != kd_value_bytes(&t->value))
+				return -EBADMSG;
+			get(arg, t, &r.memory);
+		} else {
+			if (r.inline_bytes > size || KD_ROUND16(r.inline_bytes) > size ||
+			    (!t->value.pack && r.inline_bytes != kd_value_bytes(&t->value)))
+				return -EBADMSG;
+			kd_value_scatter(&t->value, at, r.inline_bytes);
+			at += KD_ROUND16(r.inline_bytes);
+			size -= KD_ROUND16(r.inline_bytes);
+		}
+	}
+	return size ? -EBADMSG : 0;
+}
+
+void *kd_target_room(struct kd_target *t)
+{
+	if (kd_value_plain(&t->value))
+		return t->value.data;
+	t->bytes = kd_must(malloc(kd_value_bytes(&t->value)));
+	return t->bytes;
+}
+
+void kd_target_arrived(struct kd_target *t)
+{
+	if (!t->bytes)
+		return;
+	kd_value_scatter(&t->value, t->bytes, kd_value_bytes(&t->value));
+	free(t->bytes);
+	t->bytes = NULL;
+}

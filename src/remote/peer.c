@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "remote/peer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "base/siphash.h"
+#include "boot/boot.h"
+#include "comm/comm.h"
+#include "remote/hooks.h"
+
+#define WINDOW 64
+#define ACK_DELAY_NS 20000000u     /* something to carry the acknowledgement may come until then */
+#define REPEAT_NS 100000000u       /* as long as no acknowledgement has come; doubled with each repetition */
+#define REPEAT_NS_MIN 40000000u    /* twice ACK_DELAY_NS */
+#define REPEAT_NS_MAX 1000000000u
+#define REPEAT_DOUBLINGS 4
+#define RETRY_NS 100000u           /* the engine was full; doubled each time */
+#define RETRY_NS_MAX 12800000u
+#define SILENCE_NS 5000000000u     /* from a peer, before it gets a word of no meaning */
+#define LOOSE_MAX 4                /* more of what may be lost is lost while the engine is full */
+
+struct out {
+	struct out *next;
+	uint64_t sent_ns; /* 0: not yet */
+	int repeated;     /* an acknowledgement does not tell of which copy */
+	struct kd_wire_head head;
+};
+
+/* Messages in a row. */
+struct queue {
+	struct out *first, **last;
+};
+
+struct peer {
+	uint32_t rank;
+	uint64_t sent, acked; /* numbers */
+	struct queue kept;    /* sent and not acknowledged, and not sent yet */
+	struct queue loose;   /* may be lost, not sent yet */
+	uint32_t nloose;
+	uint32_t repeats;     /* of the first kept */
+	int64_t way_ns, spread_ns; /* from sending to acknowledgement, smoothed; 0: not known */
+	uint64_t next;        /* all below have been received */
+	uint64_t beyond;      /* bit i: so has next + 1 + i */
+	uint64_t ack_ns;      /* when to acknowledge at the latest; 0: no need */
+	uint64_t retry_ns;    /* what was refused is tried again after that; 0: nothing was */
+	int heard;            /* since the last look at who is silent */
+	int active;           /* in the list of those with something to do */
+	struct peer *link;
+};
+
+struct kd_peer_counts kd_peer_counts;
+struct kd_remote_hooks kd_remote_hooks;
+
+static struct {
+	uint32_t rank, size;
+	uint8_t secret[32];
+	void (*receive)(uint32_t from, unsigned kind, const void *body, size_t bytes);
+	struct peer **peers; /* by rank; NULL: never met */
+	struct peer *active;
+	uint64_t look_ns; /* when to look at who is silent */
+	int leaving;
+} job;
+
+static void queue_init(struct queue *q)
+{
+	q->first = NULL;
+	q->last = &q->first;
+}
+
+static void queue_add(struct queue *q, struct out *o)
+{
+	o->next = NULL;
+	*q->last = o;
+	q->last = &o->next;
+}
+
+static void queue_drop_first(struct queue *q)
+{
+	struct out *o = q->first;
+
+	q->first = o->next;
+	if (!q->first)
+		q->last = &q->first;
+	free(o);
+}
+
+int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32],
+		  void (*receive)(uint32_t from, unsigned kind, const void *body, size_t bytes))
+{
+	job.peers = calloc(size, sizeof(*job.peers));
+	if (!job.peers) {
+		kd_error("out of memory for the table of %u ranks", size);
+		return -ENOMEM;
+	}
+	job.rank = rank;
+	job.size = size;
+	job.receive = receive;
+	job.active = NULL;
+	job.look_ns = kd_os_now_ns() + SILENCE_NS;
+	job.leaving = 0;
+	memset(&kd_peer_counts, 0, sizeof(kd_peer_counts));
+	memcpy(job.secret, secret, sizeof(job.secret));
+	return 0;
+}
+
+void kd_peer_stop(void)
+{
+	for (uint32_t i = 0; i < job.size; i++) {
+		struct peer *p = job.peers[i];
+
+		while (p && p->kept.first)
+			queue_drop_first(&p->kept);
+		while (p && p->loose.first)
+			queue_drop_first(&p->loose);
+		free(p);
+	}
+	free(job.peers);
+	memset(&job, 0, sizeof(job));
+}
+
+static struct peer *meet(uint32_t rank)
+{
+	struct kd_card card;
+	size_t size = sizeof(card);
+	struct peer *p = job.peers[rank];
+	int error;
+
+	if (p)
+		return p;
+	error = kd_boot_get(rank, KD_CARD, &card, &size);
+	if (!error)
+		error = kd_comm_connect(rank, card.address, size - KD_CARD_BYTES);
+	if (error)
+		kd_die("rank %u cannot find rank %u: %s", job.rank, rank, kd_errno_text(-error));
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		kd_die("out of memory for what is to be known of rank %u", rank);
+	p->rank = rank;
+	p->next = 1;
+	queue_init(&p->kept);
+	queue_init(&p->loose);
+	return job.peers[rank] = p;
+}
+
+static void activate(struct peer *p)
+{
+	if (p->active)
+		return;
+	p->active = 1;
+	p->link = job.active;
+	job.active = p;
+}
+
+struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes)
+{
+	struct out *o = malloc(sizeof(*o) + bytes);
+
+	kd_assert(bytes + sizeof(o->head) <= KD_COMM_MESSAGE_BYTES);
+	if (!o)
+		kd_die("out of memory for a message of %zu bytes", bytes);
+	memset(o, 0, sizeof(*o));
+	o->head.kind = (uint16_t)kind;
+	o->head.bytes = (uint16_t)bytes;
+	return &o->head;
+}
+
+static uint64_t tag(const struct kd_wire_head *m)
+{
+	uint64_t a = kd_siphash(job.secret, (const char *)m + sizeof(m->tag), sizeof(*m) - sizeof(m->tag) + m->bytes);
+
+	return a ^ kd_siphash(job.secret + 16, &a, sizeof(a));
+}
+
+/* 0, or -EAGAIN: not now. What cannot be sent at all is lost, like what gets lost on the way. */
+static int transmit(struct peer *p, struct kd_wire_head *m)
+{
+	m->from = job.rank;
+	m->to = p->rank;
+	m->ack = p->next - 1;
+	m->tag = tag(m);
+	if (kd_comm_send(p->rank, m, sizeof(*m) + m->bytes) == -EAGAIN) {
+		p->retry_ns = kd_min(p->retry_ns ? 2 * p->retry_ns : RETRY_NS, RETRY_NS_MAX);
+		return -EAGAIN;
+	}
+	p->retry_ns = p->ack_ns = 0;
+	if (kd_unlikely(kd_remote_hooks.sent != NULL))
+		kd_remote_hooks.sent(m);
+	kd_peer_counts.messages++;
+	kd_peer_counts.bytes += sizeof(*m) + m->bytes;
+	return 0;
+}
+
+/* Sends what the window lets through. Returns when to try again. */
+static uint64_t push(struct peer *p, uint64_t now)
+{
+	for (struct out *o = p->kept.first; o && o->head.seq <= p->acked + WINDOW; o = o->next) {
+		if (o->sent_ns)
+			continue;
+		if (transmit(p, &o->head))
+			return now + p->retry_ns;
+		o->sent_ns = now;
+	}
+	for (; p->loose.first; p->nloose--) {
+		if (transmit(p, &p->loose.first->head))
+			return now + p->retry_ns;
+		queue_drop_first(&p->loose);
+	}
+	return UINT64_MAX;
+}
+
+void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once)
+{
+	struct peer *p = meet(rank);
+	struct out *o = (struct out *)((char *)m - offsetof(struct out, head));
+
+	if (!once) {
+		m->seq = ++p->sent;
+		queue_add(&p->kept, o);
+	} else if (p->nloose < LOOSE_MAX) {
+		p->nloose++;
+		queue_add(&p->loose, o);
+	} else {
+		free(o);
+	}
+	activate(p);
+	push(p, kd_os_now_ns());
+}
+
+/* How long to wait for an acknowledgement. */
+static uint64_t patience(const struct peer *p)
+{
+	uint64_t ns = p->way_ns ? (uint64_t)(p->way_ns + 4 * p->spread_ns) : REPEAT_NS;
+
+	return kd_min(kd_max(ns, (uint64_t)REPEAT_NS_MIN) << p->repeats, (uint64_t)REPEAT_NS_MAX);
+}
+
+static void learn(struct peer *p, int64_t ns)
+{
+	int64_t off = ns > p->way_ns ? ns - p->way_ns : p->way_ns - ns;
+
+	if (!p->way_ns) {
+		p->way_ns = ns + 1;
+		p->spread_ns = ns / 2;
+	} else {
+		p->spread_ns += (off - p->spread_ns) / 4;
+		p->way_ns += (ns - p->way_ns) / 8;
+	}
+}
+
+static void acknowledged(struct peer *p, uint64_t ack)
+{
+	uint64_t sent = 0;
+	int repeated = 0; /* then those behind have waited for it at the other end */
+
+	if (ack > p->sent || ack <= p->acked)
+		return;
+	p->acked = ack;
+	p->repeats = 0;
+	while (p->kept.first && p->kept.first->head.seq <= ack) {
+		sent = p->kept.first->sent_ns;
+		repeated |= p->kept.first->repeated;
+		queue_drop_first(&p->kept);
+	}
+	if (!repeated)
+		learn(p, (int64_t)(kd_os_now_ns() - sent));
+}
+
+/* Whether the message is new; it is noted. */
+static int admit(struct peer *p, uint64_t seq)
+{
+	if (seq >= p->next && seq <= p->next + WINDOW) {
+		uint64_t bit = seq == p->next ? 0 : (uint64_t)1 << (seq - p->next - 1);
+
+		if (seq != p->next && p->beyond & bit)
+			return 0;
+		p->beyond |= bit;
+		if (seq == p->next)
+			for (int more = 1; more; p->next++) {
+				more = p->beyond & 1;
+				p->beyond >>= 1;
+			}
+		return 1;
+	}
+	return 0;
+}
+
+void kd_peer_receive(const void *message, size_t len)
+{
+	const struct kd_wire_head *m = message;
+	struct peer *p;
+
+	if (len < sizeof(*m) || len != sizeof(*m) + m->bytes || m->to != job.rank || m->from >= job.size || m->from == job.rank ||
+	    !m->kind || m->kind >= KD_WIRE_KINDS || m->incarnation || tag(m) != m->tag) {
+		kd_peer_counts.refused++;
+		return;
+	}
+	if (job.leaving && !job.peers[m->from])
+		return; /* it asks for work, and has not heard yet that there is none any more */
+	p = meet(m->from);
+	p->heard = 1;
+	acknowledged(p, m->ack);
+	if (m->seq) {
+		if (!p->ack_ns)
+			p->ack_ns = kd_os_now_ns() + ACK_DELAY_NS;
+		activate(p);
+		if (!admit(p, m->seq)) {
+			kd_peer_counts.doubled++;
+			return;
+		}
+	}
+	job.receive(m->from, m->kind, m + 1, m->bytes);
+}
+
+/* Repeats the oldest message when it is time to. Returns when it will be. */
+static uint64_t repeat(struct peer *p, uint64_t now)
+{
+	struct out *o = p->kept.first;
+
+	if (!o || !o->sent_ns)
+		return UINT64_MAX;
+	if (now >= o->sent_ns + patience(p)) {
+		if (transmit(p, &o->head))
+			return now + p->retry_ns;
+		o->sent_ns = now;
+		o->repeated = 1;
+		p->repeats = kd_min(p->repeats + 1, REPEAT_DOUBLINGS);
+		kd_peer_counts.repeated++;
+	}
+	return o->sent_ns + patience(p);
+}
+
+/* 0 or -EAGAIN. */
+static int acknowledge(struct peer *p)
+{
+	struct kd_wire_head *m = kd_peer_message(KD_WIRE_ACK, 0);
+	int error = transmit(p, m);
+
+	free((char *)m - offsetof(struct out, head));
+	return error;
+}
+
+/* What p has to do. Returns when it has more. */
+static uint64_t tick(struct peer *p, uint64_t now)
+{
+	uint64_t due = push(p, now);
+
+	due = kd_min(due, repeat(p, now));
+	if (p->ack_ns && now >= p->ack_ns) {
+		p->ack_ns = 0;
+		if (acknowledge(p))
+			p->ack_ns = now + p->retry_ns;
+	}
+	return p->ack_ns ? kd_min(due, p->ack_ns) : due;
+}
+
+/*
+ * A connection that dies at one end, of a network that was down for long, lives on at the other, which turns the peer's new
+ * connections away until it sends something itself and learns. So whoever has been silent is sent a word.
+ */
+static void look(uint64_t now)
+{
+	if (now < job.look_ns || job.leaving)
+		return;
+	for (uint32_t i = 0; i < job.size; i++) {
+		struct peer *p = job.peers[i];
+
+		if (!p)
+			continue;
+		if (!p->heard)
+			acknowledge(p); /* -EAGAIN: there is a next time */
+		p->heard = 0;
+	}
+	job.look_ns = now + SILENCE_NS;
+}
+
+uint64_t kd_peer_tick(uint64_t now)
+{
+	uint64_t due;
+
+	look(now);
+	due = job.leaving ? UINT64_MAX : job.look_ns;
+	for (struct peer **link = &job.active, *p; (p = *link);) {
+		due = kd_min(due, tick(p, now));
+		if (p->kept.first || p->loose.first || p->ack_ns) {
+			link = &p->link;
+		} else {
+			p->active = 0;
+			*link = p->link;
+		}
+	}
+	return due;
+}
+
+void kd_peer_leave(void)
+{
+	job.leaving = 1;
+}

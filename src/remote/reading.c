@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "remote/reading.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "comm/comm.h"
+#include "remote/mac.h"
+#include "remote/net.h"
+#include "remote/peer.h"
+
+#define RETRY_NS 10000000u /* after a read that failed; doubled each time. The owner may be dead: the launcher, which knows, is */
+#define TRIES 11           /* given 20 s to say so before we do */
+#define PART_BYTES (1u << 20)
+#define PARTS 3            /* of one reading, under way */
+
+struct part {
+	struct kd_comm_get get;
+	struct kd_reading *of;
+	char *to;
+	struct kd_wire_memory from;
+	uint32_t tries;
+	uint64_t due_ns;
+	struct part *later;       /* among those that failed, or that wait for the owner's tag */
+	int waits;                /* for that */
+	int known;                /* the owner has such memory */
+	int done;                 /* our tag is in job */
+	struct kd_wire_seal seal; /* that came with its name; or what is asked for */
+	struct kd_mac_job job;
+};
+
+/* A reading under way. */
+struct kd_transfer {
+	struct kd_transfer *next, **link;
+	uint64_t begun, left; /* bytes of parts that have been asked for; that have not arrived */
+	struct part parts[PARTS];
+};
+
+static struct kd_transfer *transfers;
+static struct part *failed;
+static struct part *asking, **last = &asking; /* in the order of their numbers */
+
+static void start_part(struct part *p);
+
+static void try_later(struct part *p, int error)
+{
+	unsigned long long bytes = p->from.bytes;
+	uint32_t rank = p->of->rank;
+
+	if (p->tries == TRIES && error == -EBADMSG)
+		kd_die("rank %u has read %llu bytes from rank %u, %d times, and they were not what "
+		       "rank %u has: somebody alters them on the network, or memory is bad",
+		       kd_net.rank, bytes, rank, TRIES + 1, rank);
+	if (p->tries == TRIES)
+		kd_die("rank %u cannot read %llu bytes from rank %u: %s", kd_net.rank, bytes, rank,
+		       kd_errno_text(-error));
+	p->due_ns = kd_os_now_ns() + ((uint64_t)RETRY_NS << p->tries++);
+	p->later = failed;
+	failed = p;
+}
+
+/* Takes it off the list. */
+static void stop_asking(struct part *p)
+{
+	struct part **link = &asking;
+
+	if (!p->waits)
+		return;
+	while (*link != p)
+		link = &(*link)->later;
+	*link = p->later;
+	if (!p->later)
+		last = link;
+	p->waits = 0;
+}
+
+static void ask(struct part *p)
+{
+	struct kd_wire_head *m = kd_peer_message(KD_WIRE_SIGN, sizeof(struct kd_wire_sign));
+
+	p->job.nonce = kd_mac_draw();
+	p->seal.number = p->job.nonce.number;
+	*(struct kd_wire_sign *)(m + 1) = (struct kd_wire_sign){p->seal.number, p->from};
+	kd_peer_send(p->of->rank, m, 0);
+	p->later = NULL;
+	*last = p;
+	last = &p->later;
+	p->waits = 1;
+}
+
+/* Frees the transfer if that was all. */
+static void part_arrived(struct part *p)
+{
+	struct kd_reading *g = p->of;
+	struct kd_transfer *t = g->transfer;
+	uint64_t bytes = kd_min(g->from.bytes - t->begun, (uint64_t)PART_BYTES);
+
+	t->left -= p->from.bytes;
+	if (bytes) {
+		*p = (struct part){.of = g, .to = (char *)g->to + t->begun,
+				   .from = {g->from.addr + t->begun, g->from.key, bytes}};
+		t->begun += bytes;
+		start_part(p);
+	} else if (!t->left) {
+		*t->link = t->next;
+		if (t->next)
+			t->next->link = t->link;
+		free(t);
+		g->transfer = NULL;
+		g->arrived(g);
+	}
+}
+
+static void compare(struct part *p)
+{
+	if (!p->done || p->waits)
+		return;
+	if (p->known && !memcmp(p->job.tag, p->seal.tag, KD_MAC_BYTES)) {
+		part_arrived(p);
+		return;
+	}
+	kd_net.counts.altered++;
+	try_later(p, -EBADMSG);
+}
+
+static void tagged(struct kd_mac_job *j)
+{
+	struct part *p = (struct part *)((char *)j - offsetof(struct part, job));
+
+	p->done = 1;
+	compare(p);
+}
+
+static void get_done(struct kd_comm_get *get, int error)
+{
+	struct part *p = (struct part *)((char *)get - offsetof(struct part, get));
+
+	if (error) {
+		stop_asking(p);
+		try_later(p, error);
+		return;
+	}
+	kd_net.counts.fetched_bytes += p->from.bytes;
+	if (!p->seal.number) {
+		part_arrived(p);
+		return;
+	}
+	p->job.p = p->to;
+	p->job.bytes = p->from.bytes;
+	p->job.done = tagged;
+	kd_mac_begin(&p->job);
+}
+
+void kd_reading_signed(uint32_t from, const void *body, size_t bytes)
+{
+	struct kd_wire_signed m;
+	struct part *p = asking;
+
+	if (bytes < sizeof(m))
+		return;
+	memcpy(&m, body, sizeof(m));
+	while (p && (p->of->rank != from || p->seal.number != m.seal.number))
+		p = p->later;
+	if (!p)
+		return; /* of a read that has failed */
+	stop_asking(p);
+	p->seal = m.seal;
+	p->known = m.known != 0;
+	compare(p);
+}
+
+static void start_part(struct part *p)
+{
+	struct kd_reading *g = p->of;
+	int error;
+
+	p->done = 0;
+	if (g->seal.number) {
+		p->seal = g->seal;
+		p->job.nonce = (struct kd_mac_nonce){g->rank, g->seal.number};
+		p->known = 1;
+	} else if (kd_env.verify) {
+		ask(p);
+	}
+	p->get.done = get_done;
+	error = kd_comm_get(g->rank, p->to, p->from.addr, p->from.key, p->from.bytes, &p->get);
+	if (error) {
+		stop_asking(p);
+		try_later(p, error);
+	}
+}
+
+void kd_reading_start(struct kd_reading *g)
+{
+	struct kd_transfer *t = kd_must(calloc(1, sizeof(*t)));
+	int whole = g->seal.number || !kd_env.verify; /* has one tag, or none */
+
+	t->next = transfers;
+	t->link = &transfers;
+	if (transfers)
+		transfers->link = &t->next;
+	transfers = t;
+	g->transfer = t;
+	t->left = g->from.bytes;
+	for (int i = 0; i < PARTS && (!i || t->begun < g->from.bytes); i++) {
+		struct part *p = &t->parts[i];
+		uint64_t bytes = g->from.bytes - t->begun;
+
+		if (!whole)
+			bytes = kd_min(bytes, (uint64_t)PART_BYTES);
+		*p = (struct part){.of = g, .to = (char *)g->to + t->begun,
+				   .from = {g->from.addr + t->begun, g->from.key, bytes}};
+		t->begun += bytes;
+	}
+	for (int i = 0; i < PARTS && t->parts[i].of; i++)
+		start_part(&t->parts[i]);
+}
+
+uint64_t kd_reading_retry(uint64_t now)
+{
+	struct part *p = failed;
+	uint64_t due = UINT64_MAX;
+
+	failed = NULL;
+	while (p) {
+		struct part *next = p->later;
+
+		if (now >= p->due_ns) {
+			start_part(p);
+		} else {
+			p->later = failed;
+			failed = p;
+		}
+		p = next;
+	}
+	for (p = failed; p; p = p->later)
+		due = kd_min(due, p->due_ns);
+	return due;
+}
+
+void kd_reading_stop(void)
+{
+	while (transfers) {
+		struct kd_transfer *t = transfers;
+
+		transfers = t->next;
+		for (int i = 0; i < PARTS; i++)
+			kd_mac_forget(&t->parts[i].job);
+		free(t);
+	}
+	failed = asking = NULL;
+	last = &asking;
+}

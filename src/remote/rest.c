@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "remote/rest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "core/index.h"
+#include "core/steal.h"
+#include "remote/net.h"
+
+#define BUCKETS 1024
+#define FOLLOW_LOOKS 256 /* at exports at rest, for a request */
+#define WANT_LOOKS 256   /* for who waits to read, between two looks at messages */
+#define RECALL_LOOKS 32  /* for somebody with nothing to do; the next time others are looked at */
+#define LISTS 64         /* of exports at rest, by thief */
+#define RECALLS 4        /* under way at a time */
+#define RECALL_NS 50000u /* from one try to the next */
+#define RECALL_VAIN 20   /* tries in a row after which there is use for anything: some workers never sleep */
+
+/* Those at rest. */
+static struct {
+	struct kd_rest *oldest, *newest;
+	struct kd_rest *first[LISTS], *last[LISTS]; /* by thief */
+	struct kd_output *at[BUCKETS];              /* by address */
+	struct kd_rest *gathered;                   /* of what rests, for others that are to read it: out of date */
+	uint64_t bytes;
+	uint32_t count;
+	struct kd_rest *seek; /* the next one that is looked at for who waits to read; NULL: the oldest */
+	struct kd_rest *look; /* the next one that somebody with nothing to do looks at; NULL: the oldest */
+	uint32_t recalled;    /* exports that are being read because somebody had nothing to do */
+	int back;             /* one of these has been read */
+	uint64_t recall_ns;
+	uint32_t vain;        /* tries of late that found nothing of use */
+} set;
+
+void kd_rest_start(void)
+{
+	memset(&set, 0, sizeof(set));
+}
+
+uint32_t kd_rest_count(void)
+{
+	return kd_load(&set.count);
+}
+
+static struct kd_output **bucket_of(const void *data)
+{
+	return &set.at[((uintptr_t)data * 0x9e3779b97f4a7c15u) >> 54];
+}
+
+/* Of the same elements: another data may begin where this one does, one without elements above all. */
+static struct kd_output **place_of(const struct kd_value *v)
+{
+	struct kd_output **o = bucket_of(v->data);
+
+	while (*o && !kd_value_same(&(*o)->target->value, v))
+		o = &(*o)->chain;
+	return o;
+}
+
+static struct kd_rest *rest_of(const struct kd_output *o)
+{
+	return o->get.whose;
+}
+
+int kd_rest_has(uint32_t thief, const struct kd_value *v)
+{
+	const struct kd_output *o = *place_of(v);
+
+	return o && rest_of(o)->thief == thief;
+}
+
+static void list(struct kd_rest *r)
+{
+	struct kd_rest **first = &set.first[r->thief % LISTS], **last = &set.last[r->thief % LISTS];
+
+	r->newer = r->after = NULL;
+	r->older = set.newest;
+	*(set.newest ? &set.newest->newer : &set.oldest) = r;
+	set.newest = r;
+	r->before = *last;
+	*(*last ? &(*last)->after : first) = r;
+	*last = r;
+}
+
+static void unlist(struct kd_rest *r)
+{
+	*(r->newer ? &r->newer->older : &set.newest) = r->older;
+	*(r->older ? &r->older->newer : &set.oldest) = r->newer;
+	*(r->after ? &r->after->before : &set.last[r->thief % LISTS]) = r->before;
+	*(r->before ? &r->before->after : &set.first[r->thief % LISTS]) = r->after;
+	if (set.look == r)
+		set.look = r->newer;
+	if (set.seek == r)
+		set.seek = r->newer;
+}
+
+static void enter(struct kd_rest *r)
+{
+	r->rests = 1;
+	list(r);
+	set.bytes += r->bytes;
+	kd_store(&set.count, set.count + 1);
+	for (uint32_t i = 0; i < r->noutputs; i++) {
+		struct kd_output **o = bucket_of(r->outputs[i].target->value.data);
+
+		r->outputs[i].chain = *o;
+		*o = &r->outputs[i];
+	}
+	kd_steal_away(r->range, r->thief);
+}
+
+static void leave(struct kd_rest *r)
+{
+	if (!r->rests)
+		return;
+	r->rests = 0;
+	set.bytes -= r->bytes;
+	kd_store(&set.count, set.count - 1);
+	unlist(r);
+	for (uint32_t i = 0; i < r->noutputs; i++) {
+		struct kd_output **o = bucket_of(r->outputs[i].target->value.data);
+
+		while (*o && *o != &r->outputs[i])
+			o = &(*o)->chain;
+		if (*o) /* else it has been lent */
+			*o = (*o)->chain;
+	}
+}
+
+/* Reads what is not about to be written over. Nothing that would overwrite it is given away from now on: what that leaves
+ * could be read before this has arrived. */
+static void fetch(struct kd_rest *r)
+{
+	if (r->rests) {
+		leave(r);
+		kd_steal_fetch(r->range);
+	}
+	for (uint32_t i = 0; i < r->noutputs; i++)
+		if (!r->outputs[i].taker) {
+			r->reading++;
+			r->outputs[i].get.to = kd_target_room(r->outputs[i].target);
+			kd_reading_start(&r->outputs[i].get);
+		}
+}
+
+int kd_rest_fetch_wanted(void)
+{
+	struct kd_rest *r = set.seek ? set.seek : set.oldest;
+
+	for (unsigned looks = 0; r && looks < WANT_LOOKS; looks++) {
+		set.seek = r->newer;
+		if (kd_steal_look_away(r->range, KD_AWAY_WANTED))
+			fetch(r);
+		r = set.seek;
+	}
+	return r != NULL;
+}
+
+/* Whether there is use for the results here: something can be run then, or the frame, as far as is known, will not use them. */
+static int of_use(const struct kd_rest *r)
+{
+	unsigned found = kd_steal_look_away(r->range, KD_AWAY_FOLLOWED | KD_AWAY_LATER);
+
+	return found & KD_AWAY_FOLLOWED || !(found & KD_AWAY_LATER);
+}
+
+static void recall(struct kd_rest *r)
+{
+	r->recalled = 1;
+	set.recalled++;
+	fetch(r);
+}
+
+/* The oldest first. */
+void kd_rest_recall_any(void)
+{
+	struct kd_rest *r = set.oldest, *next;
+
+	for (; r && set.recalled < RECALLS; r = next) {
+		next = r->newer;
+		if (r->lent < r->pending)
+			recall(r);
+	}
+}
+
+static void recall_useful(void)
+{
+	struct kd_rest *r = set.look ? set.look : set.oldest;
+
+	for (unsigned looks = 0; r && set.recalled < RECALLS && looks < RECALL_LOOKS; looks++) {
+		set.look = r->newer;
+		if (r->lent < r->pending && of_use(r))
+			recall(r);
+		r = set.look;
+	}
+}
+
+void kd_rest_recall(uint64_t now)
+{
+	if (!set.oldest || now < set.recall_ns)
+		return;
+	if (now > set.recall_ns + 10 * RECALL_NS) /* there was something to do meanwhile */
+		set.vain = 0;
+	set.recall_ns = now + RECALL_NS;
+	recall_useful();
+	set.vain = set.recalled ? 0 : set.vain + 1;
+	if (set.vain > RECALL_VAIN)
+		kd_rest_recall_any();
+}
+
+int kd_rest_back(void)
+{
+	int back = set.back;
+
+	set.back = 0;
+	return back;
+}
+
+static void list_gathered(struct kd_rest *r, struct kd_parcel *p)
+{
+	for (uint32_t i = 0; i < p->nstaged && !r->parcel; i++)
+		if (kd_rest_has(r->thief, &p->staged[i].value)) {
+			r->parcel = p;
+			r->next = set.gathered;
+			set.gathered = r;
+		}
+}
+
+static void unlist_gathered(struct kd_rest *r)
+{
+	struct kd_rest **link = &set.gathered;
+
+	if (!r->parcel)
+		return;
+	while (*link != r)
+		link = &(*link)->next;
+	*link = r->next;
+}
+
+/* The thief has it as long as it has had no FREE: who reads it here will find it as it is now. */
+static void gather_again(uint32_t thief, const void *data)
+{
+	for (struct kd_rest *r = set.gathered; r; r = r->next)
+		if (r->thief == thief)
+			kd_parcel_gather(r->parcel, data);
+}
+
+void kd_rest_take_over(struct kd_rest *r, struct kd_parcel *p)
+{
+	list_gathered(r, p);
+	r->taken = kd_must(calloc(p->ntargets + 1, sizeof(*r->taken)));
+	for (uint32_t i = 0; i < p->ntargets; i++) {
+		struct kd_output **place = place_of(&p->targets[i].value), *o = *place;
+
+		if (!o || rest_of(o)->thief != r->thief || p->targets[i].closure)
+			continue;
+		*place = o->chain;
+		o->taker = r;
+		rest_of(o)->lent++;
+		r->taken[r->ntaken++] = o;
+	}
+}
+
+int kd_rest_follow(uint32_t thief, uint32_t want, struct kd_filter *filter, struct kd_range *range_p)
+{
+	unsigned tries = 0;
+
+	for (struct kd_rest *r = set.first[thief % LISTS]; r && tries < FOLLOW_LOOKS; r = r->after)
+		if (r->thief == thief && r->lent < r->pending) {
+			if (kd_steal_follow(r->range, thief, want, filter, range_p))
+				return 1;
+			tries++;
+		}
+	return 0;
+}
+
+/* An output is here, or of no use any more. */
+static void output_settled(struct kd_rest *r)
+{
+	if (--r->pending)
+		return;
+	leave(r);
+	r->settled(r);
+}
+
+/* The export is one of those recalled no longer than it reads: what it has lent may come late, and only after others. */
+static void output_arrived(struct kd_reading *g)
+{
+	struct kd_rest *r = g->whose;
+	struct kd_target *t = ((struct kd_output *)g)->target;
+
+	kd_target_arrived(t);
+	gather_again(r->thief, t->value.data);
+	if (!--r->reading && r->recalled) {
+		set.recalled--;
+		set.back = 1;
+		r->recalled = 0;
+	}
+	output_settled(r);
+}
+
+/* What this one has written over was all that kept some others. */
+void kd_rest_settle_taken(struct kd_rest *r)
+{
+	unlist_gathered(r);
+	for (uint32_t i = 0; i < r->ntaken; i++) {
+		struct kd_rest *before = rest_of(r->taken[i]);
+
+		kd_net.counts.kept_bytes += r->taken[i]->get.from.bytes;
+		before->lent--;
+		output_settled(before);
+	}
+}
+
+void kd_rest_expect(struct kd_rest *r, uint32_t most, void (*settled)(struct kd_rest *r))
+{
+	r->settled = settled;
+	r->outputs = kd_must(calloc(most + 1, sizeof(*r->outputs)));
+}
+
+void kd_rest_add(void *rest, struct kd_target *t, const struct kd_wire_memory *from)
+{
+	struct kd_rest *r = rest;
+
+	r->bytes += from->bytes;
+	r->outputs[r->noutputs++] = (struct kd_output){
+		.get = {.whose = r, .rank = r->thief, .from = *from, .arrived = output_arrived}, .target = t};
+	r->pending = r->noutputs;
+}
+
+/* What rests takes no more of the thief's memory than we give to copies of its data. */
+void kd_rest_begin(struct kd_rest *r, int may)
+{
+	if (may && set.bytes + r->bytes <= kd_env.cache)
+		enter(r);
+	else
+		fetch(r);
+}
+
+void kd_rest_free(struct kd_rest *r)
+{
+	free(r->outputs);
+	free(r->taken);
+}

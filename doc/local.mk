@@ -25,7 +25,8 @@ install-data-hook:
 	done
 uninstall-hook:
 	$(man3_aliases) | while read -r page name; do rm -f "$(DESTDIR)$(man3dir)/$$name.3"; done
-EXTRA_DIST += doc/design.md doc/main.dox doc/performance.md doc/protocol.md doc/scaling.md doc/tutorial.md \
+EXTRA_DIST += doc/design.md doc/glossary.md doc/main.dox doc/performance.md doc/protocol.md \
+	doc/scaling.md doc/tutorial.md \
 	doc/pictures/cholesky.svg doc/pictures/nqueens.svg doc/pictures/overhead.svg doc/pictures/speedup.svg
 
 # `make doc': doc/html, from the comments in the public headers. WARN=FAIL_ON_WARNINGS makes it strict.

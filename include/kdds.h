@@ -2,10 +2,12 @@
 /** @file
  * libkdds: work-stealing dataflow tasks.
  *
- * A program is a tree of tasks that share data. A task declares how it uses each data (READ, WRITE, UPDATE, REDUCE); the
- * library runs tasks in parallel as far as every read still sees the last write before it in *reference order*, the order
- * of the sequential program in which a task's children run after its body, one after the other, each with all its
- * descendants. The values a program computes therefore do not depend on the number of workers.
+ * A program is a tree of tasks that share data. Each task declares how it accesses each data item
+ * (READ, WRITE, UPDATE, REDUCE). The library runs tasks in parallel and guarantees that every read
+ * returns the value that the sequential program would have produced. In the sequential program the
+ * children of a task run after its body, one after the other, each with all its descendants; this
+ * order is called *reference order*. The values that a program computes therefore do not depend on
+ * the number of workers.
  *
  * @code
  * #include <kdds.h>
@@ -26,13 +28,15 @@
  * }
  * @endcode
  *
- * Conventions, said once for all functions. Functions that can fail return 0 or a negative errno value that kdds_strerror()
- * explains; what the program itself got wrong (a task spawned before kdds_init, a read-only parameter handed on for
- * writing) ends it with one line on stderr that says what and where. Memory passed in stays the caller's. "Context" says
- * who may call: *main* is the thread that called kdds_init, *task* a task's body or a function it calls.
+ * Conventions for all functions: A function that can fail returns 0 or a negative errno value,
+ * which kdds_strerror() describes. A programming error (a task spawned before kdds_init, a
+ * read-only parameter passed on for writing) ends the program with one line on stderr that
+ * describes the error and its place. The caller keeps ownership of the memory it passes.
+ * "Context" states where a function may be called: *main* is the thread that called kdds_init,
+ * *task* is the body of a task or a function that it calls.
  *
- * The model and its source: T. Gautier, J.-L. Roch, F. Wagner, "Fine Grain Distributed Implementation of a Dataflow Language
- * with Provable Performances", 2007 (below: dds.txt).
+ * Source of the model: T. Gautier, J.-L. Roch, F. Wagner, "Fine Grain Distributed Implementation of
+ * a Dataflow Language with Provable Performances", 2007.
  */
 #ifndef KDDS_H
 #define KDDS_H
@@ -70,34 +74,38 @@ int kdds_init_layout(int version, uint32_t layout);
 /** @endcond */
 
 /**
- * Starts the workers; the calling thread becomes worker 0 and *main*. The layouts compiled into the program are compared
- * with the library's.
+ * Starts the workers. The calling thread becomes worker 0 and *main*. Compares the data layouts
+ * compiled into the program with those of the library.
  *
- * Context: a thread that is in no task, once until kdds_finalize; in a job of several ranks, once.
- * @return 0; -EALREADY when already initialised; -EINVAL for a bad KDDS_ variable or a library whose layouts differ;
- *         -ENOMEM, -EAGAIN when memory or threads cannot be had. A line on stderr says which. (Without address space for
- *         a single stack the program ends, as it does whenever a stack cannot be had; in a job of several ranks, by exit(1),
- *         after any of these: the others count on it.)
+ * Context: a thread outside all tasks; once before each kdds_finalize, and only once in a job of
+ * several ranks.
+ * @return 0; -EALREADY if already initialised; -EINVAL for an invalid KDDS_ variable or a library
+ *         with other layouts; -ENOMEM or -EAGAIN if memory or threads cannot be allocated. A line
+ *         on stderr describes the error. If there is no address space for a stack, the program
+ *         ends, as it does whenever a stack cannot be allocated. In a job of several ranks an
+ *         error after the ranks have met ends the process by exit(1), because the other ranks
+ *         depend on it.
  */
 #define kdds_init() kdds_init_layout(KDDS_VERSION, KD_LAYOUT)
 
 /**
- * Waits for every task, stops the workers and frees what the library holds.
+ * Waits for all tasks, stops the workers and frees the resources of the library.
  *
- * Context: main. @return 0; -EPERM when not initialised (or already finalised), not called from main, or from a task. Another
- *         value if all went well, but a file that KDDS_TRACE or KDDS_DOT asked for cannot be written; a line on stderr says so.
+ * Context: main. @return 0; -EPERM if the library is not initialised, or if called from another
+ *         thread or from a task. Other errors: a file for KDDS_TRACE or KDDS_DOT could not be
+ *         written; all tasks have run, and a line on stderr describes the error.
  */
 int kdds_finalize(void);
 /** @} */
 
-/** @name Where am I
- * Context: anywhere. Without the library, before kdds_init and after kdds_finalize, there are no workers and no places.
+/** @name Ranks and workers
+ * Context: anywhere. Before kdds_init and after kdds_finalize there are no workers and no places.
  * @{ */
-int kdds_rank(void);    /**< this process's number, 0 to kdds_size() - 1 */
-int kdds_size(void);    /**< processes in the job */
-int kdds_workers(void); /**< workers in this process */
-int kdds_worker(void);  /**< the calling worker's number, 0 to kdds_workers() - 1; -1 on a thread that is no worker */
-int kdds_places(void);  /**< places (NUMA nodes) the workers are spread over */
+int kdds_rank(void);    /**< number of this process in the job, 0 to kdds_size() - 1 */
+int kdds_size(void);    /**< number of processes in the job */
+int kdds_workers(void); /**< number of workers in this process */
+int kdds_worker(void);  /**< the calling worker, 0 to kdds_workers() - 1; -1 on other threads */
+int kdds_places(void);  /**< number of places (NUMA nodes) over which the workers are distributed */
 /** @} */
 
 /** @name Waiting
@@ -108,9 +116,11 @@ void kdds_sync_frame(struct kdds_frame *f);
 /** @endcond */
 
 /**
- * Waits for the children committed so far by this body, running them and, while some are elsewhere, other tasks. Afterwards
- * the body may touch their data again. For main, and for fork-join code: a dataflow program has no need of it in a task.
- * A body that waits holds its worker's C stack (ulimit -s): when bodies that wait for one another fill it the job ends with a line.
+ * Waits for the children that this body has committed so far. Meanwhile the worker runs them and,
+ * while some run elsewhere, other tasks. Afterwards the body may access their data again. Intended
+ * for main and for fork-join code; a dataflow program does not need it in a task. A waiting body
+ * occupies part of the C stack of its worker (ulimit -s). If nested waiting bodies fill the stack,
+ * the job ends with a line on stderr.
  *
  * Context: main, task.
  */
@@ -118,20 +128,28 @@ void kdds_sync_frame(struct kdds_frame *f);
 /** @} */
 
 /** @name Spawn attributes
- * For kdds_spawn_with. They guide thieves; the owner of a frame runs its closures in reference order whatever they say.
+ * For kdds_spawn_with. They guide thieves only: the owner of a frame always runs its closures in
+ * reference order.
  * @{ */
-#define KDDS_LOCAL 0x8000u                                      /**< stay in this process: I/O, pointers to local things */
-#define KDDS_PRIORITY_HIGH 0x4000u                              /**< stolen before others that are ready */
-#define KDDS_PRIORITY_LOW 0x2000u                               /**< stolen after others that are ready */
-#define KDDS_ON_WORKER(i) (0x1000u | ((unsigned)(i) & 0x7ffu))  /**< other workers take it only when they find nothing else */
-#define KDDS_ON_PLACE(i) (0x1800u | ((unsigned)(i) & 0x7ffu))   /**< likewise, for the workers of a place */
+/** stays in this process: for I/O and pointers to objects of this process */
+#define KDDS_LOCAL 0x8000u
+#define KDDS_PRIORITY_HIGH 0x4000u /**< is stolen before other ready tasks */
+#define KDDS_PRIORITY_LOW 0x2000u  /**< is stolen after other ready tasks */
+/** other workers take it only if they find nothing else */
+#define KDDS_ON_WORKER(i) (0x1000u | ((unsigned)(i) & 0x7ffu))
+/** workers of other places take it only if they find nothing else */
+#define KDDS_ON_PLACE(i) (0x1800u | ((unsigned)(i) & 0x7ffu))
 /** @} */
 
 /** @name Data
- * KDDS_DATA (task.h) makes one fresh T. These make references to more, or to memory of the program's own, which must outlive
- * the tasks that use it. A shape travels with the reference to _ARRAY parameters. References to a
- * const T are for READ parameters: KDDS_OVER_ARRAY(const double, half, *a, kdds_count(a) / 2) makes
- * one to a part of what a body may read.
+ * KDDS_DATA (task.h) makes one new T. The macros below make references to arrays, or to memory of
+ * the program, which must outlive the tasks that use it. The shape is passed with the reference
+ * to _ARRAY parameters. References to a const T are for READ parameters. This one refers to a part
+ * of an array that the body may read:
+ *
+ * @code
+ * KDDS_OVER_ARRAY(const double, half, *a, kdds_count(a) / 2);
+ * @endcode
  *
  * Context: main, task.
  * @{ */
@@ -149,7 +167,8 @@ static inline void kd_anchor_init(void *anchor, const volatile void *data, uint3
 	a->shaped = 0;
 }
 
-/* The anchor is the object around the shape, so that macros need mention the object, which may be t[i++], only once. */
+/* The anchor is the object around the shape, so macros evaluate the object, which may be t[i++],
+ * only once. */
 static inline void kd_anchor_init_array(struct kdds_shape *shape, const volatile void *data,
 					uint32_t mode, size_t rows, size_t cols, size_t ld,
 					const struct kdds_pack *pack)
@@ -159,7 +178,7 @@ static inline void kd_anchor_init_array(struct kdds_shape *shape, const volatile
 
 	if (ld < cols)
 		kdds_shape_check(rows, cols, ld);
-	if (!rows) { /* rows 0 says that there is no shape; no rows are one row of no elements */
+	if (!rows) { /* rows 0 means that there is no shape, so use one row without elements */
 		rows = 1;
 		cols = 0;
 	}
@@ -178,8 +197,9 @@ static inline void kd_anchor_init_row(struct kdds_shape *shape, const volatile v
 	kd_anchor_init_array(shape, data, mode, 1, n, n, NULL);
 }
 
-/* KD_LIKE is ptr, if it points to what at points to, or to memory of no type, and not to const where
- * at does not; KD_ALLOWS is what tasks may do with what at points to. Neither evaluates at. */
+/* KD_LIKE is ptr; it compiles if ptr points to the type that at points to, or to void, and not to
+ * const unless at does. KD_ALLOWS is the mode in which tasks may use the data that at points to.
+ * Neither evaluates at. */
 #ifdef __cplusplus
 }
 template <typename T> inline const volatile void *kd_like(T *ptr)
@@ -214,7 +234,7 @@ extern "C" {
 #define KD_ALLOWS(at) (KD_IS_CONST(KD_TARGET(at), KD_UNQUALIFIED(at)) ? KDDS_R : KDDS_MODE_ANY)
 #endif
 
-/* Too many to have is as many as can be asked for: the library says so. */
+/* On overflow, the largest possible request, which the library rejects with a message. */
 static inline size_t kd_array_bytes(size_t n, size_t size)
 {
 	return size && n > SIZE_MAX / size ? SIZE_MAX : n * size;
@@ -226,26 +246,27 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 /** Makes @p d, an object of type kdds_array(T), refer to the @p n consecutive T at @p ptr. */
 #define kdds_bind_array(d, ptr, n) \
 	kd_anchor_init_row(&(d).kd_shape, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), n)
-/** Makes @p d refer to a 2-D view: @p rows rows of @p cols elements, consecutive rows @p ld elements apart. */
+/** Makes @p d refer to a 2-D view: @p rows rows of @p cols elements, with consecutive rows @p ld
+ *  elements apart. */
 #define kdds_bind_tile(d, ptr, rows, cols, ld) kdds_bind_packed(d, ptr, rows, cols, ld, NULL)
-/** The same with the functions that turn it into bytes for another process. */
+/** The same with functions that convert the data to bytes for another process. */
 #define kdds_bind_packed(d, ptr, rows, cols, ld, pack) \
 	kd_anchor_init_array(&(d).kd_shape, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), rows, cols, \
 			     ld, pack)
 
-/** Declares @p x, a reference to the program's own T at @p ptr. */
+/** Declares @p x, a reference to the T at @p ptr in memory of the program. */
 #define KDDS_OVER(T, x, ptr) kdds_data(T) kd_data_##x; T **const x = (kdds_bind(kd_data_##x, ptr), &kd_data_##x.at)
 /** Declares @p x, a reference to the @p n consecutive T at @p ptr. */
 #define KDDS_OVER_ARRAY(T, x, ptr, n) \
 	kdds_array(T) kd_data_##x; T **const x = (kdds_bind_array(kd_data_##x, ptr, n), &kd_data_##x.at)
-/** Declares @p x, a reference to @p n fresh T that live as long as the running task's frame. */
+/** Declares @p x, a reference to @p n new T that live as long as the frame of the running task. */
 #define KDDS_DATA_ARRAY(T, x, n) \
 	const size_t kd_n_##x = n; \
 	KDDS_OVER_ARRAY(T, x, (T *)kdds_frame_alloc(kd_frame_of(kd_self), kd_array_bytes(kd_n_##x, sizeof(T)), __alignof__(T)), kd_n_##x)
 
-/** The shape of what @p x, a reference to an array, refers to (NULL for a single T): a const struct kdds_shape *. */
+/** The shape of the data that @p x refers to, a const struct kdds_shape *; NULL for a single T. */
 #define kdds_shape_of(x) kd_shape_of((const struct kdds_anchor *)(const void *)(x))
-/** Elements (rows times columns) of what @p x refers to. */
+/** The number of elements (rows times columns) that @p x refers to. */
 #define kdds_count(x) kd_count_of(kdds_shape_of(x))
 /** @cond internal */
 static inline const struct kdds_shape *kd_shape_of(const struct kdds_anchor *a)
@@ -265,8 +286,9 @@ static inline size_t kd_count_of(const struct kdds_shape *s)
 /** @} */
 
 /** @name Reductions
- * KDDS_SUM(T) and its like name the operators over a numeric type T; KDDS_OP declares one over a type of the program's own.
- * Contributions are combined in reference order, so floating-point results are the same on any number of workers.
+ * KDDS_SUM(T) and the macros after it name the operators over a numeric type T. KDDS_OP declares an
+ * operator over a type of the program. Contributions are combined in reference order, so
+ * floating-point results are the same on any number of workers.
  * @{ */
 
 /** @cond internal */
@@ -294,7 +316,7 @@ template <typename T> union kd_operator {
 #define KD_NUM(T) kd_num_of((T *)nullptr)
 extern "C" {
 #else
-/* An operator that knows its type, for REDUCE to compare with that of the data. */
+/* An operator with its type, which REDUCE compares with the type of the data. */
 #define KD_OPERATOR(T) union { struct kdds_op kd_op; T *kd_type; }
 #define KD_NUM_CASE(T, N) , T *: KD_T_##N
 #define KD_INT(T) _Generic((T *)0, struct kd_none *: 0 KD_INT_CASES(KD_NUM_CASE))
@@ -305,23 +327,35 @@ extern "C" {
 
 #define KDDS_SUM(T) KD_OPERATOR_AT(KD_OP_SUM, T, KD_NUM(T))   /**< neutral element 0 */
 #define KDDS_PROD(T) KD_OPERATOR_AT(KD_OP_PROD, T, KD_NUM(T)) /**< neutral element 1 */
-/** neutral element: the type's maximum, or infinity */
+/** neutral element: the maximum of the type, or infinity */
 #define KDDS_MIN(T) KD_OPERATOR_AT(KD_OP_MIN, T, KD_NUM(T))
-/** neutral element: the type's minimum, or minus infinity */
+/** neutral element: the minimum of the type, or minus infinity */
 #define KDDS_MAX(T) KD_OPERATOR_AT(KD_OP_MAX, T, KD_NUM(T))
-#define KDDS_AND(T) KD_OPERATOR_AT(KD_OP_AND, T, KD_INT(T)) /**< bitwise, integer types; all ones */
-#define KDDS_OR(T) KD_OPERATOR_AT(KD_OP_OR, T, KD_INT(T))   /**< bitwise, integer types; 0 */
-#define KDDS_XOR(T) KD_OPERATOR_AT(KD_OP_XOR, T, KD_INT(T)) /**< bitwise, integer types; 0 */
+/** bitwise, integer types; neutral element: all ones */
+#define KDDS_AND(T) KD_OPERATOR_AT(KD_OP_AND, T, KD_INT(T))
+#define KDDS_OR(T) KD_OPERATOR_AT(KD_OP_OR, T, KD_INT(T))   /**< bitwise; neutral element 0 */
+#define KDDS_XOR(T) KD_OPERATOR_AT(KD_OP_XOR, T, KD_INT(T)) /**< bitwise; neutral element 0 */
 
-/** Operator attributes of KDDS_OP. */
-#define KDDS_ORDERED 0 /**< contributions are kept apart and combined in reference order: same bits on any number of workers */
-#define KDDS_EXACT 1   /**< the same bits however it is grouped (integers), or the program does not mind: faster */
+/* Operator attributes of KDDS_OP. */
+/** Contributions are kept apart and combined in reference order, so the result has the same bits on
+ *  any number of workers. */
+#define KDDS_ORDERED 0
+/** The result has the same bits for any grouping (integers), or the program accepts differences.
+ *  Faster. */
+#define KDDS_EXACT 1
 
 /**
- * Declares the reduction operator @p op over T: @p zero is an expression, the neutral element; the block that follows
- * combines: *x = *x op *y. It must be associative; it need not be commutative.
+ * Declares the reduction operator @p op over T. @p zero is an expression whose value is the neutral
+ * element. The block that follows combines two values: *x = *x op *y. The operator must be
+ * associative; it need not be commutative. @p attributes is KDDS_ORDERED or KDDS_EXACT.
  *
- *   KDDS_OP(widest, struct span, ((struct span){0}), KDDS_EXACT) { if (y->length > x->length) *x = *y; }
+ * @code
+ * KDDS_OP(widest, struct span, ((struct span){0}), KDDS_EXACT)
+ * {
+ *         if (y->length > x->length)
+ *                 *x = *y;
+ * }
+ * @endcode
  */
 #define KDDS_OP(op, T, zero, attributes) \
 	static inline void kd_op_##op(T *x, const T *y); \
@@ -345,74 +379,79 @@ extern "C" {
 /** @} */
 
 /** @name The abstract machine
- * The instructions of dds.txt, figure 1, for generators and bindings: a closure is allocated, its parameters are pushed in
- * the order the type declares them, and it is committed. KDDS_TASK compiles to the same closures.
+ * The instructions of the abstract machine (Gautier, Roch, Wagner 2007, figure 1), for code
+ * generators and language bindings. The caller allocates a closure, pushes its parameters in the
+ * order that the type declares, and commits it. KDDS_TASK compiles to the same closures.
  * @{ */
 
-/** One parameter of a type made at run time. */
+/** One parameter of a type created at run time. */
 struct kdds_param_spec {
 	enum kdds_mode mode;      /**< KDDS_MODE_ANY: an immediate value of size bytes */
 	size_t size;              /**< bytes of the value, or of one element of the data */
-	const void *op;           /**< KDDS_CW only: KDDS_SUM(T) and its like, or the address of a
-				       KDDS_OP, over a T of that size */
+	const void *op;           /**< KDDS_CW only: KDDS_SUM(T) or another predefined operator, or
+				       the address of a KDDS_OP, over a T of this size */
 };
 
-/** The body of a type made at run time; kdds_arg gives its parameters. In C++ it is noexcept. */
+/** The body of a type created at run time, noexcept in C++; kdds_arg returns its parameters. */
 typedef void kdds_body(struct kdds_closure *c) KD_NOEXCEPT;
 
 /**
- * Makes a task type. @p name and @p params are copied. In a job of several ranks closures of it may be stolen by other ranks if
- * all make the same types in the same order before kdds_init; those of a type made later stay in the process.
+ * Creates a task type. Copies @p name and @p params. In a job of several ranks, other ranks can
+ * steal closures of the type if all ranks create the same types in the same order before
+ * kdds_init; closures of a type created later stay in their process.
  *
- * Context: any thread. @param type_p the new type, to be destroyed by kdds_type_destroy when no closure of it is left.
- * @return 0, -EINVAL (a parameter count above KDDS_MAX_PARAMS, a mode or size that means nothing,
- *         values of 64 KiB or more together, an operator over elements of another size), -ENOMEM
+ * Context: any thread. @param type_p receives the new type; destroy it with kdds_type_destroy
+ * when no closure of it is left.
+ * @return 0, -EINVAL (more than KDDS_MAX_PARAMS parameters, an invalid mode or size, values of
+ *         64 KiB or more together, an operator over elements of another size), -ENOMEM
  */
 int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_spec *params, size_t nparams,
 		     struct kdds_type **type_p);
-/** Frees a type made by kdds_type_create. */
+/** Frees a type created by kdds_type_create. */
 void kdds_type_destroy(struct kdds_type *type);
 
-/** Reserves the next closure of the running task's frame. One at a time: nothing else is spawned before it is committed.
- *  Context: main, task. */
+/** Reserves the next closure of the frame of the running task. The caller must commit it before it
+ *  spawns or waits. Context: main, task. */
 struct kdds_closure *kdds_closure_allocate(const struct kdds_type *type);
-/** Pushes the next parameter, an immediate value: size bytes, the type's, are copied. */
+/** Pushes the next parameter, an immediate value; copies as many bytes as the type declares. */
 void kdds_push_value(struct kdds_closure *c, const void *value);
-/** Pushes the next parameter, a shared data, for the use the type declares. @param ref a reference as kdds_spawn takes it
- *  (&d.at, or what KDDS_DATA declares) */
+/** Pushes the next parameter, a reference to shared data, with the mode that the type declares.
+ *  @param ref a reference as for kdds_spawn (&d.at, or a name declared by KDDS_DATA) */
 void kdds_push_access(struct kdds_closure *c, void *ref);
-/** Gives the closure spawn attributes, as kdds_spawn_with does; without this it has none. */
+/** Sets the spawn attributes of the closure, as kdds_spawn_with does; the default is none. */
 void kdds_closure_attributes(struct kdds_closure *c, uint16_t attributes);
-/** Completes the closure: it may now run. Ends the program when a parameter has not been pushed. */
+/** Completes the closure; from now on it may run. Ends the program if a parameter is missing. */
 void kdds_commit(struct kdds_closure *c);
-/** In a body: the address of parameter @p i, of the value or of a reference to the data (a T **). */
+/** In a body: the address of parameter @p i, which is a value or a reference to data (a T **). */
 void *kdds_arg(struct kdds_closure *c, size_t i);
 /** @} */
 
-/** @name Observing
+/** @name Observation
  * @{ */
 
-/** Counts since kdds_init, summed over the workers. */
+/** Counters since kdds_init, summed over the workers of this process. */
 struct kdds_stats {
 	uint64_t tasks;      /**< closures run */
-	uint64_t requests;   /**< attempts at a victim */
-	uint64_t steals;     /**< attempts that brought work */
-	uint64_t stolen;     /**< closures they brought */
-	uint64_t steal_ns;   /**< time those took, from asking for the victim's lock to leaving it */
-	uint64_t parks;      /**< stacks set aside because their next closure was being run elsewhere */
-	uint64_t sleeps;     /**< times a worker went to sleep for want of work */
-	uint64_t membarriers; /**< times a thief had to interrupt a victim to read its stack */
-	uint64_t work_ns;    /**< time in tasks' bodies; 0 unless tasks are timed: KDDS_STATS=1, see kdds(7) */
-	uint64_t depth_ns;   /**< critical path of what main has done so far; likewise */
+	uint64_t requests;   /**< steal attempts */
+	uint64_t steals;     /**< successful steal attempts */
+	uint64_t stolen;     /**< closures obtained by them */
+	uint64_t steal_ns;   /**< their duration, from requesting the victim's lock to leaving it */
+	uint64_t parks;      /**< stacks set aside as their next closure was running elsewhere */
+	uint64_t sleeps;     /**< times that a worker went to sleep because it had no work */
+	uint64_t membarriers; /**< times that a thief interrupted a victim to read its stack */
+	uint64_t work_ns;    /**< time in task bodies; 0 unless tasks are timed, see kdds(7) */
+	uint64_t depth_ns;   /**< critical path of main so far; likewise */
 };
 
-/** Context: main, while no task runs (after kdds_sync). */
+/** Stores the counters in @p stats_p. Context: main, while no task runs (after kdds_sync). */
 void kdds_stats_get(struct kdds_stats *stats_p);
-/** Prints the table of KDDS_ environment variables, their defaults and meaning. Context: anywhere. */
+/** Prints a table of the KDDS_ environment variables with their defaults and meanings.
+ *  Context: anywhere. */
 void kdds_help(FILE *out);
-/** What a negative return value means. Context: anywhere; the string is static. */
+/** Returns a description of a negative return value. Context: anywhere; the string is static. */
 const char *kdds_strerror(int error);
-/** The library's version, "major.minor.patch". Context: anywhere; the string is static. */
+/** Returns the version of the library, "major.minor.patch". Context: anywhere; the string is
+ *  static. */
 const char *kdds_version(void);
 /** @} */
 

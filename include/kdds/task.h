@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /** @file
- * Typed task declarations. KDDS_TASK(fib, VALUE(int, n), WRITE(long, r)) makes, from one list of parameters: the closure's
- * struct, the task type with its access table, the function that pushes such a closure, and the body's own signature.
+ * Typed task declarations. KDDS_TASK(fib, VALUE(int, n), WRITE(long, r)) generates, from one list
+ * of parameters, the struct of the closure, the task type with its access table, the function that
+ * pushes a closure, and the signature of the body.
  *
- * How: a parameter READ(long, a) is pasted behind KD_TUPLE_ and becomes the tuple (READ, long, a, NULL); each use then
- * pastes the kind behind its own prefix: KD_FIELD_READ makes the closure's field, KD_ARG_READ the argument of the push...
+ * The implementation pastes a parameter READ(long, a) to KD_TUPLE_, which makes it the tuple
+ * (READ, long, a, NULL). Each generator then pastes the kind to its own prefix: KD_FIELD_READ
+ * generates the field of the closure, KD_ARG_READ the argument of the push function, and so on.
  */
 #ifndef KDDS_TASK_H
 #define KDDS_TASK_H
 
-/* The macros below use GNU C (empty variadic lists, transparent unions); users may compile with -pedantic. */
+/* The macros below use GNU C (empty variadic lists, transparent unions). This pragma lets programs
+ * compile with -pedantic. */
 #pragma GCC system_header
 
 #ifdef __cplusplus
@@ -22,7 +25,8 @@
 /** @cond internal */
 #define KD_CAT(a, b) KD_CAT_(a, b)
 #define KD_CAT_(a, b) a##b
-/* t and _ are there for ISO C: to a macro with no other parameter, no argument is an empty one; and ... is not to be nothing. */
+/* ISO C needs t and _: a macro without other parameters would see one empty argument instead of
+ * none, and "..." must match at least one argument. */
 #define KD_COUNT(t, ...) KD_COUNT_(t, ##__VA_ARGS__, MORE, MORE, MORE, MORE, MORE, MORE, MORE, MORE, \
 				16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0, _)
 #define KD_COUNT_(t, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20, a21, a22, \
@@ -60,7 +64,8 @@
 #define KD_APPLY(...) KD_APPLY_(__VA_ARGS__)
 #define KD_APPLY_(prefix, t, kind, T, n, op) prefix##kind(t, T, n, op)
 
-/* Around what the library calls: an exception that left it would unwind the scheduler. */
+/* These enclose the functions that the library calls: an exception that leaves one would unwind the
+ * scheduler. */
 #if defined(__cplusplus) && defined(__cpp_exceptions)
 [[noreturn]] __attribute__((cold, noinline))
 static inline void kd_caught(const char *what, const char *name)
@@ -80,7 +85,7 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_CATCH(what, name)
 #endif
 
-/* what a closure cannot hold, or would not arrive as it was sent */
+/* compile-time checks of what a closure can hold, and of what can be sent to another process */
 #ifdef __cplusplus
 #define KD_ASSERT(condition, text) static_assert(condition, text);
 #define KD_IS_BYTES(T) std::is_trivially_copyable<T>::value
@@ -118,7 +123,7 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_CHECK_UPDATE_ARRAY KD_CHECK_READ
 #define KD_CHECK_REDUCE_ARRAY KD_CHECK_REDUCE
 
-/* the closure's fields */
+/* the fields of the closure */
 #define KD_FIELD(t, x) KD_APPLY(KD_FIELD_, t, KD_TUPLE_##x)
 #define KD_FIELD_VALUE(t, T, n, op) __typeof__(T) n;
 #define KD_FIELD_READ(t, T, n, op) struct kdds_access n;
@@ -130,7 +135,7 @@ static inline void kd_caught(const char *what, const char *name)
 		char room[KD_HAS_ROOM(T) ? sizeof(T) : 0] \
 			__attribute__((aligned(KD_HAS_ROOM(T) ? __alignof__(T) : 1))); \
 	} n;
-/* Private copies that are larger, or that a closure cannot align, are allocated: src/core/reduce.c. */
+/* The library allocates private copies that are larger, or that a closure cannot align. */
 #define KD_HAS_ROOM(T) (sizeof(T) <= KD_ROOM_MAX && __alignof__(T) <= 16)
 #define KD_FIELD_READ_ARRAY(t, T, n, op) struct kdds_access_array n;
 #define KD_FIELD_WRITE_ARRAY KD_FIELD_READ_ARRAY
@@ -175,7 +180,7 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_CWS_UPDATE_ARRAY KD_CWS_VALUE
 #define KD_CWS_REDUCE_ARRAY KD_CWS_REDUCE
 
-/* In structs and unions it cannot be told. */
+/* Does not detect pointers in structs and unions. */
 #define KD_IS_POINTER(x) (__builtin_classify_type(x) == 5)
 /* is an immediate value a pointer? */
 #define KD_POINTS(t, x) KD_APPLY(KD_POINTS_, t, KD_TUPLE_##x)
@@ -189,7 +194,7 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_POINTS_UPDATE_ARRAY KD_POINTS_READ
 #define KD_POINTS_REDUCE_ARRAY KD_POINTS_READ
 
-/* the state a closure is born with */
+/* the initial state of a closure */
 #define KD_BORN(t, x) KD_APPLY(KD_BORN_, t, KD_TUPLE_##x)
 #define KD_BORN_VALUE(t, T, n, op)
 #define KD_BORN_READ KD_BORN_VALUE
@@ -201,8 +206,9 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_BORN_UPDATE_ARRAY KD_BORN_VALUE
 #define KD_BORN_REDUCE_ARRAY KD_BORN_REDUCE
 
-/* What kdds_spawn takes. A reference of the wrong type or constness is a compile-time error: in C by way of transparent
- * unions, since a mere pointer mismatch would be a warning; in C++ pointers are strict enough. */
+/* The arguments of kdds_spawn. A reference of the wrong type or constness is a compile-time error.
+ * C needs transparent unions for this, because a pointer mismatch would only be a warning; in C++
+ * it is an error. */
 #define KD_TYPE(t, x) KD_APPLY(KD_TYPE_, t, KD_TUPLE_##x)
 #define KD_TYPE_VALUE(t, T, n, op)
 #define KD_ARG(t, x) KD_APPLY(KD_ARG_, t, KD_TUPLE_##x)
@@ -249,7 +255,7 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_FILL_UPDATE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_RW)
 #define KD_FILL_REDUCE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_CW)
 
-/* the body: its parameters, the anchors behind them, and the call */
+/* the body: its parameters, their anchors, and the call */
 #define KD_PARAM(t, x) KD_APPLY(KD_PARAM_, t, KD_TUPLE_##x)
 #define KD_PARAM_VALUE(t, T, n, op) , T n
 #define KD_PARAM_READ(t, T, n, op) , T const *const *n
@@ -288,8 +294,9 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_PASS_REDUCE_ARRAY KD_PASS_READ
 /** @endcond */
 
-/** The type of an anchor whose data is a T: an object a body keeps for data it makes itself, alone or in arrays. Its first
- *  member, @c at, points to the data; @c &x.at is the reference that kdds_spawn takes. See kdds_bind. */
+/** The type of an anchor whose data is a T: an object that a body declares, alone or in arrays, for
+ *  data that it provides itself. Its first member, @c at, points to the data; @c &x.at is the
+ *  reference that kdds_spawn takes. See kdds_bind. */
 #define kdds_data(T) \
 	struct { T *at; uint64_t kd_links; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; }
 
@@ -298,8 +305,8 @@ static inline void kd_caught(const char *what, const char *name)
 	struct { T *at; uint64_t kd_links; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; \
 		 struct kdds_shape kd_shape; }
 
-/** Declares a task that other tasks of this file can spawn before its body is given by KDDS_TASK_BODY: for mutual recursion.
- *  The same list of parameters goes to both. */
+/** Declares a task, for mutual recursion: other tasks of the file can spawn it before
+ *  KDDS_TASK_BODY defines its body. Both macros take the same list of parameters. */
 #define KDDS_TASK_DECLARE(t, ...) \
 	struct kd_closure_##t { struct kdds_closure kd_head; KD_MAP(KD_FIELD, t, ##__VA_ARGS__) } __attribute__((aligned(16))); \
 	KD_MAP(KD_CHECK, t, ##__VA_ARGS__) \
@@ -340,39 +347,45 @@ static inline void kd_caught(const char *what, const char *name)
 		struct kdds_frame *kd_self __attribute__((unused)), uint32_t kd_used __attribute__((unused)) KD_MAP(KD_PARAM, t, ##__VA_ARGS__))
 
 /**
- * A task: its name, its parameters, then its body in braces.
+ * Declares a task: its name and its parameters, followed by its body in braces.
  *
- *   VALUE(T, n)       copied into the closure, which has less than 64 KiB; in the body, a T
+ *   VALUE(T, n)       is copied into the closure, which is smaller than 64 KiB; in the body, a T
  *   READ(T, a)        the body reads **a (const)
- *   WRITE(T, r)       overwrites **r; the old value is not to be read
- *   UPDATE(T, x)      reads and writes **x, alone
- *   REDUCE(T, s, op)  contributes to **s by the operator op, KDDS_SUM(T) or the address of a KDDS_OP; before the body, **s may be the neutral
- *                     element or what earlier contributions left
+ *   WRITE(T, r)       the body overwrites **r; it must not read the old value
+ *   UPDATE(T, x)      the body reads and writes **x with exclusive access
+ *   REDUCE(T, s, op)  the body contributes to **s with the operator op, which is KDDS_SUM(T) or
+ *                     another predefined operator, or the address of a KDDS_OP; when the body
+ *                     starts, **s holds the neutral element or the result of earlier contributions
  *
- * READ_ARRAY and its like take data with a shape, and single data as arrays of one element. The
- * others take single data, and arrays of one element; any other array ends the program with a line,
- * since a task in another process would have one element of it.
+ * READ_ARRAY, WRITE_ARRAY, UPDATE_ARRAY and REDUCE_ARRAY take data with a shape, and single objects
+ * as arrays of one element. The other modes take single objects, and arrays of one element without
+ * pack functions. Any other array ends the program with a line on stderr, because a task in another
+ * process would have only one element of it.
  *
- * A shared parameter is a reference: *r is the address of the data, **r the data. The reference itself is what the body
- * passes on to the tasks it spawns. After that the body leaves the data alone until kdds_sync().
+ * A shared parameter is a reference: *r is the address of the data, and **r is the data. The body
+ * passes the reference r itself to the tasks that it spawns. After that it does not access the data
+ * until kdds_sync().
  */
 #define KDDS_TASK(t, ...) KDDS_TASK_DECLARE(t, ##__VA_ARGS__) KDDS_TASK_BODY(t, ##__VA_ARGS__)
 
-/** Commits a closure of task @p t to the running task's frame: kdds_spawn(fib, n - 1, x). Constant time, no fence.
- *  Context: a task's body, or main between kdds_init and kdds_finalize; helper functions they call. */
+/** Commits a closure of task @p t to the frame of the running task, as in
+ *  kdds_spawn(fib, n - 1, x). Takes constant time and no fence. Context: the body of a task, main
+ *  between kdds_init and kdds_finalize, and functions that these call. */
 #define kdds_spawn(t, ...) kd_spawn_##t(kd_frame_of(kd_self), 0, ##__VA_ARGS__)
 
-/** The same with attributes, an or of KDDS_LOCAL, KDDS_ON_WORKER(i), KDDS_ON_PLACE(i) and KDDS_PRIORITY_HIGH / LOW. */
+/** The same with attributes, a bitwise OR of KDDS_LOCAL, KDDS_ON_WORKER(i), KDDS_ON_PLACE(i),
+ *  KDDS_PRIORITY_HIGH and KDDS_PRIORITY_LOW. */
 #define kdds_spawn_with(attributes, t, ...) kd_spawn_##t(kd_frame_of(kd_self), attributes, ##__VA_ARGS__)
 
-/** Outside a task's body each kdds_spawn asks the library whose frame it is to push to (about 2 ns). This declaration, at the
- *  head of a block of main or of a helper function, asks once for the whole block: KDDS_SELF; */
+/** Outside the body of a task, each kdds_spawn looks up the running frame in the library (about
+ *  2 ns). This declaration, at the start of a block of main or of a helper function, looks it up
+ *  once for the whole block: KDDS_SELF; */
 #define KDDS_SELF \
 	struct kdds_frame *const kd_self __attribute__((unused)) = kdds_frame_current(); \
 	uint32_t kd_used __attribute__((unused)) = KD_FRAME_DATA
 
-/** Declares @p x, a reference to a fresh T that lives as long as the running task's frame: until all its children are done.
- *  Like a local variable it starts with no value. */
+/** Declares @p x, a reference to a new T that lives as long as the frame of the running task, that
+ *  is, until all children of the task are done. Like a local variable it is not initialised. */
 #define KDDS_DATA(T, x) \
 	kdds_data(T) kd_data_##x = {(T *)kd_frame_data(kd_self, &kd_used, sizeof(T), __alignof__(T)), \
 		0, KD_USABLE(0), KD_USE(0), 0}; \

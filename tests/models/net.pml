@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The communication thread, which sleeps, and those who must wake it. What is modelled: src/remote/net.c serve(), kd_net_help(),
- * kd_net_leave(), kd_net_hunger(), kd_comm_wait() as comm.h promises it (a wake since the last wait is not lost); src/core/idle.c
+ * kd_net_leave(), kd_net_demand(), kd_comm_wait() as comm.h promises it (a wake since the last wait is not lost); src/core/idle.c
  * nap(), wake(); src/remote/import.c ready(); src/remote/export.c kd_export_poked(), remember(), prompt(). A sleep lasts until somebody ends it.
  *
  * BLIND: an idle worker polls; the thread leaves messages to it, and sleeps on unless somebody wakes it. A message comes at any time.

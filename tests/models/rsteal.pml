@@ -3,7 +3,7 @@
  * Closures that travel between ranks, from hand to hand and back, and the end of the job. What is modelled: src/remote/export.c
  * kd_export_asked(), send_work(), prompt(), kd_export_done(), finish_export(); src/remote/import.c kd_import_work(), kd_import_refused(),
  * kd_import_take(), kd_import_complete(), signal_victim(), kd_import_free(); src/remote/rsteal.c kd_rsteal_end(), on_end(), tell_end(); src/remote/net.c
- * the fence in kd_net_stop().
+ * the fence in kd_job_stop().
  *
  * Rank 0 has C closures. A link (c, d) is closure c as the d-th rank in its chain has it: link 0 is rank 0's own; GIVEN is an
  * export, the link behind it that export's import. Reliable messages (WORK, DONE, FREE, END) arrive in any order, once

@@ -260,7 +260,7 @@ done <<-END
 --verbose=3 true
 END
 job 'a wrong letter among others' 2 -vxq true
-said err '^kddsrun: -x is no option'
+said err '^kddsrun: -x is not an option'
 job '--version' 0 --version
 said out '^kddsrun .*[0-9]+\.[0-9]+\.[0-9]+$'
 job '--help' 0 --help
@@ -546,7 +546,7 @@ one_line
 said err 'host bare: cannot start the agent: .* ended with status 127: .*not found'
 job 'a host that talks nonsense' 1 --hosts a:2,junk:2 "$probe"
 one_line
-said err 'host junk: what comes from its agent makes no sense'
+said err 'host junk: its agent sends something that is no message'
 job 'a host with another kddsrun' 1 --hosts a:2,old:2 "$probe"
 one_line
 said err 'host old: kddsrun there is version 1\.2\.3 '

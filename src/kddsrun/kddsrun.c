@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kddsrun: starts the ranks of a job, here or on several hosts, and sees them to their end (kddsrun.1). This file reads the
- * command line. run_job.c knows the ranks; run_host.c has an agent on each host, near ones forked, far ones through ssh; an
- * agent (run_agent.c) forks its host's ranks. All of them are frames (control.h) through one poll loop (run_loop.c).
+ * kddsrun starts the ranks of a job, on this host or on several, and supervises them until they
+ * end (kddsrun.1). This file reads the command line. run_job.c manages the ranks. run_host.c
+ * starts an agent on each host, by fork on this one and through ssh on others. An agent
+ * (run_agent.c) forks its host's ranks. They exchange frames (control.h), each in one poll loop
+ * (run_loop.c).
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -34,27 +36,31 @@ static const char help[] =
 	"Usage: kddsrun [OPTION]... PROGRAM [ARGUMENT]...\n"
 	"Runs PROGRAM as the ranks of one job, on this host or on several.\n"
 	"\n"
-	"  -n, --ranks N           start N ranks (default: one per slot of the hosts; without hosts, 1)\n"
-	"      --hosts LIST        hosts, separated by commas, each with its slots: a:2,b:2 (default: this host;\n"
-	"                          in a Slurm allocation, its nodes)\n"
-	"      --hostfile FILE     likewise, one host per line\n"
-	"      --rsh COMMAND       what starts a command on another host (default: $KDDS_RSH, or ssh in batch mode)\n"
+	"  -n, --ranks N           start N ranks (default: one per slot; 1 without hosts)\n"
+	"      --hosts LIST        hosts, separated by commas, each with its slots: a:2,b:2\n"
+	"                          (default: this host; in a Slurm allocation, its nodes)\n"
+	"      --hostfile FILE     read the hosts from FILE, one per line\n"
+	"      --rsh COMMAND       start agents on other hosts with COMMAND\n"
+	"                          (default: $KDDS_RSH, or ssh in batch mode)\n"
 	"      --workers W         workers of each rank (KDDS_WORKERS)\n"
-	"      --bind core|none    core: divide each host's CPUs among its ranks, if there are enough (default core)\n"
+	"      --bind core|none    core: divide each host's CPUs among its ranks, if it has enough\n"
+	"                          (default: core)\n"
 	"      --provider NAME     tcp, or a libfabric provider (KDDS_PROVIDER)\n"
-	"      --env NAME[=VALUE]  set a variable for the ranks, or hand on the one set here\n"
-	"      --stats[=FORM]      report on the run when it has ended; FORM: text, json or counts (KDDS_STATS)\n"
-	"      --progress          tell how it goes, in one line, if standard error is a terminal (KDDS_PROGRESS)\n"
-	"      --label             put the rank's number before each line of output\n"
-	"      --timeout SECONDS   end the job after that time, with status 124\n"
-	"      --heartbeat SECONDS give up a host that is silent for so long; 0: never (default "
-	"30)\n"
-	"  -v, --verbose           say what is started where, and how it ends\n"
-	"  -h, --help              print this, and end\n"
-	"      --version           print the version, and end\n"
+	"      --env NAME[=VALUE]  set a variable for the ranks, or pass on its current value\n"
+	"      --stats[=FORM]      report statistics when the job has ended (KDDS_STATS);\n"
+	"                          FORM: text, json or counts\n"
+	"      --progress          show progress in one line, if standard error is a terminal\n"
+	"                          (KDDS_PROGRESS)\n"
+	"      --label             prefix each line of output with the number of its rank\n"
+	"      --timeout SECONDS   end the job after this time, with status 124\n"
+	"      --heartbeat SECONDS give up a host that is silent this long; 0: never (default: 30)\n"
+	"  -v, --verbose           report what is started where, and how it ends\n"
+	"  -h, --help              print this help and exit\n"
+	"      --version           print the version and exit\n"
 	"\n"
-	"Standard input goes to rank 0. The exit status is that of rank 0, or of the first other rank that fails; 128 plus a\n"
-	"signal's number when that ended a rank or the job; 2 for a wrong command line.\n";
+	"Standard input goes to rank 0. The exit status is that of rank 0 or, if that is 0, of\n"
+	"the first other rank that fails; 128 plus the signal number if a signal ended a rank\n"
+	"or the job; 2 for a usage error.\n";
 
 static kd_noreturn void usage(const char *format, ...) kd_printf(1, 2);
 static kd_noreturn void usage(const char *format, ...)
@@ -86,9 +92,11 @@ static uint32_t milliseconds(const char *what, const char *text, double min)
 	char *end;
 	double value = strtod(text, &end);
 
-	/* Not 0 is to stay so. */
-	if (end == text || *end || !(value >= min) || value > 2000000 || (value > 0 && value < 0.01))
-		usage("%s %s: %s number of seconds from 0.01 to 2000000 is expected", what, text, min > 0 ? "a" : "0 or a");
+	/* A value other than 0 must not be rounded to 0. */
+	if (end == text || *end || !(value >= min) || value > 2000000 ||
+	    (value > 0 && value < 0.01))
+		usage("%s %s: %s number of seconds from 0.01 to 2000000 is expected", what, text,
+		      min > 0 ? "a" : "0 or a");
 	return (uint32_t)(value * 1000 + 0.5);
 }
 
@@ -97,7 +105,8 @@ static void add_setting(const char *name, const char *value)
 	char *setting = run_alloc(NULL, strlen(name) + strlen(value) + 2);
 
 	stpcpy(stpcpy(stpcpy(setting, name), "="), value);
-	options.settings = run_alloc(options.settings, (options.setting_count + 1) * sizeof(*options.settings));
+	options.settings = run_alloc(options.settings,
+				     (options.setting_count + 1) * sizeof(*options.settings));
 	options.settings[options.setting_count++] = setting;
 }
 
@@ -113,16 +122,17 @@ static void add_env(const char *text)
 	if (!*name)
 		usage("--env %s: NAME or NAME=VALUE is expected", text);
 	if (!value)
-		usage("--env %s: there is no such variable here; --env %s=VALUE sets one", text, text);
+		usage("--env %s: there is no such variable here; --env %s=VALUE sets one", text,
+		      text);
 	add_setting(name, value);
 	free(name);
 }
 
-/* What the library listens to is the same on every host. */
+/* The library's variables have the same values on every host. */
 static void add_environment(void)
 {
-	static const char *const own[] = {KD_CONTROL_ENV "=", "KDDS_RANK=", "KDDS_SIZE=", "KDDS_LOCAL_RANK=",
-					  "KDDS_LOCAL_SIZE="};
+	static const char *const own[] = {KD_CONTROL_ENV "=", "KDDS_RANK=", "KDDS_SIZE=",
+					  "KDDS_LOCAL_RANK=", "KDDS_LOCAL_SIZE="};
 
 	for (char **e = environ; *e; e++) {
 		int skip = strncmp(*e, "KDDS_", 5) || !strchr(*e, '=');
@@ -142,7 +152,10 @@ static void set_bind(const char *what, const char *text)
 	add_setting("KDDS_BIND", text);
 }
 
-enum { HOSTS = 256, HOSTFILE, RSH, WORKERS, BIND, PROVIDER, ENV, STATS, PROGRESS, LABEL, TIMEOUT, HEARTBEAT, VERSION };
+enum {
+	HOSTS = 256, HOSTFILE, RSH, WORKERS, BIND, PROVIDER, ENV, STATS, PROGRESS, LABEL, TIMEOUT,
+	HEARTBEAT, VERSION
+};
 
 static const struct option long_options[] = {
 	{"ranks", required_argument, NULL, 'n'},
@@ -195,7 +208,8 @@ static void take_option(int option, char **argv)
 		add_env(optarg);
 		break;
 	case STATS:
-		if (optarg && strcmp(optarg, "text") && strcmp(optarg, "json") && strcmp(optarg, "counts"))
+		if (optarg && strcmp(optarg, "text") && strcmp(optarg, "json") &&
+		    strcmp(optarg, "counts"))
 			usage("--stats=%s: text, json or counts is expected", optarg);
 		add_setting("KDDS_STATS", optarg ? optarg : "text");
 		break;
@@ -223,9 +237,10 @@ static void take_option(int option, char **argv)
 	case ':':
 		usage("%s needs a value", argv[optind - 1]);
 	default:
-		if (optopt > 0 && optopt < HOSTS) /* perhaps one of several letters in an argument */
-			usage("-%c is no option", optopt);
-		usage("%s is no option, or wrong here", argv[optind - 1]);
+		/* perhaps one of several letters in an argument */
+		if (optopt > 0 && optopt < HOSTS)
+			usage("-%c is not an option", optopt);
+		usage("%s is not an option, or not allowed here", argv[optind - 1]);
 	}
 }
 
@@ -245,14 +260,15 @@ static void find_places(void)
 	if (!options.places.count) {
 		if (gethostname(own, sizeof(own) - 1) || !*own)
 			strcpy(own, "localhost");
-		run_places_add(&options.places, own, strlen(own), options.size ? options.size : 1, 1);
+		run_places_add(&options.places, own, strlen(own), options.size ? options.size : 1,
+			       1);
 	}
 	options.size = run_places_deal(&options.places, options.size);
 	if (!options.size)
 		exit(USAGE);
 }
 
-/* What is wrong with the ranks' KDDS_ variables is told once, here. */
+/* Errors in the ranks' KDDS_ variables are reported once, here. */
 static void check_settings(void)
 {
 	for (uint32_t i = 0; i < options.setting_count; i++)
@@ -262,7 +278,7 @@ static void check_settings(void)
 		exit(USAGE);
 }
 
-/* Whoever starts us with one of these closed does not want it to be the first thing we open. */
+/* If kddsrun is started with a standard stream closed, no other file must take its number. */
 static void open_standard_streams(void)
 {
 	int fd;
@@ -291,13 +307,14 @@ int main(int argc, char **argv)
 	while ((option = getopt_long(argc, argv, "+:n:vh", long_options, NULL)) != -1)
 		take_option(option, argv);
 	if (optind == argc)
-		usage("which program is to be run?");
-	/* The ranks' is a pipe; and labelled lines come when they are complete. */
+		usage("no program given");
+	/* The ranks' stderr is a pipe, so kddsrun checks. Labelled lines appear only when
+	 * complete. */
 	if ((progress || (wish && !strcmp(wish, "1"))) && isatty(STDERR_FILENO) && !options.label)
 		add_setting("KDDS_PROGRESS", "always");
 	options.argument = argv + optind;
 	options.argument_count = (uint32_t)(argc - optind);
-	find_places(); /* by our own environment, before it becomes the ranks' */
+	find_places(); /* from kddsrun's own environment, before it becomes the ranks' */
 	check_settings();
 	return run_job(&options);
 }

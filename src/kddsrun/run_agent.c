@@ -26,27 +26,27 @@
 #include "kddsrun/run_tree.h"
 
 #define START_NS 60000000000u /* from our start to JOB */
-#define TICK_NS 20000000u     /* between looks at processes that are to go */
-#define LAST_CHUNKS 64        /* a full pipe and more */
-#define STARTS_AT_ONCE 16     /* ranks forked between two looks at what else there is to do */
+#define TICK_NS 20000000u     /* between checks of the processes that must end */
+#define LAST_CHUNKS 64        /* more than a full pipe */
+#define STARTS_AT_ONCE 16     /* ranks forked in one turn of the poll loop */
 
 static struct run_link up; /* to kddsrun */
 static pid_t watcher;      /* watch_agent's process; 0: kddsrun is the parent */
 static struct run_order job;
 static struct kd_published values;
 static struct run_rank *ranks;
-static uint32_t started; /* ranks, in their order; job.ranks: no more will be */
+static uint32_t started; /* ranks started so far, in order; job.ranks: no more will be */
 static uint32_t running, fenced;
-static struct run_watch failures; /* of ranks to start */
-static int failures_end;          /* theirs */
-static uint32_t members; /* ranks that a fence waits for: all but those that left and ended */
+static struct run_watch failures; /* reading end of the pipe for ranks that cannot start */
+static int failures_end;          /* the writing end, which forked ranks have */
+static uint32_t members; /* ranks that a fence waits for: all except those that left and ended */
 static int fence_told, fence_shares;
-static struct run_watch inlet; /* the pipe to the stdin of rank 0, if that is ours */
+static struct run_watch inlet; /* the pipe to rank 0's stdin, if rank 0 is on this host */
 static struct run_bytes input;
 static int input_ended;
 static uint32_t window = RUN_AGENT_WINDOW_BYTES;
 static struct run_timer start_timer, next_timer, beat_timer, end_timer;
-static enum { SERVING, ASKED, KILLED, FINISHED } stage; /* of the ranks' end */
+static enum { SERVING, ASKED, KILLED, FINISHED } stage; /* how far the end of the ranks is */
 static uint64_t kill_ns;
 static int stragglers_asked;
 static int suspended;
@@ -58,7 +58,7 @@ static struct run_rank *local_rank(uint32_t rank)
 	return rank - job.first < job.ranks && ranks ? &ranks[rank - job.first] : NULL;
 }
 
-/* Output. kddsrun grants a window of bytes and widens it as it gets rid of them. */
+/* Output. kddsrun grants a window of bytes and extends it as it writes them out. */
 
 static void outlet_close(struct run_outlet *o)
 {
@@ -69,11 +69,13 @@ static void outlet_close(struct run_outlet *o)
 	o->watch.fd = -1;
 }
 
-/* Bytes taken; 0: none now, or it is closed by now. */
+/* Returns the bytes read; 0: none now, or the outlet is closed. */
 static size_t outlet_take(struct run_outlet *o)
 {
 	static uint8_t block[1 + RUN_AGENT_CHUNK_BYTES];
-	ssize_t n = o->watch.fd < 0 ? -1 : read(o->watch.fd, block + 1, kd_min(RUN_AGENT_CHUNK_BYTES, window));
+	ssize_t n = o->watch.fd < 0 ?
+			    -1 :
+			    read(o->watch.fd, block + 1, kd_min(RUN_AGENT_CHUNK_BYTES, window));
 
 	if (o->watch.fd < 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return 0;
@@ -108,12 +110,14 @@ static void inlet_push(void)
 {
 	uint8_t taken[4];
 	struct kd_pack p = {taken, taken + sizeof(taken), 0};
-	ssize_t n = input.size && inlet.fd >= 0 ? write(inlet.fd, input.data + input.head, input.size) : 0;
+	ssize_t n = input.size && inlet.fd >= 0 ?
+			    write(inlet.fd, input.data + input.head, input.size) :
+			    0;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		n = 0;
 	else if (n < 0)
-		n = (ssize_t)input.size; /* it reads no more */
+		n = (ssize_t)input.size; /* the reader is gone */
 	if (inlet.fd < 0)
 		n = (ssize_t)input.size;
 	if (n) {
@@ -136,7 +140,7 @@ static void inlet_ready(struct run_watch *watch, short events)
 	inlet_push();
 }
 
-/* What ranks say. */
+/* Messages from ranks. */
 
 static void send_text(uint16_t type, uint32_t rank, const char *text)
 {
@@ -151,11 +155,12 @@ static void complain(struct run_rank *r, const char *what)
 {
 	send_text(KD_CONTROL_COMPLAINT, r->rank, what);
 	if (r->pid)
-		kill(-r->pid, SIGKILL); /* before it sees the link close, and complains in its turn */
+		kill(-r->pid, SIGKILL); /* before it sees the link close and reports that, too */
 	run_link_close(&r->control);
 }
 
-/* When every rank here has come to the fence, kddsrun need hear it once. Other hosts' values may change from one to the next. */
+/* When every rank of this host has reached the fence, kddsrun gets one FENCE. Other hosts' values
+ * may change between fences, so they are forgotten. */
 static void check_fence(void)
 {
 	uint8_t share = (uint8_t)fence_shares;
@@ -194,8 +199,9 @@ static int handle_hello(struct run_rank *r, struct kd_unpack *u)
 		return -1;
 	if (protocol != KD_CONTROL_PROTOCOL) {
 		snprintf(text, sizeof(text),
-			 "is linked with a libkdds that speaks protocol %u with kddsrun; this one (" RUN_VERSION
-			 ") speaks %u: install the same version of both", protocol, KD_CONTROL_PROTOCOL);
+			 "is linked with a libkdds that speaks protocol %u with kddsrun; this one "
+			 "(" RUN_VERSION ") speaks %u: install the same version of both",
+			 protocol, KD_CONTROL_PROTOCOL);
 		complain(r, text);
 		return 0;
 	}
@@ -229,7 +235,8 @@ static int handle_put(struct run_rank *r, struct kd_unpack *u)
 static int is_wanted(uint32_t rank, const char *key)
 {
 	for (uint32_t i = 0; i < job.ranks; i++)
-		if (ranks[i].wants_key[0] && ranks[i].wants_rank == rank && !strcmp(ranks[i].wants_key, key))
+		if (ranks[i].wants_key[0] && ranks[i].wants_rank == rank &&
+		    !strcmp(ranks[i].wants_key, key))
 			return 1;
 	return 0;
 }
@@ -241,7 +248,8 @@ static int handle_get(struct run_rank *r, uint32_t rank, struct kd_unpack *u)
 	const void *value;
 	size_t size;
 
-	if (!kd_unpack_complete(u) || !kd_control_key_valid(key) || r->wants_key[0] || rank >= job.size)
+	if (!kd_unpack_complete(u) || !kd_control_key_valid(key) || r->wants_key[0] ||
+	    rank >= job.size)
 		return -1;
 	value = kd_published_get(&values, rank, key, &size);
 	if (value) {
@@ -269,7 +277,8 @@ static int handle_fence(struct run_rank *r, struct kd_unpack *u)
 	return 0;
 }
 
-static int rank_message(struct run_link *link, const struct kd_control_header *h, struct kd_unpack *u)
+static int rank_message(struct run_link *link, const struct kd_control_header *h,
+			struct kd_unpack *u)
 {
 	struct run_rank *r = container_of(link, struct run_rank, control);
 
@@ -294,13 +303,14 @@ static int rank_message(struct run_link *link, const struct kd_control_header *h
 	}
 }
 
-/* A rank may close its socket; if it still needs it, it will say so itself. */
+/* A rank may close its socket. If it still needs the socket, it reports the error itself. */
 static void rank_closed(struct run_link *link, int error)
 {
 	struct run_rank *r = container_of(link, struct run_rank, control);
 
 	if (error == -EPROTO)
-		complain(r, "wrote to kddsrun's control socket (" KD_CONTROL_ENV ") what is no message");
+		complain(r, "wrote to kddsrun's control socket (" KD_CONTROL_ENV
+			    ") something that is no message");
 	else if (error == -ENOBUFS)
 		complain(r, "does not read kddsrun's answers");
 }
@@ -316,7 +326,7 @@ static void send_started(const struct run_rank *r)
 	run_link_send(&up, KD_CONTROL_STARTED, r->rank, payload, sizeof(payload));
 }
 
-/* No more of them are started: the job has no use for those that were. */
+/* No more ranks are started: the job has failed, and those already started will be ended. */
 static void fail_start(uint32_t rank, const char *what, int error)
 {
 	char text[4500];
@@ -331,7 +341,7 @@ static void failures_ready(struct run_watch *watch, short events)
 	struct run_failure f;
 
 	(void)events;
-	while (read(watch->fd, &f, sizeof(f)) == sizeof(f)) /* whole: it is shorter than PIPE_BUF */
+	while (read(watch->fd, &f, sizeof(f)) == sizeof(f)) /* atomic: shorter than PIPE_BUF */
 		fail_start(f.rank, f.in_directory ? job.directory : job.argument[0], f.error);
 }
 
@@ -352,7 +362,7 @@ static void start_rank(struct run_rank *r)
 	send_started(r);
 }
 
-/* Some at a time: heartbeats go on meanwhile. */
+/* A few at a time, so that heartbeats continue. */
 static void start_some(struct run_timer *timer)
 {
 	if (stage != SERVING)
@@ -364,7 +374,7 @@ static void start_some(struct run_timer *timer)
 	check_end();
 }
 
-/* Before any of them is started. */
+/* Called before any rank is started. */
 static int check_files(void)
 {
 	size_t most, all = run_loop_lacks(run_ranks_files(job.ranks), &most);
@@ -433,7 +443,8 @@ static int handle_job(struct kd_unpack *u)
 	return 0;
 }
 
-/* The end. Ranks are asked, after a while they and all that they have started are killed; when nothing is left, so is told. */
+/* The end. Ranks are asked to end; after RUN_AGENT_GRACE_NS they and all their descendants are
+ * killed. When none is left, kddsrun gets DONE. */
 
 static void end_ranks(int at_once)
 {
@@ -442,7 +453,8 @@ static void end_ranks(int at_once)
 		kill_ns = kd_os_now_ns() + (at_once ? 0 : RUN_AGENT_GRACE_NS);
 		for (uint32_t i = 0; ranks && i < job.ranks; i++) {
 			if (ranks[i].joined)
-				run_link_send(&ranks[i].control, KD_CONTROL_ABORT, ranks[i].rank, NULL, 0);
+				run_link_send(&ranks[i].control, KD_CONTROL_ABORT, ranks[i].rank,
+					      NULL, 0);
 			if (ranks[i].pid) {
 				kill(-ranks[i].pid, SIGTERM);
 				kill(-ranks[i].pid, SIGCONT);
@@ -472,7 +484,7 @@ static void finish(void)
 	run_link_send(&up, KD_CONTROL_DONE, 0, NULL, 0);
 }
 
-/* What ranks that have ended left behind has not been asked yet. */
+/* Asks the descendants that ended ranks have left behind, once all ranks have ended. */
 static void ask_stragglers(void)
 {
 	if (running || stragglers_asked)
@@ -495,7 +507,7 @@ static void end_tick(struct run_timer *timer)
 	run_timer_set(timer, TICK_NS);
 }
 
-/* All ranks have ended by themselves. */
+/* The end begins by itself when all ranks have ended. */
 static void check_end(void)
 {
 	if (stage != SERVING || running || started < job.ranks)
@@ -516,8 +528,8 @@ static void child_ended(pid_t pid, int status)
 		if (ranks[i].pid == pid)
 			r = &ranks[i];
 	if (!r)
-		return; /* an orphan that came to us */
-	/* Its last words first. */
+		return; /* an orphan that this process has adopted */
+	/* Its last messages come first. */
 	failures_ready(&failures, POLLIN);
 	run_link_drain(&r->control);
 	run_link_close(&r->control);
@@ -533,7 +545,7 @@ static void child_ended(pid_t pid, int status)
 	check_end();
 }
 
-/* What kddsrun says. */
+/* Messages from kddsrun. */
 
 static int handle_value(uint32_t rank, struct kd_unpack *u)
 {
@@ -542,7 +554,8 @@ static int handle_value(uint32_t rank, struct kd_unpack *u)
 	size_t size;
 	const void *value = kd_unpack_block(u, &size);
 
-	if (!kd_unpack_complete(u) || rank >= job.size || !kd_control_key_valid(key) || size > KD_BOOT_VALUE_BYTES)
+	if (!kd_unpack_complete(u) || rank >= job.size || !kd_control_key_valid(key) ||
+	    size > KD_BOOT_VALUE_BYTES)
 		return -1;
 	if (status) {
 		value = NULL;
@@ -551,7 +564,8 @@ static int handle_value(uint32_t rank, struct kd_unpack *u)
 		kd_published_put(&values, rank, key, value, size);
 	}
 	for (uint32_t i = 0; i < job.ranks; i++)
-		if (ranks[i].wants_key[0] && ranks[i].wants_rank == rank && !strcmp(ranks[i].wants_key, key)) {
+		if (ranks[i].wants_key[0] && ranks[i].wants_rank == rank &&
+		    !strcmp(ranks[i].wants_key, key)) {
 			ranks[i].wants_key[0] = 0;
 			run_link_add_value(&ranks[i].control, rank, key, value, size);
 			run_link_flush(&ranks[i].control);
@@ -569,7 +583,8 @@ static int handle_fenced(struct kd_unpack *u)
 		if (ranks[i].fenced) {
 			ranks[i].fenced = 0;
 			for (uint32_t j = 0; shared && j < job.size; j++)
-				kd_published_each(&values, j, run_link_add_value, &ranks[i].control);
+				kd_published_each(&values, j, run_link_add_value,
+						  &ranks[i].control);
 			run_link_send(&ranks[i].control, KD_CONTROL_FENCED, ranks[i].rank, NULL, 0);
 		}
 	return u->bad;
@@ -633,7 +648,7 @@ static void up_closed(struct run_link *link, int error)
 	end_ranks(0);
 }
 
-/* What is written here may still arrive, though kddsrun is not heard. */
+/* This may still reach kddsrun, although nothing arrives from there. */
 static void leave(const char *format, ...) kd_printf(1, 2);
 static void leave(const char *format, ...)
 {
@@ -656,7 +671,7 @@ static void beat(struct run_timer *timer)
 		up.heard_ns = now_ns;
 	if (now_ns - up.heard_ns > period_ns) {
 		leave("no word from kddsrun for %g s (--heartbeat): it was stopped, or the network "
-		      "between", job.heartbeat_ms / 1000.0);
+		      "is down", job.heartbeat_ms / 1000.0);
 		run_link_close(&up);
 		end_ranks(0);
 		return;
@@ -672,12 +687,12 @@ static void not_started(struct run_timer *timer)
 	end_ranks(0);
 }
 
-/* Whoever wants us to end wants the ranks to end. */
+/* A request to end this process is a request to end the ranks. */
 static void signalled(int number)
 {
 	if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT)
 		return;
-	if (watcher && getppid() != watcher) /* its death is what sent the signal */
+	if (watcher && getppid() != watcher) /* its death sent the signal */
 		leave("the process that watches over it was killed");
 	else
 		leave("it got signal %d (%s)", number, strsignal(number));
@@ -700,10 +715,11 @@ static void say_hello(void)
 	run_link_send(&up, KD_CONTROL_AGENT, 0, payload, (size_t)(p.at - payload));
 }
 
-/* The link goes elsewhere: ranks are not to find it where stdin and stdout should be. */
+/* Moves the link to other descriptors, so that ranks do not inherit it as stdin and stdout. */
 static void open_up(void)
 {
-	int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3), out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+	int in = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3),
+	    out = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	if (in < 0 || out < 0 || null < 0)
@@ -720,7 +736,7 @@ static void open_up(void)
 
 static kd_noreturn void serve(void)
 {
-	setsid(); /* the terminal's signals go to kddsrun, which tells us */
+	setsid(); /* the terminal's signals go to kddsrun, which forwards them */
 	run_tree_adopt();
 	inlet.fd = -1;
 	start_timer.due = not_started;
@@ -744,8 +760,11 @@ static void pass_on(int number)
 	kill(watched, number);
 }
 
-/* Where kddsrun is not the parent, somebody else must outlive an agent that is killed, to end what
- * comes to it then. What a batch system sends to all processes must not end this one first. */
+/*
+ * Where kddsrun is not the parent, another process must outlive an agent that is killed, and kill
+ * the descendants that it adopts then. A signal that a batch system sends to all processes must
+ * not end this one first.
+ */
 static kd_noreturn void watch_agent(pid_t agent)
 {
 	static const int asks[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -757,12 +776,12 @@ static kd_noreturn void watch_agent(pid_t agent)
 		if (signal(asks[i], pass_on) == SIG_IGN)
 			signal(asks[i], SIG_IGN);
 
-	close(STDIN_FILENO); /* the link's end is the agent's end */
+	close(STDIN_FILENO); /* the agent alone has the link: it closes when the agent ends */
 	close(STDOUT_FILENO);
 	while ((pid = waitpid(agent, &status, 0)) < 0 && errno == EINTR)
 		;
 	for (size_t i = 0; i < sizeof(asks) / sizeof(*asks); i++)
-		signal(asks[i], SIG_IGN); /* the rest is killed anyway */
+		signal(asks[i], SIG_IGN); /* everything left is killed anyway */
 	do {
 		run_tree_signal(SIGKILL);
 		poll(NULL, 0, 10);
@@ -776,10 +795,10 @@ kd_noreturn void run_agent_main(int near)
 {
 	pid_t agent;
 
-	prctl(PR_SET_NAME, "kddsrun"); /* not exe, as which the near one is started */
+	prctl(PR_SET_NAME, "kddsrun"); /* not "exe": a near agent is started as /proc/self/exe */
 	if (!near) {
 		watcher = getpid();
-		signal(SIGCHLD, SIG_DFL); /* while it is ignored, the agent leaves no status */
+		signal(SIGCHLD, SIG_DFL); /* while it is ignored, the agent leaves no wait status */
 		run_tree_adopt();
 		agent = fork();
 		if (agent < 0) {

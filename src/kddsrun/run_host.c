@@ -22,12 +22,15 @@
 #define SECOND_NS 1000000000ull
 #define START_NS (60 * SECOND_NS)       /* for an agent to answer */
 #define LAST_WORDS_NS (SECOND_NS / 2)   /* for the status of an ssh whose link has ended */
-#define STARTS_AT_ONCE 64               /* agents on their way; an sshd turns away crowds, but those go to many hosts */
-#define LAST_BLOCKS 256                 /* a full pipe of ssh's complaints */
+/* agents being started; an sshd refuses many connections at once, but these go to many hosts */
+#define STARTS_AT_ONCE 64
+#define LAST_BLOCKS 256                 /* a full pipe of ssh's stderr */
 #define BEATS 5                         /* per heartbeat */
 
 #define SSH "ssh -x -o BatchMode=yes -o ConnectTimeout=20"
-#define SRUN "srun --quiet --unbuffered --nodes=1 --ntasks=1 --overlap --cpu-bind=none --mpi=none --export=ALL --nodelist"
+#define SRUN \
+	"srun --quiet --unbuffered --nodes=1 --ntasks=1 --overlap --cpu-bind=none --mpi=none " \
+	"--export=ALL --nodelist"
 
 struct run_host *run_hosts;
 static const struct run_options *options;
@@ -57,7 +60,7 @@ void run_hosts_send(uint16_t type, uint32_t argument)
 
 static void host_kill(struct run_host *h)
 {
-	/* An --rsh that does not exec has children, in its group, which may not be there yet. */
+	/* An --rsh that does not exec has children in its group. The group may not exist yet. */
 	if (h->pid && kill(-h->pid, SIGKILL))
 		kill(h->pid, SIGKILL);
 }
@@ -78,7 +81,8 @@ int run_hosts_left(void)
 	return 0;
 }
 
-/* Losing them. The reason is told once the status and last words of what led there are known, or after a while without. */
+/* Losing agents. The reason is reported once ssh's status and last line are known, or after
+ * LAST_WORDS_NS without them. */
 
 static void failed(const struct run_host *h, const char *format, ...) kd_printf(2, 3);
 static void failed(const struct run_host *h, const char *format, ...)
@@ -100,10 +104,12 @@ static const char *status_text(const struct run_host *h, char *text, size_t size
 	if (h->pid)
 		return "closed its connection";
 	if (WIFSIGNALED(h->status))
-		snprintf(text, size, "was killed by signal %d (%s)", WTERMSIG(h->status), strsignal(WTERMSIG(h->status)));
+		snprintf(text, size, "was killed by signal %d (%s)", WTERMSIG(h->status),
+			 strsignal(WTERMSIG(h->status)));
 	else if (WEXITSTATUS(h->status) > 128 && WEXITSTATUS(h->status) <= 128 + SIGSYS)
-		snprintf(text, size, "ended with status %d, as after signal %d (%s)", WEXITSTATUS(h->status),
-			 WEXITSTATUS(h->status) - 128, strsignal(WEXITSTATUS(h->status) - 128));
+		snprintf(text, size, "ended with status %d, as after signal %d (%s)",
+			 WEXITSTATUS(h->status), WEXITSTATUS(h->status) - 128,
+			 strsignal(WEXITSTATUS(h->status) - 128));
 	else
 		snprintf(text, size, "ended with status %d", WEXITSTATUS(h->status));
 	return text;
@@ -111,7 +117,9 @@ static const char *status_text(const struct run_host *h, char *text, size_t size
 
 static const char *shell_name(const struct run_host *h)
 {
-	return h->place->near ? "the agent" : options->rsh ? options->rsh : options->srun ? "srun" : "ssh";
+	if (h->place->near)
+		return "the agent";
+	return options->rsh ? options->rsh : options->srun ? "srun" : "ssh";
 }
 
 static void tell_leaving(struct run_host *h)
@@ -132,11 +140,13 @@ static void lose(struct run_host *h)
 	tell_leaving(h);
 	status_text(h, status, sizeof(status));
 	if (!h->answered)
-		failed(h, "cannot start the agent: %s %s", shell_name(h), status_text(h, status, sizeof(status)));
+		failed(h, "cannot start the agent: %s %s", shell_name(h),
+		       status_text(h, status, sizeof(status)));
 	else if (!h->done && h->place->near)
 		failed(h, "the agent %s", status_text(h, status, sizeof(status)));
 	else if (!h->done)
-		failed(h, "its agent is lost: %s %s", shell_name(h), status_text(h, status, sizeof(status)));
+		failed(h, "its agent is lost: %s %s", shell_name(h),
+		       status_text(h, status, sizeof(status)));
 	host_kill(h);
 }
 
@@ -171,7 +181,7 @@ static void closed(struct run_link *link, int error)
 	struct run_host *h = container_of(link, struct run_host, link);
 
 	if (error == -EPROTO)
-		failed(h, "what comes from its agent makes no sense");
+		failed(h, "its agent sends something that is no message");
 	h->fenced = 0;
 	run_timer_stop(&h->timer);
 	check_lost(h);
@@ -182,7 +192,7 @@ const char *run_host_cancelled(const struct run_host *h)
 	return strstr(h->complaint, " CANCELLED AT ") ? h->complaint : NULL;
 }
 
-/* Whether there was something. */
+/* Returns whether there was something to read. */
 static int errors_take(struct run_host *h)
 {
 	char block[sizeof(h->complaint)], *line;
@@ -200,7 +210,8 @@ static int errors_take(struct run_host *h)
 	block[n] = 0;
 	for (char *rest = block; (line = strsep(&rest, "\r\n"));)
 		if (*line) {
-			/* srun's lines after slurmstepd's say that a task was killed, not why. */
+			/* srun's lines after slurmstepd's only say that a task was killed, not
+			 * why. */
 			if (!run_host_cancelled(h))
 				snprintf(h->complaint, sizeof(h->complaint), "%s", line);
 			run_tell("host %s: %s", h->place->name, line);
@@ -223,14 +234,15 @@ void run_hosts_child(pid_t pid, int status)
 			run_link_drain(&run_hosts[i].link);
 			for (int n = 0; n < LAST_BLOCKS && errors_take(&run_hosts[i]); n++)
 				;
-			/* Its children may hold on to the other end: not waited for. */
+			/* Its children may still have the other end open; they are not waited
+			 * for. */
 			run_link_close(&run_hosts[i].link);
 			run_timer_stop(&run_hosts[i].timer);
 			check_lost(&run_hosts[i]);
 		}
 }
 
-/* Heartbeats: both sides send them, and listen for anything. */
+/* Heartbeats. Both sides send them, and any message counts as one. */
 
 static void beat(struct run_timer *timer)
 {
@@ -246,7 +258,8 @@ static void beat(struct run_timer *timer)
 			continue;
 		}
 		h->lost = 1;
-		failed(h, "no sign of life for %g s (--heartbeat): it is down, or the network between",
+		failed(h,
+		       "no sign of life for %g s (--heartbeat): the host or the network is down",
 		       options->heartbeat_ms / 1000.0);
 		run_link_close(&h->link);
 		host_kill(h);
@@ -260,7 +273,7 @@ void run_hosts_forgive(void)
 		run_hosts[i].link.heard_ns = kd_os_now_ns();
 }
 
-/* What they say. */
+/* Messages from agents. */
 
 static int handle_agent(struct run_host *h, struct kd_unpack *u)
 {
@@ -272,8 +285,10 @@ static int handle_agent(struct run_host *h, struct kd_unpack *u)
 	run_timer_stop(&h->timer);
 	if (protocol != KD_CONTROL_PROTOCOL || version != KDDS_VERSION) {
 		h->lost = 1;
-		failed(h, "kddsrun there is version %u.%u.%u (protocol %u), here " RUN_VERSION
-		       " (%u): install one version on all hosts", version / 10000, version / 100 % 100, version % 100, protocol,
+		failed(h,
+		       "kddsrun there is version %u.%u.%u (protocol %u), here " RUN_VERSION
+		       " (%u): install one version on all hosts",
+		       version / 10000, version / 100 % 100, version % 100, protocol,
 		       KD_CONTROL_PROTOCOL);
 		run_link_close(&h->link);
 		host_kill(h);
@@ -284,7 +299,7 @@ static int handle_agent(struct run_host *h, struct kd_unpack *u)
 	if (!kd_unpack_complete(u))
 		return -1;
 	h->answered = 1;
-	h->complaint[0] = 0; /* nothing that mattered */
+	h->complaint[0] = 0; /* so far it was of no importance */
 	answered++;
 	events->answered(h);
 	start_some();
@@ -316,10 +331,12 @@ static int message(struct run_link *link, const struct kd_control_header *head, 
 	return head->type == KD_CONTROL_BEAT ? 0 : events->message(h, head, u);
 }
 
-/* Starting them. */
+/* Starting agents. */
 
-/* What the remote shell, whichever it is, is to run: this program's path there or, if there is none, its name. */
-static const char script[] = "if [ -x \"$0\" ]; then exec \"$0\" --agent; else exec kddsrun --agent; fi";
+/* What the remote shell, of whatever kind, runs: this program's path there or, if it does not
+ * exist, its name. */
+static const char script[] =
+	"if [ -x \"$0\" ]; then exec \"$0\" --agent; else exec kddsrun --agent; fi";
 
 static char *remote_command(void)
 {
@@ -335,8 +352,8 @@ static char *remote_command(void)
 	return command;
 }
 
-/* In the child. --rsh is a piece of shell, as GIT_SSH_COMMAND is for git: words, quotes and variables mean what they usually
- * do. */
+/* In the child. --rsh is shell code, as GIT_SSH_COMMAND is for git: words, quotes and variables
+ * mean what they do in a shell. */
 static void exec_far(const struct run_host *h)
 {
 	const char *rsh = options->rsh ? options->rsh : options->srun ? SRUN : SSH;
@@ -345,9 +362,11 @@ static void exec_far(const struct run_host *h)
 	if (asprintf(&line, "exec %s \"$@\"", rsh) < 0)
 		return;
 	if (options->srun)
-		execl("/bin/sh", "sh", "-c", line, "kddsrun", h->place->name, "/bin/sh", "-c", script, self, (char *)NULL);
+		execl("/bin/sh", "sh", "-c", line, "kddsrun", h->place->name, "/bin/sh", "-c",
+		      script, self, (char *)NULL);
 	else
-		execl("/bin/sh", "sh", "-c", line, "kddsrun", h->place->name, remote_command(), (char *)NULL);
+		execl("/bin/sh", "sh", "-c", line, "kddsrun", h->place->name, remote_command(),
+		      (char *)NULL);
 }
 
 /* In the child. */
@@ -355,7 +374,7 @@ static kd_noreturn void become_agent(const struct run_host *h, pid_t parent, int
 {
 	if (run_tree_die_with(parent, SIGTERM))
 		_exit(1);
-	setsid(); /* the terminal's signals are for us alone */
+	setsid(); /* the terminal's signals go to kddsrun only */
 	run_loop_restore();
 	dup2(link, STDIN_FILENO);
 	dup2(link, STDOUT_FILENO);
@@ -402,7 +421,8 @@ static int start(struct run_host *h)
 
 static void start_some(void)
 {
-	for (; !stopping && started < options->places.count && started - answered < STARTS_AT_ONCE; started++) {
+	for (; !stopping && started < options->places.count && started - answered < STARTS_AT_ONCE;
+	     started++) {
 		int error = start(&run_hosts[started]);
 
 		if (!error)
@@ -413,7 +433,7 @@ static void start_some(void)
 	}
 }
 
-/* A link and a pipe for each; while one is started both ends of them. */
+/* Each agent needs a link and a pipe, and both of their ends while it is started. */
 static int check_files(void)
 {
 	size_t most, all = run_loop_lacks(2 * options->places.count + 2, &most);

@@ -16,7 +16,7 @@
 #define NAME_BYTES 512
 #define MOST_NODES 16384
 
-/* By name alone: what an address leads to says nothing about network namespaces and containers. */
+/* Compares names only: an address does not show network namespaces and containers. */
 static int is_near(const char *name)
 {
 	char own[256] = "";
@@ -26,11 +26,12 @@ static int is_near(const char *name)
 	n = strcspn(own, ".");
 	if (!strcmp(name, "localhost") || !strcmp(name, own))
 		return 1;
-	/* One of the two may be without its domain. */
+	/* One of the two may lack its domain. */
 	return n && strcspn(name, ".") == n && !strncmp(name, own, n) && (!name[n] || !own[n]);
 }
 
-void run_places_add(struct run_places *p, const char *name, size_t length, uint32_t slots, int counted)
+void run_places_add(struct run_places *p, const char *name, size_t length, uint32_t slots,
+		    int counted)
 {
 	char *own = memcpy(run_alloc(NULL, length + 1), name, length);
 	int near;
@@ -39,7 +40,8 @@ void run_places_add(struct run_places *p, const char *name, size_t length, uint3
 	near = is_near(own);
 	for (size_t i = 0; i < p->count; i++)
 		if ((near && p->place[i].near) || !strcmp(p->place[i].name, own)) {
-			p->place[i].slots = kd_min(p->place[i].slots + slots, RUN_MOST_RANKS + 1); /* either is below 2^30 */
+			/* either is below 2^30 */
+			p->place[i].slots = kd_min(p->place[i].slots + slots, RUN_MOST_RANKS + 1);
 			p->place[i].counted |= counted;
 			free(own);
 			return;
@@ -61,7 +63,8 @@ static int parse_slots(const char *text, size_t length, uint32_t *slots_p)
 	return length && slots && slots <= RUN_MOST_RANKS ? 0 : -EINVAL;
 }
 
-/* A name must not look like an option to ssh, nor hold what no host's name holds. Only addresses have colons, 2 or more. */
+/* A name must not look like an option of ssh, nor contain characters that no host name has. Only
+ * addresses have colons, at least 2. */
 static int name_valid(const char *name, size_t length)
 {
 	int colons = 0;
@@ -94,7 +97,8 @@ static int parse_place(struct run_places *p, const char *text, size_t length)
 	}
 	if (!name_valid(name, (size_t)(name_end - name)))
 		return -EINVAL;
-	if (slots_at < end && (*slots_at != ':' || parse_slots(slots_at + 1, (size_t)(end - slots_at - 1), &slots)))
+	if (slots_at < end &&
+	    (*slots_at != ':' || parse_slots(slots_at + 1, (size_t)(end - slots_at - 1), &slots)))
 		return -EINVAL;
 	run_places_add(p, name, (size_t)(name_end - name), slots, slots_at < end);
 	return 0;
@@ -126,8 +130,8 @@ static int read_line(struct run_places *p, char *line)
 	slots = strtok_r(NULL, blank, &rest);
 	if (!slots)
 		return parse_place(p, place, strlen(place));
-	if (strncmp(slots, "slots=", 6) || parse_slots(slots + 6, strlen(slots + 6), &n) || strtok_r(NULL, blank, &rest) ||
-	    !name_valid(place, strlen(place)))
+	if (strncmp(slots, "slots=", 6) || parse_slots(slots + 6, strlen(slots + 6), &n) ||
+	    strtok_r(NULL, blank, &rest) || !name_valid(place, strlen(place)))
 		return -EINVAL;
 	run_places_add(p, place, strlen(place), n, 1);
 	return 0;
@@ -144,7 +148,8 @@ int run_places_read(struct run_places *p, const char *path)
 		number++;
 		error = read_line(p, line);
 		if (error)
-			run_say("%s, line %zu: HOST, HOST:SLOTS or HOST slots=SLOTS is expected", path, number);
+			run_say("%s, line %zu: HOST, HOST:SLOTS or HOST slots=SLOTS is expected",
+				path, number);
 	}
 	/* A directory can be opened, but not read. */
 	if (file && ferror(file))
@@ -165,8 +170,8 @@ int run_places_read(struct run_places *p, const char *path)
 
 struct tasks {
 	const char *at;    /* what is left of "2(x3),1" */
-	uint32_t n, times; /* n for so many nodes more */
-	uint32_t nodes;    /* so far, each as often as it is named */
+	uint32_t n, times; /* n, for this many more nodes */
+	uint32_t nodes;    /* nodes so far, each counted as often as it is named */
 };
 
 static uint32_t next_tasks(struct tasks *t)
@@ -190,10 +195,11 @@ static uint32_t next_tasks(struct tasks *t)
 	return kd_max(t->n, 1u);
 }
 
-/* Expands the first bracket of the name, and so on with the rest. */
+/* Expands the first bracket of the name, and recursively the others. */
 static int add_nodes(struct run_places *p, const char *name, size_t length, struct tasks *t)
 {
-	const char *open = memchr(name, '[', length), *close = open ? memchr(open, ']', (size_t)(name + length - open)) : NULL;
+	const char *open = memchr(name, '[', length),
+		   *close = open ? memchr(open, ']', (size_t)(name + length - open)) : NULL;
 	const char *at;
 
 	if (!open) {
@@ -219,12 +225,15 @@ static int add_nodes(struct run_places *p, const char *name, size_t length, stru
 				return -EINVAL;
 			last = strtoul(end + 1, &end, 10);
 		}
-		if ((*end != ',' && end != close) || last < first || last - first >= MOST_NODES || digits > 18)
+		if ((*end != ',' && end != close) || last < first || last - first >= MOST_NODES ||
+		    digits > 18)
 			return -EINVAL;
 		for (; first <= last; first++) {
-			n = snprintf(expanded, sizeof(expanded), "%.*s%0*lu%.*s", (int)(open - name), name, digits, first,
+			n = snprintf(expanded, sizeof(expanded), "%.*s%0*lu%.*s",
+				     (int)(open - name), name, digits, first,
 				     (int)(name + length - close - 1), close + 1);
-			if (n < 0 || n >= (int)sizeof(expanded) || add_nodes(p, expanded, (size_t)n, t))
+			if (n < 0 || n >= (int)sizeof(expanded) ||
+			    add_nodes(p, expanded, (size_t)n, t))
 				return -EINVAL;
 		}
 		at = end + (*end == ',');
@@ -234,7 +243,7 @@ static int add_nodes(struct run_places *p, const char *name, size_t length, stru
 	return close > open + 1 ? 0 : -EINVAL;
 }
 
-/* Up to the comma outside brackets. */
+/* The length up to the first comma outside brackets. */
 static size_t node_length(const char *text)
 {
 	int depth = 0;
@@ -253,7 +262,8 @@ int run_places_slurm(struct run_places *p, const char *nodes, const char *tasks)
 		size_t length = node_length(at);
 
 		if (add_nodes(p, at, length, &t)) {
-			run_say("SLURM_JOB_NODELIST=%s: this is no list of nodes; --hosts can give one", nodes);
+			run_say("SLURM_JOB_NODELIST=%s: not a list of nodes; --hosts can give one",
+				nodes);
 			return -EINVAL;
 		}
 		if (!at[length])
@@ -273,13 +283,14 @@ uint32_t run_places_deal(struct run_places *p, uint32_t size)
 		counted |= p->place[i].counted;
 	}
 	if (size > slots && counted) {
-		run_say("%u ranks do not fit into the %llu slots of the hosts: give more (HOST:SLOTS), or ask for fewer (-n)",
+		run_say("%u ranks do not fit into the %llu slots of the hosts: give more "
+			"(HOST:SLOTS), or ask for fewer (-n)",
 			size, (unsigned long long)slots);
 		return 0;
 	}
 	if (!size && slots > RUN_MOST_RANKS) {
-		run_say("the hosts have %llu slots, a job at most %u ranks: ask for fewer (-n)", (unsigned long long)slots,
-			RUN_MOST_RANKS);
+		run_say("the hosts have %llu slots, a job at most %u ranks: ask for fewer (-n)",
+			(unsigned long long)slots, RUN_MOST_RANKS);
 		return 0;
 	}
 	if (!size)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where ranks go: lists of hosts as users and Slurm write them. */
+/* Where ranks run: lists of hosts, as users and Slurm write them. */
 #ifndef KD_RUN_HOSTS_H
 #define KD_RUN_HOSTS_H
 
@@ -9,9 +9,9 @@
 
 struct run_place {
 	char *name;
-	uint32_t slots; /* ranks it is to take */
+	uint32_t slots; /* ranks that it may take */
 	int counted;    /* the user said how many */
-	int near;       /* this very host */
+	int near;       /* this host */
 	uint32_t first, ranks;
 };
 
@@ -20,18 +20,21 @@ struct run_places {
 	size_t count;
 };
 
-/* Adds a host, or slots to one that is there already. */
-void run_places_add(struct run_places *p, const char *name, size_t length, uint32_t slots, int counted);
+/* Adds a host, or adds the slots to a host that is already listed. */
+void run_places_add(struct run_places *p, const char *name, size_t length, uint32_t slots,
+		    int counted);
 /* "a:2,b": 0, or -EINVAL. */
 int run_places_parse(struct run_places *p, const char *text);
-/* A file with a host per line, "a:2" or "a slots=2", and comments behind #. 0, or -errno after a line on stderr. */
+/* A file with a host per line, "a:2" or "a slots=2", and comments after #. 0, or -errno after a
+ * line on stderr. */
 int run_places_read(struct run_places *p, const char *path);
-/* Slurm's "n[1-3,7],m2", and "2(x3),1" for the tasks per node (NULL: 1 each). 0, or -EINVAL after a line on stderr. */
+/* Slurm's "n[1-3,7],m2", and "2(x3),1" for the tasks per node (NULL: 1 each). 0, or -EINVAL after
+ * a line on stderr. */
 int run_places_slurm(struct run_places *p, const char *nodes, const char *tasks);
 /*
- * Gives each place its ranks, those without any to be left out. size 0: as many as there are slots. When there are more
- * ranks than slots and nobody said how many slots a host has, they are dealt evenly. Returns the job's size; 0: they do not
- * fit, after a line on stderr.
+ * Gives each place its ranks and removes places without any. size 0: as many ranks as slots. When
+ * there are more ranks than slots, and the user gave no slots, ranks are distributed evenly.
+ * Returns the size of the job, or 0 after a line on stderr if the ranks do not fit.
  */
 uint32_t run_places_deal(struct run_places *p, uint32_t size);
 

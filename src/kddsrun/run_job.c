@@ -29,12 +29,13 @@
 #include "kddsrun/run_tree.h"
 
 #define SECOND_NS 1000000000ull
-#define PARTNER_NS (2 * SECOND_NS) /* for other ranks to exit as well, when one did with status 0 */
+#define PARTNER_NS (2 * SECOND_NS) /* for the other ranks to exit after one exited with status 0 */
 #define UNSAID_NS SECOND_NS        /* for the reason why a rank was killed */
-#define END_NS (2 * SECOND_NS)     /* for agents to end their ranks, RUN_AGENT_GRACE_NS and some more */
-#define ORPHAN_NS (5 * SECOND_NS)  /* for what was killed to go */
-#define FLUSH_NS SECOND_NS         /* for the reader of our output, when the job was ended */
-#define SHARE_RANKS 2048            /* of larger jobs the values are not handed out: 70 bytes for each rank and host */
+#define END_NS (2 * SECOND_NS)     /* for agents to end their ranks: more than RUN_AGENT_GRACE_NS */
+#define ORPHAN_NS (5 * SECOND_NS)  /* for killed processes to end */
+#define FLUSH_NS SECOND_NS         /* for our output to be read, when the job was ended */
+/* larger jobs do not share values in a fence: 70 bytes for each rank and host */
+#define SHARE_RANKS 2048
 #define STATUS_TIMEOUT 124         /* timeout(1)'s */
 
 struct rank {
@@ -55,10 +56,10 @@ static uint32_t greeted, input_window = RUN_AGENT_WINDOW_BYTES;
 static struct run_watch input;
 static struct run_timer time_out, end_timer, partner_timer, input_timer;
 static int partners_late; /* a rank exited with status 0, and others did not follow in time */
-static int ending;        /* the job is being brought to its end */
+static int ending;        /* end_job has been called */
 static int end_status, end_signal, flush_given_up;
 
-/* The end. The first reason is the one that is told and that decides the status. */
+/* The end. The first reason is reported and decides the status. */
 
 static void end_job(int status)
 {
@@ -67,7 +68,8 @@ static void end_job(int status)
 	ending = 1;
 	end_status = status;
 	run_hosts_send(KD_CONTROL_END, 0);
-	run_hosts_kill(0); /* those that have not answered have no ranks yet, and may never answer */
+	/* agents that have not answered have no ranks yet, and may never answer */
+	run_hosts_kill(0);
 	run_timer_set(&end_timer, END_NS);
 	run_timer_stop(&time_out);
 }
@@ -93,12 +95,13 @@ static int shell_status(int status)
 }
 
 /*
- * A signal that asks to end, and SIGKILL, may have come to this rank alone, or to all processes of
- * the job: from a batch system, when its time is over. So this line waits a moment for one that
- * explains it, after kddsrun's own signal or from the rank's agent. The job does not wait.
+ * A signal that asks a process to end, or SIGKILL, may have been sent to this rank alone or, by a
+ * batch system when the time of the job is over, to all its processes. So this line waits
+ * UNSAID_NS for one that explains it: that kddsrun got the signal, too, or a line from the rank's
+ * agent. The job does not wait.
  */
 static struct {
-	const struct run_host *host; /* NULL: nothing is unsaid */
+	const struct run_host *host; /* NULL: no line waits */
 	char text[1000];
 } unsaid;
 static struct run_timer unsaid_timer;
@@ -120,7 +123,7 @@ static void unsaid_due(struct run_timer *timer)
 
 static int may_be_sent_to_all(int status)
 {
-	int signal = shell_status(status) - 128; /* or a shell's word for it */
+	int signal = shell_status(status) - 128; /* or a shell's status for it */
 
 	return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT ||
 	       signal == SIGKILL;
@@ -160,16 +163,17 @@ static void fail_rank(const struct rank *r, int status, const char *format, ...)
 static const char *status_text(int status, char *text, size_t size)
 {
 	if (WIFSIGNALED(status))
-		snprintf(text, size, "was killed by signal %d (%s)%s", WTERMSIG(status), strsignal(WTERMSIG(status)),
-			 WCOREDUMP(status) ? ", core dumped" : "");
+		snprintf(text, size, "was killed by signal %d (%s)%s", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "");
 	else
 		snprintf(text, size, "exited with status %d", WEXITSTATUS(status));
 	return text;
 }
 
 /*
- * What ranks' ends mean. A rank that a signal killed ends the job, except after kd_boot_stop, when the others are on their way
- * out. One that exits is missed by those that have joined and not left; with status 0 only if they do not follow.
+ * How ranks end. A rank that a signal killed ends the job, except after kd_boot_stop, when the
+ * others are ending, too. A rank that exits ends the job if others have joined and not left: at
+ * once if its status is not 0, otherwise if they do not exit within PARTNER_NS.
  */
 
 static void check_exit(const struct rank *r, int missed, int *waiting_p)
@@ -186,8 +190,10 @@ static void check_exit(const struct rank *r, int missed, int *waiting_p)
 	else if (missed && !partners_late)
 		*waiting_p = 1;
 	else if (missed)
-		fail_rank(r, 1, "%s before the job had ended: it %s, and others are still running", text,
-			  r->stage == JOINED ? "did not call kdds_finalize" : "never called kdds_init");
+		fail_rank(r, 1, "%s before the job had ended: it %s, and others are still running",
+			  text,
+			  r->stage == JOINED ? "did not call kdds_finalize" :
+					       "never called kdds_init");
 }
 
 static void check_ranks(void)
@@ -209,7 +215,7 @@ static void partner_due(struct run_timer *timer)
 	check_ranks();
 }
 
-/* Rank 0's, or, when that is 0, the first other one's. */
+/* The status of rank 0 or, if that is 0, of the first other rank that failed. */
 static int job_status(void)
 {
 	for (uint32_t i = 0; i < options->size; i++)
@@ -218,9 +224,9 @@ static int job_status(void)
 	return 0;
 }
 
-/* Fences, values, greetings. */
+/* Fences, published values, HELLO. */
 
-/* To a host all values of the others: it has its own. */
+/* Sends a host the values of all other hosts. */
 static void share_values(struct run_host *h)
 {
 	for (uint32_t i = 0; i < options->size; i++)
@@ -244,7 +250,8 @@ static void check_fence(void)
 			run_hosts[i].fenced = 0;
 			if (shared)
 				share_values(&run_hosts[i]);
-			run_link_send(&run_hosts[i].link, KD_CONTROL_FENCED, 0, &shared, sizeof(shared));
+			run_link_send(&run_hosts[i].link, KD_CONTROL_FENCED, 0, &shared,
+				      sizeof(shared));
 		}
 }
 
@@ -260,19 +267,23 @@ static void compare_builds(void)
 		if (!other)
 			other = i;
 		if (n < sizeof(text) - 300)
-			n += (size_t)snprintf(text + n, 300, "%s%u (host %s)", n ? ", " : "", i, ranks[i].host->place->name);
+			n += (size_t)snprintf(text + n, 300, "%s%u (host %s)", n ? ", " : "", i,
+					      ranks[i].host->place->name);
 		else if (text[n - 1] != '.')
 			n += (size_t)snprintf(text + n, 8, ", ...");
 	}
 	if (!other)
 		return;
 	if (ranks[other].version != ranks[0].version)
-		fail("libkdds is version %u.%u.%u at rank 0 (host %s), %u.%u.%u at rank %s: install one version on all hosts",
-		     ranks[0].version / 10000, ranks[0].version / 100 % 100, ranks[0].version % 100, ranks[0].host->place->name,
-		     ranks[other].version / 10000, ranks[other].version / 100 % 100, ranks[other].version % 100, text);
+		fail("libkdds is version %u.%u.%u at rank 0 (host %s), %u.%u.%u at rank %s: "
+		     "install one version on all hosts",
+		     ranks[0].version / 10000, ranks[0].version / 100 % 100, ranks[0].version % 100,
+		     ranks[0].host->place->name, ranks[other].version / 10000,
+		     ranks[other].version / 100 % 100, ranks[other].version % 100, text);
 	else
-		fail("%s is another program, or another build of it, at rank %s than at rank 0 (host %s): install one build "
-		     "on all hosts", options->argument[0], text, ranks[0].host->place->name);
+		fail("%s is another program, or another build of it, at rank %s than at rank 0 "
+		     "(host %s): install one build on all hosts",
+		     options->argument[0], text, ranks[0].host->place->name);
 }
 
 static int handle_hello(struct rank *r, struct kd_unpack *u)
@@ -287,7 +298,8 @@ static int handle_hello(struct rank *r, struct kd_unpack *u)
 	if (!kd_unpack_complete(u))
 		return -1;
 	if (pid != r->pid)
-		run_tell("rank %u: the program is process %u, started by %u", (unsigned)(r - ranks), pid, r->pid);
+		run_tell("rank %u: the program is process %u, started by %u", (unsigned)(r - ranks),
+			 pid, r->pid);
 	r->stage = JOINED;
 	greeted += !r->greeted;
 	r->greeted = 1;
@@ -329,7 +341,8 @@ static void input_stop(void)
 	run_watch_remove(&input);
 }
 
-/* Of a terminal that is gone, and of what nohup opens on purpose so that it cannot be read. */
+/* Whether the error counts as the end: of a terminal that is gone, or of the descriptor that
+ * nohup opens so that it cannot be read. */
 static int is_plain_end(int fd, int error)
 {
 	struct stat st;
@@ -343,7 +356,7 @@ static void input_ready(struct run_watch *watch, short events)
 	ssize_t n;
 
 	(void)events;
-	/* Read from the background, the terminal would stop us. */
+	/* Reading the terminal from the background would stop this process (SIGTTIN). */
 	if (isatty(watch->fd) && tcgetpgrp(watch->fd) != getpgrp()) {
 		watch->events = 0;
 		run_timer_set(&input_timer, SECOND_NS);
@@ -389,11 +402,12 @@ static void output_written(void)
 			continue;
 		kd_pack_uint(&p, run_hosts[i].taken, 4);
 		run_hosts[i].taken = 0;
-		run_link_send(&run_hosts[i].link, KD_CONTROL_OUTPUT_TAKEN, 0, payload, sizeof(payload));
+		run_link_send(&run_hosts[i].link, KD_CONTROL_OUTPUT_TAKEN, 0, payload,
+			      sizeof(payload));
 	}
 }
 
-/* A reader that has had enough, as head has, is no error; the job is of no use any more, though. */
+/* A reader that stops reading, as head does, is no error, but the job is no longer needed. */
 static void output_broken(int stream, int error)
 {
 	if (stream == 2)
@@ -420,7 +434,7 @@ static int handle_output(struct run_host *h, uint32_t rank, struct kd_unpack *u)
 	return 0;
 }
 
-/* What agents say. */
+/* Messages from agents. */
 
 static int handle_exit(struct rank *r, struct kd_unpack *u)
 {
@@ -431,13 +445,13 @@ static int handle_exit(struct rank *r, struct kd_unpack *u)
 		return -1;
 	r->exited = 1;
 	r->host->members -= r->stage == LEFT;
-	run_tell("rank %u (host %s, process %u) %s", (unsigned)(r - ranks), r->host->place->name, r->pid,
-		 status_text(r->status, text, sizeof(text)));
+	run_tell("rank %u (host %s, process %u) %s", (unsigned)(r - ranks), r->host->place->name,
+		 r->pid, status_text(r->status, text, sizeof(text)));
 	if (r == ranks)
 		input_stop();
 	if (WIFSIGNALED(r->status) && r->stage == LEFT && !ending)
-		run_say("rank %u (host %s, process %u) %s after it had left the job", (unsigned)(r - ranks),
-			r->host->place->name, r->pid, text);
+		run_say("rank %u (host %s, process %u) %s after it had left the job",
+			(unsigned)(r - ranks), r->host->place->name, r->pid, text);
 	check_ranks();
 	check_fence();
 	return 0;
@@ -448,7 +462,8 @@ static int handle_started(struct rank *r, struct kd_unpack *u)
 	r->pid = (uint32_t)kd_unpack_uint(u, 4);
 	if (u->bad)
 		return -1;
-	run_tell("rank %u runs on host %s as process %u", (unsigned)(r - ranks), r->host->place->name, r->pid);
+	run_tell("rank %u runs on host %s as process %u", (unsigned)(r - ranks),
+		 r->host->place->name, r->pid);
 	if (r == ranks)
 		input_start();
 	return 0;
@@ -474,7 +489,8 @@ static void send_job(struct run_host *h)
 	void *payload = run_order_pack(&order, &size);
 
 	if (size > RUN_AGENT_FRAME_BYTES - KD_CONTROL_HEADER_BYTES)
-		fail("the program's arguments and variables take %zu bytes: %u is the most", size, RUN_AGENT_FRAME_BYTES);
+		fail("the program's arguments and variables take %zu bytes; %u is the maximum",
+		     size, RUN_AGENT_FRAME_BYTES);
 	else
 		run_link_send(&h->link, KD_CONTROL_JOB, 0, payload, size);
 	free(payload);
@@ -488,7 +504,8 @@ static void host_answered(struct run_host *h)
 		send_job(h);
 }
 
-static int rank_message(struct run_host *h, struct rank *r, const struct kd_control_header *head, struct kd_unpack *u)
+static int rank_message(struct run_host *h, struct rank *r, const struct kd_control_header *head,
+			struct kd_unpack *u)
 {
 	switch (head->type) {
 	case KD_CONTROL_STARTED:
@@ -508,14 +525,16 @@ static int rank_message(struct run_host *h, struct rank *r, const struct kd_cont
 		fail_rank(r, 1, "%s", kd_unpack_string(u));
 		return u->bad;
 	case KD_CONTROL_FAILED:
-		fail("host %s: cannot start rank %u: %s", h->place->name, head->rank, kd_unpack_string(u));
+		fail("host %s: cannot start rank %u: %s", h->place->name, head->rank,
+		     kd_unpack_string(u));
 		return u->bad;
 	default:
 		return -1;
 	}
 }
 
-static int host_message(struct run_host *h, const struct kd_control_header *head, struct kd_unpack *u)
+static int host_message(struct run_host *h, const struct kd_control_header *head,
+			struct kd_unpack *u)
 {
 	switch (head->type) {
 	case KD_CONTROL_FENCE:
@@ -544,7 +563,7 @@ static int host_message(struct run_host *h, const struct kd_control_header *head
 
 /* The loop. */
 
-/* Stopped by the terminal, the ranks and kddsrun stop together; their clocks of silence, too. */
+/* When the terminal stops kddsrun, the ranks stop as well, and so do the heartbeat clocks. */
 static void suspend(void)
 {
 	run_hosts_send(KD_CONTROL_SIGNAL, SIGSTOP);
@@ -567,7 +586,7 @@ static void signalled(int number)
 		return;
 	default:
 		if (end_signal) {
-			run_hosts_send(KD_CONTROL_END, 1); /* someone is impatient */
+			run_hosts_send(KD_CONTROL_END, 1); /* asked again: kill at once */
 			return;
 		}
 		end_signal = number;
@@ -594,7 +613,7 @@ static void end_due(struct run_timer *timer)
 		flush_given_up = 1;
 }
 
-/* Children of agents that were killed have come to us. */
+/* Kills the children of killed agents, which this process has adopted. */
 static void kill_orphans(void)
 {
 	uint64_t end_ns = kd_os_now_ns() + ORPHAN_NS;
@@ -634,7 +653,8 @@ static int init(void)
 	return 0;
 }
 
-/* A shell that waits for us is to know that we ended by its Ctrl-C, or it goes on with its script. */
+/* A shell that waits for kddsrun must see that Ctrl-C ended it; otherwise it continues its
+ * script. */
 static void end_by_signal(int number)
 {
 	const struct rlimit none = {0, 0};
@@ -667,7 +687,7 @@ int run_job(const struct run_options *given)
 	say_unsaid();
 	kill_orphans();
 	run_out_end();
-	/* A reader may take its time, except when it was to be ended. */
+	/* A reader may take its time, unless the job was ended. */
 	if (ending)
 		run_timer_set(&end_timer, FLUSH_NS);
 	while (run_out_waiting() && !flush_given_up)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The job: its ranks, what they publish, when they meet, and what their ends mean, from start to exit status. */
+/* The job, from start to exit status: its ranks, their published values and fences, and how their
+ * ends decide the status. */
 #ifndef KD_RUN_JOB_H
 #define KD_RUN_JOB_H
 
 #include "kddsrun/run_options.h"
 
-/* Runs it. Returns kddsrun's exit status, or does not return but ends by the signal that ended the job. */
+/* Runs the job. Returns kddsrun's exit status, or ends the process by the signal that ended the
+ * job. */
 int run_job(const struct run_options *options);
 
 #endif

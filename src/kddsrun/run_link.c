@@ -12,7 +12,7 @@
 #include "base/os.h"
 
 #define READ_BYTES 65536
-#define NOISE_BYTES 65536 /* before the magic */
+#define NOISE_BYTES 65536 /* skipped at most, before the magic */
 
 void run_bytes_add(struct run_bytes *b, const void *data, size_t size)
 {
@@ -50,7 +50,7 @@ static void detach(struct run_link *link, int *in_p, int *out_p)
 	*in_p = link->in.fd;
 	*out_p = link->out.fd;
 	link->in.fd = link->out.fd = -1;
-	/* The frame being handled may lie in received: it stays. */
+	/* received stays: the frame being handled may be in it. */
 	run_bytes_free(&link->unsent);
 }
 
@@ -61,7 +61,7 @@ static void close_both(int in, int out)
 	close(in);
 }
 
-/* The other side sees the end only after our user has done what there is to do. */
+/* The other side sees the end only after the callback has returned. */
 static void broken(struct run_link *link, int error)
 {
 	int in, out;
@@ -73,12 +73,13 @@ static void broken(struct run_link *link, int error)
 	close_both(in, out);
 }
 
-/* Drops what comes before the magic, and the magic. */
+/* Drops everything up to the magic, and the magic. */
 static int find_magic(struct run_link *link)
 {
 	struct run_bytes *b = &link->received;
 	size_t length = strlen(RUN_LINK_MAGIC);
-	uint8_t *found = b->size ? memmem(b->data + b->head, b->size, RUN_LINK_MAGIC, length) : NULL;
+	uint8_t *found = b->size ? memmem(b->data + b->head, b->size, RUN_LINK_MAGIC, length) :
+				   NULL;
 
 	if (!found)
 		return b->size > NOISE_BYTES ? -EPROTO : 0;
@@ -87,7 +88,7 @@ static int find_magic(struct run_link *link)
 	return 0;
 }
 
-/* 1: handled a frame; 0: there is no whole one; -EPROTO. */
+/* Returns 1 if it handled a frame, 0 if there is no complete one, or -EPROTO. */
 static int handle_frame(struct run_link *link)
 {
 	struct run_bytes *b = &link->received;
@@ -124,7 +125,7 @@ static void handle_received(struct run_link *link)
 		broken(link, error);
 }
 
-/* Bytes read; 0: none now, or the link is closed by now. */
+/* Returns the bytes read; 0: none now, or the link is closed. */
 static size_t take(struct run_link *link)
 {
 	static uint8_t block[READ_BYTES];
@@ -147,14 +148,14 @@ void run_link_drain(struct run_link *link)
 		;
 }
 
-/* One descriptor for both ways is watched once: poll refuses more entries than this process may
- * have descriptors. */
+/* One descriptor for both directions is watched once: poll refuses more entries than this process
+ * may have descriptors. */
 static int is_single(const struct run_link *link)
 {
 	return link->in.fd == link->out.fd;
 }
 
-/* Errors are left for the reading side to find, which may still have something to tell. */
+/* Errors are left to the reading side, which may still have messages to deliver. */
 static void push(struct run_link *link)
 {
 	struct run_bytes *b = &link->unsent;
@@ -226,7 +227,8 @@ static void add(struct run_link *link, const void *bytes, size_t size)
 		run_bytes_add(&link->unsent, bytes, size);
 }
 
-static void add_frame(struct run_link *link, uint16_t type, uint32_t rank, const void *payload, size_t size)
+static void add_frame(struct run_link *link, uint16_t type, uint32_t rank, const void *payload,
+		      size_t size)
 {
 	uint8_t header[KD_CONTROL_HEADER_BYTES];
 	struct kd_pack p = {header, header + sizeof(header), 0};
@@ -251,7 +253,8 @@ void run_link_send_raw(struct run_link *link, const void *bytes, size_t size)
 	run_link_flush(link);
 }
 
-void run_link_send(struct run_link *link, uint16_t type, uint32_t rank, const void *payload, size_t size)
+void run_link_send(struct run_link *link, uint16_t type, uint32_t rank, const void *payload,
+		   size_t size)
 {
 	add_frame(link, type, rank, payload, size);
 	run_link_flush(link);

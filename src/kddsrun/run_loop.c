@@ -16,7 +16,8 @@
 #include "base/os.h"
 #include "kddsrun/run_say.h"
 
-static const int caught[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGPIPE};
+static const int caught[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT,
+			     SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGPIPE};
 
 static struct run_watch **watches;
 static struct pollfd *polled;
@@ -34,7 +35,7 @@ void *run_alloc(void *p, size_t size)
 	p = realloc(p, kd_max(size, 1u));
 	if (!p) {
 		run_say("out of memory for %zu bytes", size);
-		_exit(1); /* children follow: their parent's death is a signal to them */
+		_exit(1); /* children follow: they get a signal when their parent dies */
 	}
 	return p;
 }
@@ -67,9 +68,10 @@ static void signal_ready(struct run_watch *watch, short events)
 }
 
 /*
- * What the caller ignores (nohup's SIGHUP, SIGINT in a background job of a script) stays ignored: a
- * blocked signal is queued, and read, even while it is ignored. What the caller blocks is listened
- * to: a mask is inherited by accident more often than on purpose.
+ * Signals that the caller ignores (SIGHUP under nohup, SIGINT in a background job of a script)
+ * stay ignored and are left out: a blocked signal is queued, and read, even while it is ignored.
+ * Signals that the caller blocks are delivered: a mask is inherited by accident more often than
+ * on purpose.
  */
 static void find_caught(sigset_t *set)
 {
@@ -96,7 +98,8 @@ int run_loop_init(void (*signal_called)(int number), void (*child)(pid_t pid, in
 	getrlimit(RLIMIT_NOFILE, &files_before);
 	most = (struct rlimit){files_before.rlim_max, files_before.rlim_max};
 	setrlimit(RLIMIT_NOFILE, &most);
-	signals = (struct run_watch){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), POLLIN, 0, signal_ready};
+	signals = (struct run_watch){signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK), POLLIN, 0,
+				     signal_ready};
 	if (signals.fd < 0)
 		return -errno;
 	return run_watch_add(&signals);
@@ -108,7 +111,7 @@ void run_loop_restore(void)
 	setrlimit(RLIMIT_NOFILE, &files_before);
 }
 
-/* Descriptors that are open, the one that looks for them included. */
+/* The number of open descriptors, including the one that this function opens. */
 static size_t open_files(void)
 {
 	DIR *dir = opendir("/proc/self/fd");
@@ -146,7 +149,8 @@ int run_watch_add(struct run_watch *watch)
 	return 0;
 }
 
-/* Leaves a hole, which run_loop_once closes: a callback may be walking the table. */
+/* Leaves a hole, which prepare closes: this may be a callback while run_loop_once walks the
+ * table. */
 void run_watch_remove(struct run_watch *watch)
 {
 	if (!watch->slot)
@@ -170,7 +174,8 @@ void run_timer_stop(struct run_timer *timer)
 	timer->at_ns = 0;
 }
 
-/* Fills polled; returns the number of descriptors. Those not asked about are negative, which poll skips. */
+/* Fills polled and returns the number of entries. Descriptors that no events are wanted of become
+ * -1, which poll skips. */
 static size_t prepare(void)
 {
 	size_t n = 0;
@@ -179,7 +184,8 @@ static size_t prepare(void)
 		if (watches[i]) {
 			watches[n] = watches[i];
 			watches[n]->slot = n + 1;
-			polled[n] = (struct pollfd){watches[n]->events ? watches[n]->fd : -1, watches[n]->events, 0};
+			polled[n] = (struct pollfd){watches[n]->events ? watches[n]->fd : -1,
+						    watches[n]->events, 0};
 			n++;
 		}
 	count = n;
@@ -194,7 +200,7 @@ static int timeout_ms(void)
 		if (t->at_ns)
 			first_ns = kd_min(first_ns, t->at_ns);
 	if (first_ns == UINT64_MAX)
-		return -1; /* signals and ends of files wake us */
+		return -1; /* signals and ends of files wake poll */
 	return first_ns <= now_ns ? 0 : (int)kd_min((first_ns - now_ns) / 1000000u + 1, 60000u);
 }
 
@@ -217,7 +223,7 @@ void run_loop_once(void)
 
 	if (ready < 0 && errno != EINTR) {
 		run_say("cannot wait for %zu descriptors (poll): %s", n, kd_errno_text(errno));
-		_exit(1); /* as out of memory */
+		_exit(1); /* as without memory */
 	}
 	if (ready > 0)
 		for (size_t i = 0; i < n; i++)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kddsrun's one poll loop, the same in the launcher and in its agents: descriptors to watch, timers, signals, children. One
- * thread; callbacks may add and remove anything, themselves included.
+ * kddsrun's poll loop, the same in the launcher and in its agents: watched descriptors, timers,
+ * signals, children. There is one thread. A callback may add and remove any watch or timer, its
+ * own included.
  */
 #ifndef KD_RUN_LOOP_H
 #define KD_RUN_LOOP_H
@@ -16,24 +17,27 @@
 struct run_watch {
 	int fd;
 	short events;  /* what to poll for; may change at any time; 0: nothing, not even hang-ups */
-	size_t slot;   /* the loop's: 1 + its place in the table; 0: not watched */
+	size_t slot;   /* the loop's: 1 + index in its table; 0: not watched */
 	void (*ready)(struct run_watch *watch, short events);
 };
 
 struct run_timer {
 	uint64_t at_ns; /* 0: not set */
 	struct run_timer *next;
-	int known; /* the loop's: it is in the list */
+	int known; /* the loop's: in its list */
 	void (*due)(struct run_timer *timer);
 };
 
-/* Blocks the signals that the loop delivers; signal is called with each, SIGCHLD excepted; child with each reaped child.
- * Signals that are ignored stay so, SIGCHLD and SIGCONT excepted. Allows this process as many
- * descriptors as it may have. */
+/*
+ * Blocks the signals that the loop delivers. It calls signal with each of them except SIGCHLD,
+ * and child with each reaped child. Signals that are ignored stay ignored, except SIGCHLD and
+ * SIGCONT. Raises this process's soft limit of descriptors to the hard one.
+ */
 int run_loop_init(void (*signal)(int number), void (*child)(pid_t pid, int status));
-/* In a forked child, before exec: signals and limits as they were. */
+/* In a forked child, before exec: restores signals and limits. */
 void run_loop_restore(void);
-/* 0: this process may open so many more descriptors. Else how many it would have, and the limit. */
+/* Returns 0 if this process may open that many more descriptors; otherwise how many it would have
+ * open, and the limit in *most_p. */
 size_t run_loop_lacks(size_t more, size_t *most_p);
 
 int run_watch_add(struct run_watch *watch);
@@ -42,13 +46,13 @@ void run_watch_remove(struct run_watch *watch);
 void run_timer_set(struct run_timer *timer, uint64_t delay_ns);
 void run_timer_stop(struct run_timer *timer);
 
-/* Sleeps until something is to be done, and does it: descriptors first, then children, then timers, so that a process that was
- * held up hears what has come before it looks at the clock. */
+/* Waits for events and handles them: descriptors first, then children, then timers, so that a
+ * process that was delayed reads what has arrived before it checks the clock. */
 void run_loop_once(void);
-/* Reaps what has ended, now. 0: there are no children. */
+/* Reaps the children that have ended. Returns 0 if there are no children. */
 int run_loop_reap(void);
 
-/* Memory or death: the launcher without memory is of no use to anybody. */
+/* Ends the process with a line on stderr if there is no memory. */
 void *run_alloc(void *p, size_t size);
 char *run_copy(const char *s);
 

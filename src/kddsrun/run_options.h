@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What kddsrun has been asked to do. */
+/* The options of kddsrun. */
 #ifndef KD_RUN_OPTIONS_H
 #define KD_RUN_OPTIONS_H
 
@@ -9,13 +9,13 @@ struct run_options {
 	uint32_t size;
 	struct run_places places;
 	const char *rsh;       /* NULL: ssh, or srun */
-	int srun;              /* the places are the nodes of our Slurm allocation */
+	int srun;              /* the places are the nodes of the Slurm allocation */
 	uint32_t timeout_ms;   /* 0: none */
 	uint32_t heartbeat_ms; /* 0: none */
 	int label, bind;
 	char **settings; /* NAME=VALUE for every rank */
 	uint32_t setting_count;
-	char **argument; /* the program and its arguments, NULL behind them */
+	char **argument; /* the program and its arguments, NULL-terminated */
 	uint32_t argument_count;
 };
 

@@ -20,11 +20,13 @@ static size_t strings_bytes(char **strings, uint32_t n)
 
 void *run_order_pack(const struct run_order *o, size_t *size_p)
 {
-	size_t size = FIXED_BYTES + 4 + strlen(o->directory) + 1 + strings_bytes(o->argument, o->arguments) +
+	size_t size = FIXED_BYTES + 4 + strlen(o->directory) + 1 +
+		      strings_bytes(o->argument, o->arguments) +
 		      strings_bytes(o->setting, o->settings);
 	uint8_t *payload = run_alloc(NULL, size);
 	struct kd_pack p = {payload, payload + size, 0};
-	const uint32_t numbers[] = {o->size, o->first, o->ranks, o->heartbeat_ms, o->bind, o->arguments, o->settings};
+	const uint32_t numbers[] = {o->size, o->first, o->ranks, o->heartbeat_ms,
+				    o->bind, o->arguments, o->settings};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		kd_pack_uint(&p, numbers[i], 4);
@@ -39,7 +41,7 @@ void *run_order_pack(const struct run_order *o, size_t *size_p)
 	return payload;
 }
 
-/* A list of n strings, NULL behind them. */
+/* A NULL-terminated list of n strings. */
 static char **unpack_strings(struct kd_unpack *u, uint32_t n)
 {
 	char **strings = run_alloc(NULL, ((size_t)n + 1) * sizeof(*strings));
@@ -55,7 +57,8 @@ int run_order_unpack(struct run_order *o, const struct kd_unpack *given)
 	size_t size = (size_t)(given->end - given->at);
 	uint8_t *copy = memcpy(run_alloc(NULL, size), given->at, size);
 	struct kd_unpack u = {copy, copy + size, 0};
-	uint32_t *const numbers[] = {&o->size, &o->first, &o->ranks, &o->heartbeat_ms, &o->bind, &o->arguments, &o->settings};
+	uint32_t *const numbers[] = {&o->size, &o->first, &o->ranks, &o->heartbeat_ms,
+				     &o->bind, &o->arguments, &o->settings};
 
 	*o = (struct run_order){.storage = copy};
 	if (size < FIXED_BYTES)
@@ -65,9 +68,9 @@ int run_order_unpack(struct run_order *o, const struct kd_unpack *given)
 	o->secret = u.at;
 	u.at += KD_BOOT_SECRET_BYTES;
 	o->directory = kd_unpack_string(&u);
-	/* A string takes 5 bytes or more. */
-	if (!o->ranks || o->first >= o->size || o->ranks > o->size - o->first || !o->arguments || o->arguments > size / 5 ||
-	    o->settings > size / 5)
+	/* A string takes at least 5 bytes. */
+	if (!o->ranks || o->first >= o->size || o->ranks > o->size - o->first || !o->arguments ||
+	    o->arguments > size / 5 || o->settings > size / 5)
 		return -1;
 	o->argument = unpack_strings(&u, o->arguments);
 	o->setting = unpack_strings(&u, o->settings);

@@ -14,13 +14,13 @@
 #include "kddsrun/run_link.h"
 
 #define HUNGRY_BYTES 65536
-#define LINE_BYTES 65536 /* longer lines are cut when they are labelled */
+#define LINE_BYTES 65536 /* longer labelled lines are split */
 
 struct stream {
 	struct run_watch watch;
 	struct run_bytes unsent;
-	int gone;       /* it cannot be written: everything is thrown away */
-	size_t at_once; /* that poll promises not to block for */
+	int gone;       /* it cannot be written: output is discarded */
+	size_t at_once; /* bytes that do not block after poll */
 };
 
 static struct stream streams[2];
@@ -30,8 +30,9 @@ static void (*written_callback)(void);
 static void (*broken_callback)(int stream, int error);
 
 /*
- * Our descriptors are shared with the shell that started us, so their flags are not ours to change, but a pipe or terminal can
- * be opened once more. Where that fails, poll promises room for a short write.
+ * The shell that started kddsrun shares these descriptors, so their flags must not change. But a
+ * pipe or terminal can be opened again. Where that fails, a short write does not block after
+ * poll.
  */
 static void open_stream(struct stream *s, int fd)
 {
@@ -58,7 +59,8 @@ static void push(struct stream *s)
 {
 	struct run_bytes *b = &s->unsent;
 	int before = run_out_hungry();
-	ssize_t n = b->size ? write(s->watch.fd, b->data + b->head, kd_min(b->size, s->at_once)) : 0;
+	ssize_t n = b->size ? write(s->watch.fd, b->data + b->head, kd_min(b->size, s->at_once)) :
+			      0;
 
 	if (n > 0)
 		run_bytes_drop(b, (size_t)n);
@@ -81,7 +83,8 @@ static void ready(struct run_watch *watch, short events)
 	push(container_of(watch, struct stream, watch));
 }
 
-void run_out_init(uint32_t size, int label, void (*written)(void), void (*broken)(int stream, int error))
+void run_out_init(uint32_t size, int label, void (*written)(void),
+		  void (*broken)(int stream, int error))
 {
 	written_callback = written;
 	broken_callback = broken;
@@ -129,11 +132,12 @@ void run_out_add(uint32_t rank, int stream, const void *bytes, size_t size)
 		emit_line(s, rank, line);
 	while (at < end) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
-		size_t n = kd_min((size_t)((newline ? newline : end) - at), LINE_BYTES - line->size);
+		size_t n = kd_min((size_t)((newline ? newline : end) - at),
+				  LINE_BYTES - line->size);
 
 		run_bytes_add(line, at, n);
 		at += n;
-		/* A line that is full may be complete: what comes next tells. */
+		/* A full line may be complete: the next byte decides. */
 		if (at == newline || (at < end && line->size == LINE_BYTES))
 			emit_line(s, rank, line);
 		at += at == newline;

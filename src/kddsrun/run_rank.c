@@ -32,8 +32,9 @@ static void set_number(const char *name, uint32_t value)
 }
 
 /*
- * Without a say of the user's, a rank has as many workers as its part of the CPUs. With a share to itself it finds out by
- * itself, unless a quota of all ranks together is less. Several ranks on the same CPUs must not all bind to the first ones.
+ * Unless the user sets a number, a rank has as many workers as CPUs in its part. A rank with its
+ * own share of the CPUs determines that itself, unless a quota for all ranks together is lower.
+ * Ranks on the same CPUs must not all bind to the first ones.
  */
 static void divide_cpus(const struct run_order *job)
 {
@@ -53,8 +54,11 @@ static void divide_cpus(const struct run_order *job)
 
 size_t run_ranks_files(uint32_t ranks)
 {
-	/* Each has its outlets and its control socket, the first besides a pipe to its stdin; the
-	 * last needs all of struct pipes until it is forked. The ends of the pipe for failures. */
+	/*
+	 * Each rank has two outlets and a control socket, and rank 0 a pipe to its stdin. The
+	 * last one needs all of struct pipes until it is forked. The pipe for failures has two
+	 * ends.
+	 */
 	return 3 * (size_t)ranks - 3 + 1 + sizeof(struct pipes) / sizeof(int) + 2;
 }
 
@@ -62,7 +66,8 @@ void run_ranks_prepare(const struct run_order *job)
 {
 	for (uint32_t i = 0; i < job->settings; i++)
 		putenv(job->setting[i]);
-	/* Else a constructor of a library that libfabric brings along takes over the signals of programs linked with it. */
+	/* Otherwise a constructor of a library that libfabric loads takes over the program's
+	 * signals. */
 	setenv("IPATH_NO_BACKTRACE", "1", 0);
 	set_number("KDDS_SIZE", job->size);
 	set_number("KDDS_LOCAL_SIZE", job->ranks);
@@ -159,7 +164,8 @@ static void watch_pipes(struct run_rank *r, const struct run_order *job, const s
 		run_watch_add(&r->outlets[i].watch);
 	}
 	r->control.frame_bytes = KD_CONTROL_RANK_BYTES;
-	r->control.unsent_bytes = (64 + (size_t)job->size) * KD_CONTROL_RANK_BYTES; /* everybody's values, and more */
+	/* more than the values of all ranks */
+	r->control.unsent_bytes = (64 + (size_t)job->size) * KD_CONTROL_RANK_BYTES;
 	run_link_open(&r->control, p->control[0], p->control[0]);
 	r->input = p->in[1];
 	if (r->input >= 0)
@@ -186,7 +192,7 @@ int run_rank_start(struct run_rank *r, const struct run_order *job, int failures
 		close_pipes(&p, 1);
 		return error;
 	}
-	setpgid(r->pid, r->pid); /* whoever is first, it or we */
+	setpgid(r->pid, r->pid); /* here and in the child: whichever comes first */
 	close_pipes(&p, 0);
 	watch_pipes(r, job, &p);
 	return 0;

@@ -8,7 +8,7 @@
 
 int run_verbose;
 
-/* One line, whatever is cited in it. */
+/* One line, whatever the quoted text contains. */
 static void say(const char *format, va_list args)
 {
 	char line[2048];
@@ -21,7 +21,7 @@ static void say(const char *format, va_list args)
 			line[i] = ' ';
 	line[n++] = '\n';
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
-		return; /* nobody is left to tell */
+		return; /* nobody reads stderr */
 }
 
 void run_say(const char *format, ...)

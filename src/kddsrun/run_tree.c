@@ -31,7 +31,7 @@ int run_tree_die_with(pid_t parent, int signal)
 	return getppid() == parent ? 0 : -1;
 }
 
-/* 0: no such process by now. A zombie counts: other threads of it may live. */
+/* Returns 0 if the process is gone. A zombie counts: other threads of it may live. */
 static int read_process(const char *name, struct process *p)
 {
 	char path[64], text[512], *end, state;
@@ -87,11 +87,12 @@ int run_tree_signal(int signal)
 	size_t n = read_all(&all);
 	int found = 0, before;
 
-	/* Generation by generation. */
+	/* One generation of descendants per pass. */
 	do {
 		before = found;
 		for (size_t i = 0; i < n; i++)
-			if (!all[i].ours && (all[i].parent == getpid() || is_ours(all, n, all[i].parent))) {
+			if (!all[i].ours &&
+			    (all[i].parent == getpid() || is_ours(all, n, all[i].parent))) {
 				all[i].ours = 1;
 				found++;
 			}
@@ -103,7 +104,7 @@ int run_tree_signal(int signal)
 	return found;
 }
 
-/* PID:UID:NUMBER in /dev/shm, which stays when a process does not close its endpoint. */
+/* Files PID:UID:NUMBER in /dev/shm, which remain if a process does not close its endpoint. */
 void run_tree_tidy(pid_t pid)
 {
 	char prefix[32];
@@ -111,7 +112,7 @@ void run_tree_tidy(pid_t pid)
 	struct dirent *e;
 	DIR *dir;
 
-	/* Its number may be another's by now, or have been one of another namespace. */
+	/* The number may belong to another process by now, or come from another PID namespace. */
 	if (!kill(pid, 0) || errno != ESRCH)
 		return;
 	dir = opendir("/dev/shm");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kdds-trace: reads what KDDS_TRACE has written, see kdds-trace(1). */
+/* kdds-trace: summarises, merges and draws the traces that KDDS_TRACE writes, see kdds-trace(1). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <getopt.h>
@@ -16,17 +16,18 @@
 
 #define TEXT(x) TEXT_(x)
 #define TEXT_(x) #x
-#define VERSION_TEXT TEXT(KDDS_VERSION_MAJOR) "." TEXT(KDDS_VERSION_MINOR) "." TEXT(KDDS_VERSION_PATCH)
+#define VERSION_TEXT \
+	TEXT(KDDS_VERSION_MAJOR) "." TEXT(KDDS_VERSION_MINOR) "." TEXT(KDDS_VERSION_PATCH)
 
 static const char help[] =
 	"Usage: kdds-trace [OPTION]... FILE...\n"
 	"Summarises a trace written under KDDS_TRACE: one file, or those of all ranks of a job.\n"
 	"\n"
-	"  -o, --output FILE  write all as one trace, clocks of different hosts corrected, for Perfetto's viewer\n"
-	"  -s, --svg FILE     draw it: a row for each worker\n"
-	"  -q, --quiet        no summary\n"
-	"  -h, --help         print this, and end\n"
-	"      --version      print the version, and end\n";
+	"  -o, --output FILE  write all as one trace with corrected clocks, for Perfetto's viewer\n"
+	"  -s, --svg FILE     draw the trace, with a row for each worker\n"
+	"  -q, --quiet        print no summary\n"
+	"  -h, --help         print this help and exit\n"
+	"      --version      print the version and exit\n";
 
 /* The tasks of one type. */
 struct type {
@@ -70,20 +71,22 @@ static void print_types(const struct trace *t)
 		if (e->category != TRACE_TASK || e->phase != 'X')
 			continue;
 		if (!(type->n & (type->n - 1)))
-			type->ns = trace_alloc(type->ns, (type->n ? 2 * type->n : 1) * sizeof(*type->ns));
+			type->ns = trace_alloc(type->ns,
+					       (type->n ? 2 * type->n : 1) * sizeof(*type->ns));
 		type->ns[type->n++] = e->self_ns;
 		type->total_ns += (double)e->self_ns;
 	}
 	qsort(types, t->nnames, sizeof(*types), by_total);
-	printf("%-20s %10s %12s %12s %12s %12s %12s %12s\n", "task", "count", "total/s", "mean/us", "median/us", "90 %/us", "99 %/us",
-	       "most/us");
+	printf("%-20s %10s %12s %12s %12s %12s %12s %12s\n", "task", "count", "total/s", "mean/us",
+	       "median/us", "90 %/us", "99 %/us", "most/us");
 	for (uint32_t i = 0; i < t->nnames; i++) {
 		struct type *type = &types[i];
 
 		if (type->n) {
 			qsort(type->ns, type->n, sizeof(*type->ns), by_length);
-			printf("%-20s %10zu %12.6f %12.3f %12.3f %12.3f %12.3f %12.3f\n", t->names[type->name], type->n,
-			       type->total_ns * 1e-9, type->total_ns / (double)type->n / 1000, percentile(type, 50),
+			printf("%-20s %10zu %12.6f %12.3f %12.3f %12.3f %12.3f %12.3f\n",
+			       t->names[type->name], type->n, type->total_ns * 1e-9,
+			       type->total_ns / (double)type->n / 1000, percentile(type, 50),
 			       percentile(type, 90), percentile(type, 99), percentile(type, 100));
 		}
 		free(type->ns);
@@ -96,7 +99,10 @@ static void print_workers(const struct trace *t)
 	printf("%-20s %10s %12s %10s %10s\n", "worker", "tasks", "in tasks/s", "idle/s", "steals");
 	for (uint32_t r = 0; r < t->nranks; r++) {
 		const struct trace_rank *rank = &t->ranks[r];
-		struct { uint64_t tasks, steals; int64_t busy, idle; } *w = trace_alloc(NULL, rank->workers * sizeof(*w));
+		struct {
+			uint64_t tasks, steals;
+			int64_t busy, idle;
+		} *w = trace_alloc(NULL, rank->workers * sizeof(*w));
 
 		memset(w, 0, rank->workers * sizeof(*w));
 		for (size_t i = 0; i < t->count; i++) {
@@ -115,8 +121,9 @@ static void print_workers(const struct trace *t)
 			char name[32];
 
 			snprintf(name, sizeof(name), "%u.%u", r, i);
-			printf("%-20s %10" PRIu64 " %12.6f %10.6f %10" PRIu64 "\n", name, w[i].tasks, (double)w[i].busy * 1e-9,
-			       (double)w[i].idle * 1e-9, w[i].steals);
+			printf("%-20s %10" PRIu64 " %12.6f %10.6f %10" PRIu64 "\n", name,
+			       w[i].tasks, (double)w[i].busy * 1e-9, (double)w[i].idle * 1e-9,
+			       w[i].steals);
 		}
 		free(w);
 	}
@@ -131,24 +138,30 @@ static void print_ranks(const struct trace *t)
 		if (t->ranks[r].known)
 			ranks = t->ranks[r].ranks;
 	}
-	printf("%u of %u ranks, %.6f s, %zu arrows\n", known, ranks, (double)(t->end_ns - t->begin_ns) * 1e-9, t->flows);
+	printf("%u of %u ranks, %.6f s, %zu arrows\n", known, ranks,
+	       (double)(t->end_ns - t->begin_ns) * 1e-9, t->flows);
 	if (t->halves)
-		printf("%zu ends of arrows have lost the other, or it is in a file that was not given\n", t->halves);
+		printf("%zu arrows have one end only: the other was dropped, or is in a file that "
+		       "was not given\n", t->halves);
 	for (uint32_t r = 0; r < t->nranks; r++) {
 		const struct trace_rank *rank = &t->ranks[r];
 
 		if (rank->dropped)
-			printf("rank %u: %" PRIu64 " events had no room and are missing; raise KDDS_TRACE_SIZE\n", r, rank->dropped);
+			printf("rank %u: %" PRIu64
+			       " events had no room and are missing; raise KDDS_TRACE_SIZE\n",
+			       r, rank->dropped);
 		if (rank->known && !rank->placed)
-			printf("rank %u: on another host, and has exchanged nothing that would tell its clock: times as they are\n", r);
+			printf("rank %u: on another host, without messages that relate its clock "
+			       "to others: times are not corrected\n", r);
 		else if (rank->offset_ns)
-			printf("rank %u: its clock was %.3f us ahead, corrected (give or take %.3f us)\n", r,
-			       (double)rank->offset_ns / 1000, (double)rank->error_ns / 1000);
+			printf("rank %u: its clock was %.3f us ahead, corrected "
+			       "(give or take %.3f us)\n", r, (double)rank->offset_ns / 1000, (double)rank->error_ns / 1000);
 	}
 }
 
-/* 0, or 1 after a line: then there is no file. */
-static int write_file(const struct trace *t, const char *name, void (*write)(const struct trace *t, FILE *out))
+/* Returns 0, or 1 after a line on stderr: then the file is removed. */
+static int write_file(const struct trace *t, const char *name,
+		      void (*write)(const struct trace *t, FILE *out))
 {
 	FILE *out = strcmp(name, "-") ? fopen(name, "we") : stdout;
 	int bad;
@@ -193,8 +206,9 @@ static int print_summary(const struct trace *t)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"output", required_argument, NULL, 'o'}, {"svg", required_argument, NULL, 's'}, {"quiet", no_argument, NULL, 'q'},
-		{"help", no_argument, NULL, 'h'}, {"version", no_argument, NULL, 'V'}, {NULL, 0, NULL, 0},
+		{"output", required_argument, NULL, 'o'}, {"svg", required_argument, NULL, 's'},
+		{"quiet", no_argument, NULL, 'q'},	  {"help", no_argument, NULL, 'h'},
+		{"version", no_argument, NULL, 'V'},	  {NULL, 0, NULL, 0},
 	};
 	const char *output = NULL, *svg = NULL;
 	struct trace t = {.keep = 0};

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define RANKS_MAX 1000000
-#define MOST_US 1000000000000000 /* 31 years: sums of some, in ns, are numbers still */
+#define MOST_US 1000000000000000 /* 31 years: sums of several such times, in ns, do not overflow */
 
 void *trace_alloc(void *old, size_t size)
 {
@@ -22,8 +22,9 @@ void *trace_alloc(void *old, size_t size)
 }
 
 /*
- * One line: an object of strings, numbers and objects of these. It is taken apart into names and values, those of an object
- * within without its name; the text is changed, as strings lose their quotes and escapes.
+ * Parses one line: an object of strings, numbers, and objects of these, into names and values. The
+ * fields of an inner object are listed without its name. Strings lose their quotes and escapes in
+ * place.
  */
 #define FIELDS 24
 
@@ -44,7 +45,7 @@ static char *skip(char *c)
 	return c;
 }
 
-/* c is behind the opening quote; returns what is behind the closing one, NULL: there is none. */
+/* c points behind the opening quote. Returns the position behind the closing one, or NULL. */
 static char *string(char *c)
 {
 	char *to = c;
@@ -110,7 +111,7 @@ static char *object(char *c, struct fields *f, int depth)
 	return c + 1;
 }
 
-/* The first of that name: the event's own before those of its arguments. */
+/* The first field of that name: the event's own fields precede those of its arguments. */
 static const struct field *find(const struct fields *f, const char *name)
 {
 	for (int i = 0; i < f->n; i++)
@@ -191,7 +192,7 @@ static char *copy(const char *line)
 	return strcpy(trace_alloc(NULL, strlen(line) + 1), line);
 }
 
-/* A line of names. */
+/* A metadata line: the name of a process or a thread. */
 static int take_header(struct trace *t, const struct fields *f, const char *line)
 {
 	struct trace_rank *r = rank_at(t, number(f, "pid"));
@@ -214,25 +215,34 @@ static int take_header(struct trace *t, const struct fields *f, const char *line
 
 static int take_event(struct trace *t, const struct fields *f, const char *line, const char *parsed)
 {
-	const struct field *time = find(f, "ts"), *flow = find(f, "id") ? find(f, "id") : find(f, "flow");
+	const struct field *time = find(f, "ts"),
+			   *flow = find(f, "id") ? find(f, "id") : find(f, "flow");
 	struct trace_rank *r = rank_at(t, number(f, "pid"));
 	struct trace_event *e;
 
 	if (!time || !r || !r->known)
 		return -1;
 	if (!(t->count & (t->count - 1)))
-		t->events = trace_alloc(t->events, (t->count ? 2 * t->count : 1) * sizeof(*t->events));
+		t->events = trace_alloc(t->events,
+					(t->count ? 2 * t->count : 1) * sizeof(*t->events));
 	e = &t->events[t->count++];
-	*e = (struct trace_event){.ns = time_of(f, "ts"), .duration_ns = time_of(f, "dur"), .line = t->keep ? copy(line) : NULL,
-				  .time_at = (uint32_t)(time->value - parsed), .time_end = (uint32_t)(time->end - parsed),
-				  .rank = (uint32_t)number(f, "pid"), .track = (uint32_t)number(f, "tid"),
-				  .name = name_index(t, text(f, "name")), .category = category_of(text(f, "cat")),
-				  .phase = text(f, "ph")[0], .peer = (uint32_t)number(f, "rank"),
-				  .self_ns = (int64_t)number(f, "self_ns"), .flow = flow ? strtoull(flow->value, NULL, 16) : 0};
+	*e = (struct trace_event){.ns = time_of(f, "ts"),
+				  .duration_ns = time_of(f, "dur"),
+				  .line = t->keep ? copy(line) : NULL,
+				  .time_at = (uint32_t)(time->value - parsed),
+				  .time_end = (uint32_t)(time->end - parsed),
+				  .rank = (uint32_t)number(f, "pid"),
+				  .track = (uint32_t)number(f, "tid"),
+				  .name = name_index(t, text(f, "name")),
+				  .category = category_of(text(f, "cat")),
+				  .phase = text(f, "ph")[0],
+				  .peer = (uint32_t)number(f, "rank"),
+				  .self_ns = (int64_t)number(f, "self_ns"),
+				  .flow = flow ? strtoull(flow->value, NULL, 16) : 0};
 	return 0;
 }
 
-/* 0; 1: the end; -1: no line of a trace. */
+/* Returns 0; 1 at the end; -1 if this is no line of a trace. */
 static int take_line(struct trace *t, char *line)
 {
 	struct fields f = {.n = 0};
@@ -249,7 +259,8 @@ static int take_line(struct trace *t, char *line)
 	parsed = copy(line);
 	bad = !object(parsed, &f, 0);
 	if (!bad)
-		bad = strcmp(text(&f, "ph"), "M") ? take_event(t, &f, line, parsed) : take_header(t, &f, line);
+		bad = strcmp(text(&f, "ph"), "M") ? take_event(t, &f, line, parsed) :
+						    take_header(t, &f, line);
 	free(parsed);
 	return bad ? -1 : 0;
 }
@@ -275,9 +286,11 @@ int trace_read(struct trace *t, const char *name)
 	if (ferror(in))
 		fprintf(stderr, "kdds-trace: cannot read %s: %s\n", name, strerror(errno));
 	else if (state < 0)
-		fprintf(stderr, "kdds-trace: %s, line %lu: this is no trace of libkdds, or one that was read already\n", name, n);
+		fprintf(stderr,
+			"kdds-trace: %s, line %lu: not a trace of libkdds, or one that was "
+			"read already\n", name, n);
 	else if (!state)
-		fprintf(stderr, "kdds-trace: %s ends in the middle, behind line %lu\n", name, n);
+		fprintf(stderr, "kdds-trace: %s ends early, after line %lu\n", name, n);
 	free(line);
 	if (in != stdin)
 		fclose(in);
@@ -285,9 +298,10 @@ int trace_read(struct trace *t, const char *name)
 }
 
 /*
- * Clocks. Ranks of one host have the same. Between two hosts the packages and their results tell: a message takes some time, so
- * what it seems to take in one direction is at least the difference of the clocks, in the other at least its negative. The
- * quickest of each direction bound it, and the truth is taken to be in the middle.
+ * Clocks. Ranks of one host have the same clock. Between two hosts, steal messages and their
+ * results bound the difference of the clocks: a message takes some time, so its apparent time is at
+ * least the difference in one direction, and at least its negative in the other. The fastest
+ * message of each direction gives the bounds, and their middle is the estimate.
  */
 struct pair {
 	uint32_t from, to;
@@ -296,7 +310,8 @@ struct pair {
 
 static int by_flow(const void *x, const void *y)
 {
-	const struct trace_event *a = *(const struct trace_event *const *)x, *b = *(const struct trace_event *const *)y;
+	const struct trace_event *a = *(const struct trace_event *const *)x,
+				 *b = *(const struct trace_event *const *)y;
 
 	if (a->flow != b->flow)
 		return a->flow < b->flow ? -1 : 1;
@@ -317,7 +332,8 @@ static void note_pair(struct pair **pairs, size_t *n, uint32_t from, uint32_t to
 		(*pairs)[i].least_ns = ns;
 }
 
-static const struct trace_event *named(struct trace *t, struct trace_event **at, size_t n, const char *name)
+static const struct trace_event *named(struct trace *t, struct trace_event **at, size_t n,
+				       const char *name)
 {
 	for (size_t i = 0; i < n; i++)
 		if (!strcmp(t->names[at[i]->name], name))
@@ -346,9 +362,11 @@ static struct pair *find_pairs(struct trace *t, size_t *npairs_p)
 		done = named(t, net + i, end - i, "done");
 		result = named(t, net + i, end - i, "result");
 		if (export && arrive)
-			note_pair(&pairs, npairs_p, export->rank, arrive->rank, arrive->ns - export->ns);
+			note_pair(&pairs, npairs_p, export->rank, arrive->rank,
+				  arrive->ns - export->ns);
 		if (done && result)
-			note_pair(&pairs, npairs_p, done->rank, result->rank, result->ns - done->ns);
+			note_pair(&pairs, npairs_p, done->rank, result->rank,
+				  result->ns - done->ns);
 	}
 	free(net);
 	return pairs;
@@ -362,7 +380,7 @@ static const struct pair *pair_of(const struct pair *pairs, size_t n, uint32_t f
 	return NULL;
 }
 
-/* Places rank r if it can be compared to one that is placed. */
+/* Determines the offset of rank r if it exchanged messages with a rank whose offset is known. */
 static int place(struct trace *t, const struct pair *pairs, size_t n, uint32_t r)
 {
 	struct trace_rank *to = &t->ranks[r];
@@ -411,7 +429,8 @@ static void correct_clocks(struct trace *t)
 	free(pairs);
 }
 
-/* An arrow's two ends; those of a package whose other rank is not here, or has lost it, go. */
+/* Pairs the two ends of each arrow. An end is dropped if the other rank's trace is missing or has
+ * lost the other end. */
 static void pair_flows(struct trace *t)
 {
 	struct trace_event **ends = trace_alloc(NULL, t->count * sizeof(*ends));
@@ -474,8 +493,8 @@ void trace_write(const struct trace *t, FILE *out)
 		int64_t ns = e->ns < 0 ? 0 : e->ns;
 
 		if (!e->drop)
-			fprintf(out, "%s%.*s%" PRId64 ".%03d%s", separator, (int)e->time_at, e->line, ns / 1000, (int)(ns % 1000),
-				e->line + e->time_end);
+			fprintf(out, "%s%.*s%" PRId64 ".%03d%s", separator, (int)e->time_at,
+				e->line, ns / 1000, (int)(ns % 1000), e->line + e->time_end);
 		separator = ",\n";
 	}
 	fputs("\n]}\n", out);

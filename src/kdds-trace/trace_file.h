@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Traces as trace.c writes them, one event per line, read back: those of all ranks into one list by time. Of kdds-trace. */
+/* Reads the traces that trace.c writes, one event per line. The events of all ranks go into one
+ * list, sorted by time. Part of kdds-trace. */
 #ifndef KD_TRACE_FILE_H
 #define KD_TRACE_FILE_H
 
@@ -7,12 +8,14 @@
 
 #include "base/base.h"
 
-enum trace_category { TRACE_TASK, TRACE_PART, TRACE_STEAL, TRACE_IDLE, TRACE_NET, TRACE_FLOW, TRACE_OTHER };
+enum trace_category {
+	TRACE_TASK, TRACE_PART, TRACE_STEAL, TRACE_IDLE, TRACE_NET, TRACE_FLOW, TRACE_OTHER
+};
 
 struct trace_event {
 	int64_t ns, duration_ns; /* ns: corrected */
-	char *line;              /* as it was read, without the comma; NULL unless they are kept */
-	uint32_t time_at, time_end; /* where in it the time stands */
+	char *line;              /* as read, without the comma; NULL unless lines are kept */
+	uint32_t time_at, time_end; /* position of the time in the line */
 	uint32_t rank, track;
 	uint32_t name;     /* of trace_names */
 	uint32_t category; /* enum trace_category */
@@ -28,34 +31,35 @@ struct trace_rank {
 	uint32_t ranks, workers;
 	uint64_t dropped;
 	char *host;
-	int64_t offset_ns, error_ns; /* its clock is so much ahead of the first rank's, give or take */
-	int placed;                  /* that is known */
+	/* how far its clock is ahead of the first rank's, and the error of that */
+	int64_t offset_ns, error_ns;
+	int placed;                  /* offset_ns is known */
 };
 
 struct trace {
-	int keep; /* lines, for trace_write */
+	int keep; /* keep the lines, for trace_write */
 	struct trace_event *events;
 	size_t count;
 	struct trace_rank *ranks; /* by number */
 	uint32_t nranks;
 	char **names;
 	uint32_t nnames;
-	char **headers; /* lines that are no events: names of processes and threads */
+	char **headers; /* metadata lines: names of processes and threads */
 	size_t nheaders;
 	int64_t begin_ns, end_ns;
-	size_t flows, halves; /* arrows; ends without the other, dropped */
+	size_t flows, halves; /* arrows; ends that were dropped because the other is missing */
 };
 
 /* Adds a file. 0, or -1 after a line on stderr. */
 int trace_read(struct trace *t, const char *name);
-/* When all have been read: corrects the clocks, pairs the arrows, sorts. */
+/* Call after reading all files: corrects the clocks, pairs the arrows, sorts. */
 void trace_finish(struct trace *t);
-/* Writes them as one file. */
+/* Writes all events as one file. */
 void trace_write(const struct trace *t, FILE *out);
 
 void trace_free(struct trace *t);
 
-/* Ends the program for want of memory. */
+/* Ends the program if there is no memory. */
 void *trace_alloc(void *old, size_t size);
 
 #endif

@@ -12,13 +12,14 @@
 #define ROW 22
 #define BAR 16
 #define ARROWS 1000   /* at most: more would hide the rest */
-#define COLOURS 12    /* types beyond share the last */
+#define COLOURS 12    /* further types share the last */
 #define ROWS 2000
 
-static const char *const colours[COLOURS] = {"#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#76b7b2", "#edc948", "#9c755f",
-					     "#ff9da7", "#1b9e77", "#7570b3", "#a6761d", "#8c8c8c"};
+static const char *const colours[COLOURS] = {"#4e79a7", "#f28e2b", "#59a14f", "#b07aa1",
+					     "#76b7b2", "#edc948", "#9c755f", "#ff9da7",
+					     "#1b9e77", "#7570b3", "#a6761d", "#8c8c8c"};
 
-enum { NOTHING = -3, IDLE, STEAL }; /* else: the number of a type */
+enum { NOTHING = -3, IDLE, STEAL }; /* otherwise the number of a type */
 
 /* A worker of a rank. */
 struct row {
@@ -26,7 +27,7 @@ struct row {
 	struct slice {
 		int64_t from, to;
 		int what;
-	} *slices; /* nested, by beginning */
+	} *slices; /* nested, sorted by start */
 	size_t n;
 };
 
@@ -65,6 +66,13 @@ static int type_of(struct picture *p, uint32_t name)
 	return p->type_of[name];
 }
 
+static int slice_kind(struct picture *p, const struct trace_event *e)
+{
+	if (e->category == TRACE_IDLE)
+		return IDLE;
+	return e->category == TRACE_STEAL ? STEAL : type_of(p, e->name);
+}
+
 static void fill_rows(struct picture *p)
 {
 	const struct trace *t = p->t;
@@ -77,21 +85,23 @@ static void fill_rows(struct picture *p)
 		const struct trace_event *e = &t->events[i];
 		struct row *r;
 
-		if (e->phase != 'X' || e->category > TRACE_IDLE || !(r = row_of(p, e->rank, e->track)))
+		if (e->phase != 'X' || e->category > TRACE_IDLE ||
+		    !(r = row_of(p, e->rank, e->track)))
 			continue;
 		if (!(r->n & (r->n - 1)))
-			r->slices = trace_alloc(r->slices, (r->n ? 2 * r->n : 1) * sizeof(*r->slices));
+			r->slices = trace_alloc(r->slices,
+						(r->n ? 2 * r->n : 1) * sizeof(*r->slices));
 		r->slices[r->n++] = (struct slice){e->ns, e->ns + e->duration_ns,
-						   e->category == TRACE_IDLE ? IDLE : e->category == TRACE_STEAL ? STEAL :
-						   type_of(p, e->name)};
+						   slice_kind(p, e)};
 	}
 }
 
-/* The time [from, to) goes to `what`: spent[column * (types + 2)...]. */
+/* Adds the time [from, to) to `what`: spent[column * (types + 2)...]. */
 static void spend(const struct picture *p, double *spent, int64_t from, int64_t to, int what)
 {
 	double scale = (double)COLUMNS / (double)(p->t->end_ns - p->t->begin_ns + 1);
-	double a = (double)(from - p->t->begin_ns) * scale, b = (double)(to - p->t->begin_ns) * scale;
+	double a = (double)(from - p->t->begin_ns) * scale,
+	       b = (double)(to - p->t->begin_ns) * scale;
 	size_t kinds = (size_t)p->ntypes + 2, k = (size_t)(what < 0 ? what - IDLE : what + 2);
 
 	for (int column = (int)a; column < COLUMNS && column < b; column++) {
@@ -102,7 +112,7 @@ static void spend(const struct picture *p, double *spent, int64_t from, int64_t 
 	}
 }
 
-/* In nested slices the innermost has the time. */
+/* Of nested slices, the innermost gets the time. */
 static void spend_row(const struct picture *p, const struct row *r, double *spent)
 {
 	struct slice *open = trace_alloc(NULL, (r->n + 1) * sizeof(*open));
@@ -133,7 +143,7 @@ static void spend_row(const struct picture *p, const struct row *r, double *spen
 static int main_use(const double *spent, int ntypes)
 {
 	int best = NOTHING;
-	double most = 0.05; /* of a column, to be seen */
+	double most = 0.05; /* the least share of a column that is drawn */
 
 	for (int k = 0; k < ntypes + 2; k++)
 		if (spent[k] > most) {
@@ -145,7 +155,9 @@ static int main_use(const double *spent, int ntypes)
 
 static const char *colour(int what)
 {
-	return what == IDLE ? "#e4e4e4" : what == STEAL ? "#e15759" : colours[what < COLOURS ? what : COLOURS - 1];
+	if (what == IDLE)
+		return "#e4e4e4";
+	return what == STEAL ? "#e15759" : colours[kd_min(what, COLOURS - 1)];
 }
 
 static void quote(FILE *out, const char *text)
@@ -154,7 +166,8 @@ static void quote(FILE *out, const char *text)
 		if (*text == '<' || *text == '>' || *text == '&' || *text == '"')
 			fprintf(out, "&#%d;", *text);
 		else
-			putc((unsigned char)*text < ' ' || (unsigned char)*text > '~' ? '?' : *text, out);
+			putc((unsigned char)*text < ' ' || (unsigned char)*text > '~' ? '?' : *text,
+			     out);
 }
 
 static const char *name_of(const struct picture *p, int what)
@@ -173,15 +186,19 @@ static void put_row(const struct picture *p, size_t index, FILE *out)
 	for (size_t i = 0; i < COLUMNS * kinds; i++)
 		spent[i] = 0;
 	spend_row(p, r, spent);
-	fprintf(out, "<text x=\"%d\" y=\"%g\" text-anchor=\"end\">%u.%u</text>\n", LEFT - 6, y + 12, r->rank, r->track);
+	fprintf(out, "<text x=\"%d\" y=\"%g\" text-anchor=\"end\">%u.%u</text>\n", LEFT - 6, y + 12,
+		r->rank, r->track);
 	for (int column = 0; column <= COLUMNS; column++) {
-		int what = column < COLUMNS ? main_use(spent + (size_t)column * kinds, p->ntypes) : NOTHING;
+		int what = column < COLUMNS ? main_use(spent + (size_t)column * kinds, p->ntypes) :
+					      NOTHING;
 
 		if (what == before && column < COLUMNS)
 			continue;
 		if (before != NOTHING) {
-			fprintf(out, "<rect x=\"%d\" y=\"%g\" width=\"%d\" height=\"%d\" fill=\"%s\"><title>", LEFT + from, y,
-				column - from, BAR, colour(before));
+			fprintf(out,
+				"<rect x=\"%d\" y=\"%g\" width=\"%d\" height=\"%d\" "
+				"fill=\"%s\"><title>",
+				LEFT + from, y, column - from, BAR, colour(before));
 			quote(out, name_of(p, before));
 			fputs("</title></rect>\n", out);
 		}
@@ -193,13 +210,14 @@ static void put_row(const struct picture *p, size_t index, FILE *out)
 
 static double x_of(const struct picture *p, int64_t ns)
 {
-	return LEFT + (double)(ns - p->t->begin_ns) * COLUMNS / (double)(p->t->end_ns - p->t->begin_ns + 1);
+	return LEFT + (double)(ns - p->t->begin_ns) * COLUMNS /
+			      (double)(p->t->end_ns - p->t->begin_ns + 1);
 }
 
 static double y_of(const struct picture *p, const struct trace_event *e)
 {
 	const struct trace_rank *rank = &p->t->ranks[e->rank];
-	/* what the network sends comes from the rank, not from a worker: from its first row */
+	/* a message comes from the rank, not from a worker: draw it from the rank's first row */
 	const struct row *r = row_of(p, e->rank, e->track < rank->workers ? e->track : 0);
 
 	return r ? TOP + (double)(r - p->rows) * ROW + BAR / 2.0 : -1;
@@ -214,7 +232,8 @@ static int by_flow(const void *x, const void *y)
 {
 	const struct arrow *a = x, *b = y;
 
-	return a->flow != b->flow ? (a->flow < b->flow ? -1 : 1) : (a->event->phase == 'f') - (b->event->phase == 'f');
+	return a->flow != b->flow ? (a->flow < b->flow ? -1 : 1) :
+				    (a->event->phase == 'f') - (b->event->phase == 'f');
 }
 
 static void put_arrows(const struct picture *p, FILE *out)
@@ -231,7 +250,9 @@ static void put_arrows(const struct picture *p, FILE *out)
 		double y1 = y_of(p, ends[i].event), y2 = y_of(p, ends[i + 1].event);
 
 		if (y1 >= 0 && y2 >= 0)
-			fprintf(out, "<line x1=\"%.1f\" y1=\"%g\" x2=\"%.1f\" y2=\"%g\" marker-end=\"url(#head)\"/>\n",
+			fprintf(out,
+				"<line x1=\"%.1f\" y1=\"%g\" x2=\"%.1f\" y2=\"%g\" "
+				"marker-end=\"url(#head)\"/>\n",
 				x_of(p, ends[i].event->ns), y1, x_of(p, ends[i + 1].event->ns), y2);
 	}
 	fputs("</g>\n", out);
@@ -260,9 +281,11 @@ static void put_axis(const struct picture *p, FILE *out)
 	for (double at = 0; at <= span; at += mark) {
 		double x = LEFT + at * COLUMNS / span;
 
-		fprintf(out, "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%g\" stroke=\"#d0d0d0\" stroke-width=\"0.5\"/>\n"
-			"<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g %s</text>\n", x, TOP - 6, x, bottom, x, TOP - 12,
-			at / unit, name);
+		fprintf(out,
+			"<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%g\" stroke=\"#d0d0d0\" "
+			"stroke-width=\"0.5\"/>\n"
+			"<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%g %s</text>\n",
+			x, TOP - 6, x, bottom, x, TOP - 12, at / unit, name);
 	}
 }
 
@@ -278,8 +301,10 @@ static void put_legend(const struct picture *p, FILE *out)
 			x = LEFT;
 			y += 18;
 		}
-		fprintf(out, "<rect x=\"%g\" y=\"%g\" width=\"11\" height=\"11\" fill=\"%s\"/><text x=\"%g\" y=\"%g\">", x, y - 10,
-			colour(what), x + 15, y);
+		fprintf(out,
+			"<rect x=\"%g\" y=\"%g\" width=\"11\" height=\"11\" fill=\"%s\"/><text "
+			"x=\"%g\" y=\"%g\">",
+			x, y - 10, colour(what), x + 15, y);
 		quote(out, name);
 		fputs("</text>\n", out);
 		x += width;
@@ -294,12 +319,16 @@ void trace_svg(const struct trace *t, FILE *out)
 	make_rows(&p);
 	fill_rows(&p);
 	height = TOP + (double)p.nrows * ROW + 30 + 18.0 * (1 + p.ntypes / 6);
-	fprintf(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%g\" viewBox=\"0 0 %d %g\" "
+	fprintf(out,
+		"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+		"<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%g\" "
+		"viewBox=\"0 0 %d %g\" "
 		"font-family=\"sans-serif\" font-size=\"11\">\n"
-		"<defs><marker id=\"head\" markerWidth=\"5\" markerHeight=\"4\" refX=\"5\" refY=\"2\" orient=\"auto\">"
+		"<defs><marker id=\"head\" markerWidth=\"5\" markerHeight=\"4\" refX=\"5\" "
+		"refY=\"2\" orient=\"auto\">"
 		"<path d=\"M0,0 L5,2 L0,4 z\" fill=\"#e15759\"/></marker></defs>\n"
-		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n", LEFT + COLUMNS + 30, height, LEFT + COLUMNS + 30, height);
+		"<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
+		LEFT + COLUMNS + 30, height, LEFT + COLUMNS + 30, height);
 	put_axis(&p, out);
 	for (size_t i = 0; i < p.nrows && !ferror(out); i++)
 		put_row(&p, i, out);

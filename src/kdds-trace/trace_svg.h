@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A trace as one page: a row for each worker, time from left to right, in each place the colour of what took most of it there. */
+/* Draws a trace as one page: a row for each worker, time from left to right, and at each point the
+ * colour of what took most of the time there. */
 #ifndef KD_TRACE_SVG_H
 #define KD_TRACE_SVG_H
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cholesky factorisation by tiles: A = L L^T, L lower triangular, in place. The three loops of the textbook, with a
- * task for every operation on tiles, and nothing about their order but what each task reads and updates. Several steps
- * of the outer loop are under way at a time, which a sync at the end of each would forbid.
+ * Cholesky factorisation by tiles: A = L L^T, L lower triangular, in place. The three loops of the
+ * textbook spawn a task for every operation on tiles. Only what each task reads and updates
+ * determines the order, so several steps of the outer loop overlap; a sync after each step would
+ * prevent that.
  *
  *   potrf   A[k][k] = its factor
  *   trsm    A[i][k] = A[i][k] A[k][k]^-T,     k < i
  *   syrk    A[j][j] -= A[j][k] A[j][k]^T,     k < j
  *   gemm    A[i][j] -= A[i][k] A[j][k]^T,     k < j < i
  *
- * Tiles lie in memory one after the other, each row-major; those of the last row are what is left of N. The matrix is
- * random below the diagonal, with N added on it, which makes it positive definite; an element is a function of its
- * place, so the check can make the matrix again.
+ * Tiles are contiguous, one after the other, each row-major; those of the last row have the rest of
+ * N. The matrix is random below the diagonal, with N added to the diagonal, which makes it positive
+ * definite. An element is a function of its indices, so the check can generate the matrix again.
  */
 #include <float.h>
 #include <limits.h>
@@ -34,7 +35,8 @@ const struct program program = {
 	"  TILE          rows of a tile, 1 to 4096\n"
 	"\n"
 	"  --seed S      of the random matrix (default 1)\n"
-	"  --diagonal D  added to the diagonal (default N; much less and the matrix is not positive definite)\n"
+	"  --diagonal D  added to the diagonal (default N; with much less, the matrix is not\n"
+	"                positive definite)\n"
 	"  --no-check    do not compute the residual\n"
 	"\n"
 	"Try 2000 200.\n"
@@ -46,7 +48,8 @@ enum { OPT_SEED = OPT_OWN, OPT_DIAGONAL, OPT_NO_CHECK };
 typedef kdds_array(double) tile;
 
 /* Constant while tasks run. */
-static long n, nb, nt;      /* rows; rows of a tile; tiles in a column, the last of n - (nt - 1) * nb rows */
+/* rows; rows of a tile; tiles in a column, the last of n - (nt - 1) * nb rows */
+static long n, nb, nt;
 static uint64_t seed;
 static double diagonal;
 
@@ -68,7 +71,7 @@ static long tile_rows(long i)
 	return i < nt - 1 ? nb : n - i * nb;
 }
 
-/* Where tile (i, j), i >= j, is in an array of the lower triangle's tiles by columns. */
+/* The index of tile (i, j), i >= j, in an array of the lower triangle's tiles by columns. */
 static size_t at(long i, long j)
 {
 	return (size_t)(j * nt - j * (j - 1) / 2 + i - j);
@@ -76,12 +79,13 @@ static size_t at(long i, long j)
 
 static double element(long i, long j)
 {
-	uint64_t place = i > j ? (uint64_t)i * (uint64_t)n + (uint64_t)j : (uint64_t)j * (uint64_t)n + (uint64_t)i;
+	uint64_t place = i > j ? (uint64_t)i * (uint64_t)n + (uint64_t)j :
+				 (uint64_t)j * (uint64_t)n + (uint64_t)i;
 
 	return uniform(mix(seed) ^ place) - 0.5 + (i == j ? diagonal : 0);
 }
 
-/* A matrix's tiles, without values. free_matrix once no task uses them. */
+/* Allocates the tiles of a matrix, without values. Call free_matrix once no task uses them. */
 static tile *new_matrix(void)
 {
 	tile *a = allocate(at(nt, nt), sizeof(*a));
@@ -111,22 +115,25 @@ KDDS_TASK(fill, VALUE(long, i), VALUE(long, j), WRITE_ARRAY(double, a))
 			*x++ = element(i * nb + r, j * nb + c);
 }
 
-/* Notes, when it fails, the row whose pivot is not positive: the first one. */
+/* If it fails, records the first row whose pivot is not positive. */
 KDDS_TASK(potrf, VALUE(long, k), UPDATE_ARRAY(double, a), UPDATE(long, failed))
 {
 	int rows = rows_of(kdds_shape_of(a));
-	/* The lower triangle by rows is the upper one by columns: told so, LAPACKE need not transpose. */
+	/* The lower triangle by rows is the upper one by columns. Called this way, LAPACKE need not
+	 * transpose. */
 	long info = LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', rows, *a, rows);
 
 	if (info && k * nb + labs(info) < **failed)
-		**failed = k * nb + labs(info); /* after a failure, more of them: the NaN it leaves behind */
+		/* later pivots fail, too, because of the NaN that the first leaves */
+		**failed = k * nb + labs(info);
 }
 
 KDDS_TASK(trsm, READ_ARRAY(double, l), UPDATE_ARRAY(double, a))
 {
 	int m = rows_of(kdds_shape_of(a)), k = cols_of(kdds_shape_of(a));
 
-	cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, m, k, 1.0, *l, k, *a, k);
+	cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, m, k, 1.0, *l,
+		    k, *a, k);
 }
 
 KDDS_TASK(syrk, READ_ARRAY(double, l), UPDATE_ARRAY(double, a))
@@ -138,9 +145,11 @@ KDDS_TASK(syrk, READ_ARRAY(double, l), UPDATE_ARRAY(double, a))
 
 KDDS_TASK(gemm, READ_ARRAY(double, l), READ_ARRAY(double, r), UPDATE_ARRAY(double, a))
 {
-	int m = rows_of(kdds_shape_of(l)), p = rows_of(kdds_shape_of(r)), k = cols_of(kdds_shape_of(l));
+	int m = rows_of(kdds_shape_of(l)), p = rows_of(kdds_shape_of(r)),
+	    k = cols_of(kdds_shape_of(l));
 
-	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, p, k, -1.0, *l, k, *r, k, 1.0, *a, p);
+	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, p, k, -1.0, *l, k, *r, k, 1.0, *a,
+		    p);
 }
 
 static void factor(tile *a, long **failed)
@@ -158,9 +167,9 @@ static void factor(tile *a, long **failed)
 }
 
 /*
- * The check: b = A - L L^T, tile by tile, a chain of products on A's tile made again. The squares of both are added up
- * for their Frobenius norms, a tile below the diagonal twice for its mirror image. No sync between: a norm is a reader
- * like others.
+ * The check: b = A - L L^T, tile by tile; a chain of products updates A's tile, generated again.
+ * The squares of both are added up for the Frobenius norms, twice for a tile below the diagonal
+ * because of its mirror image. No sync is needed: a norm is a reader like any other.
  */
 KDDS_TASK(clear_upper, UPDATE_ARRAY(double, a))
 {
@@ -168,10 +177,11 @@ KDDS_TASK(clear_upper, UPDATE_ARRAY(double, a))
 
 	for (int r = 0; r < rows; r++)
 		for (int c = r + 1; c < rows; c++)
-			(*a)[r * rows + c] = 0; /* what is there is A's: potrf and syrk leave it alone */
+			(*a)[r * rows + c] = 0; /* potrf and syrk leave A's values there */
 }
 
-KDDS_TASK(add_square, VALUE(double, weight), READ_ARRAY(double, a), REDUCE(double, sum, KDDS_SUM(double)))
+KDDS_TASK(add_square, VALUE(double, weight), READ_ARRAY(double, a),
+	  REDUCE(double, sum, KDDS_SUM(double)))
 {
 	size_t count = kdds_count(a);
 	double square = 0;
@@ -197,7 +207,8 @@ static void check(tile *a, tile *b, double **error, double **size)
 		}
 }
 
-/* ||A - L L^T|| / (n ||A||): at most a few units of machine precision after a backward stable factorisation. */
+/* ||A - L L^T|| / (n ||A||): at most a few units of machine precision after a backward stable
+ * factorisation. */
 static double residual(tile *a)
 {
 	tile *b = new_matrix();
@@ -230,7 +241,8 @@ static tile *factored_matrix(double *seconds_p)
 	kdds_sync();
 	*seconds_p = now() - t;
 	if (**failed != LONG_MAX)
-		fail("the matrix is not positive definite: potrf failed at row %ld of %ld", **failed, n);
+		fail("the matrix is not positive definite: potrf failed at row %ld of %ld",
+		     **failed, n);
 	return a;
 }
 

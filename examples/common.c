@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the examples share: see common.h. */
+/* Code that the examples share: see common.h. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <ctype.h>
@@ -79,8 +79,9 @@ int next_option(int argc, char **argv, const struct option *options)
 	case ':':
 		usage_error("option %s needs a value", argv[optind - 1]);
 	case '?':
-		if (isdigit(optopt)) /* all of it has been read if it is one digit */
-			usage_error("no argument may be negative: %s", argv[optind - (argv[optind - 1][1] == optopt)]);
+		if (isdigit(optopt)) /* a single digit is the whole argument */
+			usage_error("no argument may be negative: %s",
+				    argv[optind - (argv[optind - 1][1] == optopt)]);
 		if (optopt > 0 && optopt < OPT_HELP)
 			usage_error("unknown option -%c (see --help)", optopt);
 		if (optopt)
@@ -110,7 +111,8 @@ long integer(const char *name, const char *text, long min, long max)
 	errno = 0;
 	v = strtol(text, &end, 10);
 	if (end == text || *end || isspace((unsigned char)*text))
-		usage_error("%s = '%s' is not an integer (allowed: %ld to %ld)", name, text, min, max);
+		usage_error("%s = '%s' is not an integer (allowed: %ld to %ld)", name, text, min,
+			    max);
 	if (errno || v < min || v > max)
 		usage_error("%s = %s is out of range (allowed: %ld to %ld)", name, text, min, max);
 	return v;
@@ -142,15 +144,16 @@ void start(void)
 int finish(double seconds, bool ok)
 {
 	struct kdds_stats stats;
-	const char *whose = kdds_size() > 1 ? " (rank 0)" : ""; /* kddsrun --stats tells of all */
+	/* kddsrun --stats reports on all ranks */
+	const char *whose = kdds_size() > 1 ? " (rank 0)" : "";
 	int err;
 
 	kdds_stats_get(&stats);
 	printf("T = %.6f s\n", seconds);
 	if (kdds_size() > 1)
 		printf("ranks = %d\n", kdds_size());
-	printf("workers = %d%s\ntasks = %" PRIu64 "%s\nsteals = %" PRIu64 "%s\n", kdds_workers(), whose, stats.tasks, whose,
-	       stats.steals, whose);
+	printf("workers = %d%s\ntasks = %" PRIu64 "%s\nsteals = %" PRIu64 "%s\n", kdds_workers(),
+	       whose, stats.tasks, whose, stats.steals, whose);
 	err = kdds_finalize();
 	if (err)
 		fail("kdds_finalize: %s", kdds_strerror(err));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the examples share around the tasks: their command line, a clock, and the lines every one of them ends with. A
- * main reads: options, arguments, start(), spawn and kdds_sync(), its result line, finish().
+ * Code that the examples share: command line, clock, and closing lines. A main reads: options,
+ * arguments, start(), spawn and kdds_sync(), its result line, finish().
  *
- * Exit status: 0; 1 a wrong result or a failure, one line on stderr says which; 2 a wrong command line.
+ * Exit status: 0; 1 for a wrong result or a failure, with one line on stderr that says which; 2 for
+ * a usage error.
  */
 #ifndef EXAMPLES_COMMON_H
 #define EXAMPLES_COMMON_H
@@ -12,7 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A program, as its messages name it and its --help describes it. Each example defines its own. */
+/* The name of a program in its messages and the text of its --help. Each example defines its
+ * own. */
 struct program {
 	const char *name;
 	const char *synopsis; /* "N [THRESHOLD]"; several forms are separated by '\n' */
@@ -20,42 +22,48 @@ struct program {
 };
 extern const struct program program;
 
-/* --help, first of every table of options. Long options have values above a char's, by which they are told apart. */
+/* --help, the first entry of every option table. Long options have values greater than those of a
+ * char. */
 enum { OPT_HELP = 256, OPT_OWN };
 #define HELP_OPTION {"help", no_argument, NULL, OPT_HELP}
 
-/* The next option's value, -1 when only arguments are left. Serves --help; ends the program on an unknown option. */
+/* Returns the value of the next option, or -1 when only arguments are left. Handles --help; ends
+ * the program on an unknown option. */
 int next_option(int argc, char **argv, const struct option *options);
 
-/* The arguments behind the options, *argc_p of them; ends the program unless they are between min and max. */
+/* Returns the arguments after the options, *argc_p of them. Ends the program unless there are min
+ * to max. */
 char **arguments(int argc, char **argv, int min, int max, int *argc_p);
 
-/* The value of text, given for name, if it is a decimal integer between min and max; else ends the program. */
+/* Returns the value of text, given for name, if it is a decimal integer from min to max; otherwise
+ * ends the program. */
 long integer(const char *name, const char *text, long min, long max);
 
-/* One line on stderr, then exit with status 2 (the command line) or 1 (anything else). */
+/* Print one line on stderr and exit with status 2 (usage error) or 1 (anything else). */
 void usage_error(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 
-/* Memory that is there. */
+/* Allocates memory or ends the program. */
 void *allocate(size_t count, size_t size);
 
-/* Seconds on a clock that only goes forward. */
+/* Seconds on a monotonic clock. */
 double now(void);
 
 /* Starts the library. */
 void start(void);
 
 /*
- * The closing lines, below the result line: the time, workers, tasks and steals. Then stops the library. Returns
- * main's exit status: 0 if ok and everything was written.
+ * Prints the closing lines, below the result line: time, workers, tasks and steals. Then stops the
+ * library. Returns main's exit status: 0 if ok and everything was written.
  */
 int finish(double seconds, bool ok);
 
-/* The same status, for a program that does not start the library: 1 if stdout did not take everything. */
+/* The same status for a program that does not start the library: 1 if stdout could not be
+ * written. */
 int flush_output(void);
 
-/* A well-mixed 64-bit function of x: test data that any task can make for itself (the finalizer of splitmix64). */
+/* A well-mixed 64-bit function of x: test data that any task can generate (the finalizer of
+ * splitmix64). */
 static inline uint64_t mix(uint64_t x)
 {
 	x += 0x9e3779b97f4a7c15u;

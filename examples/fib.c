@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fibonacci by two calls per number: nothing but tasks, so its time is the library's cost per task. fib(n) spawns its
- * two terms, which write x and y, and their sum, which reads them and writes the result in fib's stead: no task ever
- * waits. The same program as figure 1 of dds.txt, with that paper's threshold below which a task calls a plain C
- * function.
+ * Fibonacci by two calls per number. There is no work except tasks, so the time is the library's
+ * cost per task. fib(n) spawns its two terms, which write x and y, and their sum, which reads them
+ * and writes the result on fib's behalf: no task ever waits. The program is figure 1 of the DDS
+ * paper, with its threshold below which a task calls a plain C function.
  */
 #include <stdio.h>
 

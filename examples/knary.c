@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trees that are only there to be counted: every node adds 1 to a reduction that runs through all its ancestors.
+ * Counts the nodes of trees: every node adds 1 to a reduction that runs through all its ancestors.
  *
- * knary N K: the benchmark of dds.txt, table 1. A node of size n has K children, of sizes n-1 ... n-K; sizes of 0 and
- * below are leaves. The tree is very uneven: a balanced load has to come from stealing.
+ * knary N K: the benchmark of the DDS paper, table 1. A node of size n has K children, of sizes n-1
+ * ... n-K; sizes of 0 and below are leaves. The tree is very uneven: only stealing can balance the
+ * load.
  *
- * knary --cilk HEIGHT BRANCH SERIAL: the benchmark of the Cilk papers. All nodes but those of the last level have
- * BRANCH children; the first SERIAL run one after the other, the rest then run in parallel. Here the order is
- * dataflow: the serial children update a token of their parent's, the others read it. SERIAL bounds the parallelism
- * the tree has.
+ * knary --cilk HEIGHT BRANCH SERIAL: the benchmark of the Cilk papers. All nodes except those of
+ * the last level have BRANCH children; the first SERIAL run one after the other, then the rest run
+ * in parallel. Here dataflow determines the order: the serial children update a token of their
+ * parent, the others read it. SERIAL limits the parallelism of the tree.
  */
 #include <stdio.h>
 
@@ -20,12 +21,13 @@ const struct program program = {
 	"knary", "N K [THRESHOLD]\n--cilk HEIGHT BRANCH SERIAL",
 	"Counts the nodes of a tree, a task per node.\n"
 	"\n"
-	"  N          size of the root; size n has children of sizes n-1 ... n-K, sizes <= 0 are leaves\n"
+	"  N          size of the root; size n has children of sizes n-1 ... n-K, and sizes\n"
+	"             <= 0 are leaves\n"
 	"  K          children per node\n"
 	"  THRESHOLD  sizes below it are counted by sequential calls (default 0: none)\n"
 	"\n"
-	"  --cilk     a complete tree of HEIGHT levels, with BRANCH children per node: the first SERIAL one after\n"
-	"             the other, then the rest in parallel\n"
+	"  --cilk     a complete tree of HEIGHT levels with BRANCH children per node: the first\n"
+	"             SERIAL of them one after the other, then the rest in parallel\n"
 	"\n"
 	"Try 20 3, or 25 10 15, or --cilk 10 5 2. The paper's tree, 35 10 15, has 1.9e11 nodes.\n"
 };
@@ -54,7 +56,7 @@ KDDS_TASK(node, VALUE(int, n), REDUCE(long, total, KDDS_SUM(long)))
 		kdds_spawn(node, n - i, total);
 }
 
-/* A node of the Cilk tree. It is done, and with it its turn, when all nodes below are. */
+/* A node of the Cilk tree. It is complete, and its turn is over, when all nodes below it are. */
 KDDS_TASK_DECLARE(tree, VALUE(int, height), READ(char, turn), REDUCE(long, total, KDDS_SUM(long)))
 
 KDDS_TASK(tree_in_turn, VALUE(int, height), UPDATE(char, turn), REDUCE(long, total, KDDS_SUM(long)))
@@ -75,7 +77,8 @@ KDDS_TASK_BODY(tree, VALUE(int, height), READ(char, turn), REDUCE(long, total, K
 		kdds_spawn(tree, height - 1, next, total);
 }
 
-/* The nodes of size n, from those of sizes 1 to n - 1. False: a long does not hold them. */
+/* The number of nodes of size n, from those of sizes 1 to n - 1. False: it does not fit into a
+ * long. */
 static bool count_loop(int n, long *nodes_p)
 {
 	long nodes[101];
@@ -95,7 +98,8 @@ static bool count_complete(int height, long *nodes_p)
 	long nodes = 0;
 
 	for (int h = 0; h < height; h++)
-		if (__builtin_mul_overflow(nodes, branch, &nodes) || __builtin_add_overflow(nodes, 1, &nodes))
+		if (__builtin_mul_overflow(nodes, branch, &nodes) ||
+		    __builtin_add_overflow(nodes, 1, &nodes))
 			return false;
 	*nodes_p = nodes;
 	return true;
@@ -139,7 +143,8 @@ static int main_cilk(char **argv)
 	branch = (int)integer("BRANCH", argv[1], 1, 1000);
 	serial = (int)integer("SERIAL", argv[2], 0, branch);
 	if (!count_complete(height, &expected))
-		usage_error("HEIGHT = %d, BRANCH = %d: more nodes than a long can count", height, branch);
+		usage_error("HEIGHT = %d, BRANCH = %d: more nodes than a long can count", height,
+			    branch);
 
 	start();
 	KDDS_DATA(char, turn);
@@ -156,7 +161,8 @@ static int main_cilk(char **argv)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {HELP_OPTION, {"cilk", no_argument, NULL, OPT_OWN}, {0}};
+	static const struct option options[] = {
+		HELP_OPTION, {"cilk", no_argument, NULL, OPT_OWN}, {0}};
 	bool cilk = false;
 	int opt;
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Example programs. They are built with the library, so that what they show is always true, and not installed.
+# Example programs. They are built with the library, so that they always work, but not installed.
 
 EXAMPLES_COMMON = examples/common.c examples/common.h
 
@@ -27,5 +27,5 @@ examples_cholesky_SOURCES = examples/cholesky.c $(EXAMPLES_COMMON)
 examples_cholesky_CPPFLAGS = $(AM_CPPFLAGS) $(LAPACKE_CFLAGS)
 examples_cholesky_LDADD = libkdds.la $(LAPACKE_LIBS) -lm
 
-# A project of its own, which tests/check_cmake.sh builds against an installed libkdds.
+# A separate project, which tests/check_cmake.sh builds against an installed libkdds.
 EXTRA_DIST += examples/cmake/CMakeLists.txt examples/cmake/sums.c examples/cmake/sums.cc

@@ -2,22 +2,24 @@
 /*
  * All ways to put N queens on an N x N board so that none attacks another.
  *
- * Rows are filled from the top; three masks hold the columns of the next row that the queens above attack straight
- * down and along either diagonal. Of the boards that turn into each other by the square's 8 symmetries only one is
- * searched for, the least when boards are compared row by row from the top, the column counted from the right, as bit
- * b of a row's mask:
+ * Rows are filled from the top. Three masks hold the columns of the next row that the queens above
+ * attack straight down and along either diagonal. Of the boards that the square's 8 symmetries map
+ * to each other, only one is searched for: the least when boards are compared row by row from the
+ * top, with columns counted from the right, as bit b of a row's mask:
  *
- * - A queen in the top right corner. Only the reflection that keeps the corner leads to such a board again. It
- *   exchanges the second row and the second column, whose queens are never equally far from the corner: the row's has
- *   to be nearer. Every such board stands for 8.
- * - The top queen at column b, no queen in a corner. On no side of the board may a queen be nearer than b to a corner,
- *   else a symmetry takes it to the top. This is where the search is pruned: the side columns are closed to rows above
- *   b, must both have their queen in rows b to N-1-b, and the last row is closed within b of the corners. What is left
- *   to do on a full board is to compare it with those of its three rotations that have a top queen at b, too. (A
- *   reflection never has: that queen and the top one would be on one line.) The board stands for 8 of them, for 4 if
- *   half a turn does not change it, for 2 if a quarter turn does not.
+ * - A queen in the top right corner. Only the reflection that keeps the corner leads to such a
+ *   board again. It exchanges the second row and the second column, whose queens are never equally
+ *   far from the corner: the row's must be nearer. Every such board stands for 8.
+ * - The top queen at column b, no queen in a corner. On no side of the board may a queen be nearer
+ *   than b to a corner, since a symmetry would take it to the top. This prunes the search: the side
+ *   columns are closed to rows above b and must both have their queen in rows b to N-1-b, and the
+ *   last row is closed within b of the corners. A full board remains to be compared with those of
+ *   its three rotations that also have a top queen at b. (A reflection never has: that queen and
+ *   the top one would be on one line.) The board stands for 8 boards, for 4 if half a turn does not
+ *   change it, for 2 if a quarter turn does not.
  *
- * Every board of the first DEPTH rows is a task's; the last of them search the rest sequentially.
+ * A task sets one queen in each of the first DEPTH rows; the tasks of the last of them search the
+ * rest sequentially.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,21 +32,44 @@
 
 const struct program program = {
 	"nqueens", "N [DEPTH]\n--first K N",
-	"Counts the solutions of the N queens problem, and the unique ones among them under rotation and reflection.\n"
+	"Counts the solutions of the N queens problem, and those that are unique under rotation\n"
+	"and reflection.\n"
 	"\n"
-	"  N          side of the board, 1 to 27 (16 takes 2 seconds or so on a core)\n"
-	"  DEPTH      rows set by tasks, the rest is searched sequentially (default 4)\n"
+	"  N          side of the board, 1 to 27 (16 takes about 2 seconds on a core)\n"
+	"  DEPTH      rows set by tasks; the rest is searched sequentially (default 4)\n"
 	"\n"
 	"  --first K  print the first K solutions in lexicographic order instead\n"
 };
 
 /* Solutions and unique solutions for every N: OEIS A000170, A002562. */
 static const long known[MAX_N + 1][2] = {
-	{1, 1}, {1, 1}, {0, 0}, {0, 0}, {2, 1}, {10, 2}, {4, 1}, {40, 6}, {92, 12}, {352, 46}, {724, 92}, {2680, 341},
-	{14200, 1787}, {73712, 9233}, {365596, 45752}, {2279184, 285053}, {14772512, 1846955}, {95815104, 11977939},
-	{666090624, 83263591}, {4968057848, 621012754}, {39029188884, 4878666808}, {314666222712, 39333324973},
-	{2691008701644, 336376244042}, {24233937684440, 3029242658210}, {227514171973736, 28439272956934},
-	{2207893435808352, 275986683743434}, {22317699616364044, 2789712466510289},
+	{1, 1},
+	{1, 1},
+	{0, 0},
+	{0, 0},
+	{2, 1},
+	{10, 2},
+	{4, 1},
+	{40, 6},
+	{92, 12},
+	{352, 46},
+	{724, 92},
+	{2680, 341},
+	{14200, 1787},
+	{73712, 9233},
+	{365596, 45752},
+	{2279184, 285053},
+	{14772512, 1846955},
+	{95815104, 11977939},
+	{666090624, 83263591},
+	{4968057848, 621012754},
+	{39029188884, 4878666808},
+	{314666222712, 39333324973},
+	{2691008701644, 336376244042},
+	{24233937684440, 3029242658210},
+	{227514171973736, 28439272956934},
+	{2207893435808352, 275986683743434},
+	{22317699616364044, 2789712466510289},
 	{234907967154122528, 29363495934315694},
 };
 
@@ -60,10 +85,11 @@ KDDS_OP(add_tally, struct tally, ((struct tally){0, 0, 0}), KDDS_EXACT)
 	x->by2 += y->by2;
 }
 
-/* A board whose rows above row are set. */
+/* A board with queens in all rows above row. */
 struct board {
 	int row;
-	int bound;                  /* the top queen's column; 0: the corner, then the second row's is corner_bound */
+	/* the top queen's column; 0: the corner, then the second row's is corner_bound */
+	int bound;
 	int corner_bound;
 	uint32_t down, left, right; /* columns of row that are attacked */
 	uint32_t queen[MAX_N];      /* per row, the bit of its column */
@@ -75,9 +101,10 @@ static uint32_t all;   /* the columns */
 static uint32_t sides; /* the outer two */
 
 /*
- * Half a turn or a quarter turn of a full board against the board: negative when the turned one is less, 0 when it is
- * the same. Turned to the right, the rows are the board's columns from the left, and their columns from the right its
- * rows from the top; turned to the left, both the other way round.
+ * Compares a full board, rotated by half a turn or a quarter turn, with the board: negative if the
+ * rotated one is less, 0 if it is the same. Rotated to the right, its rows are the board's columns
+ * from the left, and its columns from the right are the board's rows from the top; rotated to the
+ * left, both are reversed.
  */
 static int compare_half(const uint32_t *queen)
 {
@@ -105,7 +132,7 @@ static int compare_quarter(const uint32_t *queen, bool right)
 	return 0;
 }
 
-/* Counts a full board without a corner queen, if it is the least of its rotations. */
+/* Counts a full board without a corner queen if it is the least of its rotations. */
 static void count_board(const struct board *b, struct tally *t)
 {
 	const uint32_t *queen = b->queen;
@@ -126,8 +153,10 @@ static void count_board(const struct board *b, struct tally *t)
 		t->by8++;
 }
 
-/* Of the columns that are free in row, those that may lead to a least board: see above. For all rows but the last. */
-static inline uint32_t allowed_columns(const struct board *b, int row, uint32_t down, uint32_t columns)
+/* The free columns of row that can lead to a least board: see above. For all rows except the
+ * last. */
+static inline uint32_t allowed_columns(const struct board *b, int row, uint32_t down,
+				       uint32_t columns)
 {
 	if (b->bound == 0)
 		return row < b->corner_bound ? columns & ~2u : columns;
@@ -139,12 +168,13 @@ static inline uint32_t allowed_columns(const struct board *b, int row, uint32_t 
 }
 
 /*
- * Search the rows from row on. Free columns are computed before the call that needs them: most boards end for want of
- * one, some rows before the last. Inline, since gcc then unrolls the recursion by several rows, each with branches of
- * its own to predict: 2 % of the time at -O2, 8 % at -O3.
+ * Searches the rows from row on. Free columns are computed before the call that needs them, because
+ * most boards run out of them several rows before the last. Inline, since gcc then unrolls the
+ * recursion by several rows, each with its own branches to predict: this saves 2 % of the time at
+ * -O2, 8 % at -O3.
  */
-static inline void search_corner(struct board *b, int row, uint32_t columns, uint32_t down, uint32_t left,
-				 uint32_t right, struct tally *t)
+static inline void search_corner(struct board *b, int row, uint32_t columns, uint32_t down,
+				 uint32_t left, uint32_t right, struct tally *t)
 {
 	if (row == n - 1) {
 		t->by8++;
@@ -243,7 +273,8 @@ static void print_board(const int *column)
 	}
 }
 
-/* Backtracking, columns from the left: boards come out in lexicographic order. Returns how many there were. */
+/* Backtracking, columns from the left: boards are printed in lexicographic order. Returns their
+ * number. */
 static long print_first(long max)
 {
 	int column[MAX_N] = {0}, row = 0;
@@ -253,7 +284,8 @@ static long print_first(long max)
 		bool attacked = false;
 
 		for (int r = 0; r < row && !attacked; r++)
-			attacked = column[r] == column[row] || abs(column[r] - column[row]) == row - r;
+			attacked = column[r] == column[row] ||
+				   abs(column[r] - column[row]) == row - r;
 		if (!attacked && column[row] < n && row < n - 1) {
 			column[++row] = 0;
 			continue;
@@ -271,7 +303,8 @@ static long print_first(long max)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {HELP_OPTION, {"first", required_argument, NULL, OPT_OWN}, {0}};
+	static const struct option options[] = {
+		HELP_OPTION, {"first", required_argument, NULL, OPT_OWN}, {0}};
 	long first = 0, total, unique;
 	struct tally count;
 	double t;
@@ -295,14 +328,14 @@ int main(int argc, char **argv)
 	count = solve();
 	t = now() - t;
 	if (n == 1)
-		unique = total = 1; /* the one board that all symmetries leave alone */
+		unique = total = 1; /* the one board that all symmetries map to itself */
 	else {
 		unique = count.by8 + count.by4 + count.by2;
 		total = 8 * count.by8 + 4 * count.by4 + 2 * count.by2;
 	}
 	if (total != known[n][0] || unique != known[n][1])
-		fail("found %ld solutions, %ld unique for N = %d, there are %ld and %ld", total, unique, n,
-		     known[n][0], known[n][1]);
+		fail("found %ld solutions, %ld unique for N = %d, there are %ld and %ld", total,
+		     unique, n, known[n][0], known[n][1]);
 	printf("nqueens(%d) = %ld\n", n, total);
 	printf("unique = %ld\n", unique);
 	return finish(t, true);

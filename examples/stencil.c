@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Heat spreading over a square plate whose rim is kept at fixed temperatures: Jacobi steps, every point becomes the
- * mean of its four neighbours. Two grids take turns; a task reads a tile of the one with its four neighbour tiles, and
- * overwrites the tile of the other.
+ * Heat spreads over a square plate whose boundary has fixed temperatures: in a Jacobi step, every
+ * point becomes the mean of its four neighbours. Two grids alternate; a task reads a tile of one
+ * grid and its four neighbours, and overwrites the tile of the other.
  *
- * Main spawns all tiles of all steps at once and waits at the end only. A tile's task may run as soon as the tiles
- * around it are one step behind, so tiles of many steps are under way together, and no barrier waits for the slowest.
+ * Main spawns all tiles of all steps at once and waits only at the end. The task of a tile can run
+ * as soon as the tiles around it are one step behind, so tiles of many steps run together, and no
+ * barrier waits for the slowest.
  *
- *   +-+------+------+---+-+    Tiles are views of the grid, which is row-major. The rim makes tiles of its own, one row
- *   +-+------+------+---+-+    or column wide, so that every tile inside has four neighbours: in both directions tiles
- *   | |      |      |   | |    are numbered from 0, the rim, to nt + 1, the rim. Tile nt is what is left of N. Nobody
- *   | |      |      |   | |    reads the corners.
- *   +-+------+------+---+-+
+ *   +-+------+------+---+-+    Tiles are views of the grid, which is row-major. The boundary has
+ *   +-+------+------+---+-+    its own tiles, one row or column wide, so that every inner tile
+ *   | |      |      |   | |    has four neighbours: in both directions, tiles are numbered from
+ *   | |      |      |   | |    0, the boundary, to nt + 1, the boundary. Tile nt has the rest of
+ *   +-+------+------+---+-+    N. Nothing reads the corners.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,12 +37,14 @@ const struct program program = {
 
 typedef kdds_array(double) tile;
 
-static long n, ld; /* points in a row; in a row of memory, the rim's two among them */
-static long nb, nt; /* points in a row of a tile; tiles in a row, the last of n - (nt - 1) * nb points */
+static long n, ld; /* points in a row; in a row of memory, which includes the boundary's two */
+/* points in a row of a tile; tiles in a row, the last of n - (nt - 1) * nb points */
+static long nb, nt;
 
-/* One row: x from itself and the rows above and below. What is left and right of it is not its neighbour in memory. */
-static inline void step_row(double *restrict to, const double *x, const double *above, const double *below, double left,
-			    double right, size_t cols)
+/* One row: x from itself and the rows above and below. Its left and right neighbours are not
+ * adjacent in memory. */
+static inline void step_row(double *restrict to, const double *x, const double *above,
+			    const double *below, double left, double right, size_t cols)
 {
 	size_t last = cols - 1;
 
@@ -55,11 +58,12 @@ static inline void step_row(double *restrict to, const double *x, const double *
 	to[last] = 0.25 * ((x[last - 1] + right) + (above[last] + below[last]));
 }
 
-KDDS_TASK(step, READ_ARRAY(double, x), READ_ARRAY(double, up), READ_ARRAY(double, down), READ_ARRAY(double, left),
-	  READ_ARRAY(double, right), WRITE_ARRAY(double, to))
+KDDS_TASK(step, READ_ARRAY(double, x), READ_ARRAY(double, up), READ_ARRAY(double, down),
+	  READ_ARRAY(double, left), READ_ARRAY(double, right), WRITE_ARRAY(double, to))
 {
 	const struct kdds_shape *s = kdds_shape_of(x), *us = kdds_shape_of(up);
-	const struct kdds_shape *ls = kdds_shape_of(left), *rs = kdds_shape_of(right), *ts = kdds_shape_of(to);
+	const struct kdds_shape *ls = kdds_shape_of(left), *rs = kdds_shape_of(right),
+				*ts = kdds_shape_of(to);
 
 	for (size_t r = 0; r < s->rows; r++) {
 		const double *row = *x + r * s->ld;
@@ -72,7 +76,7 @@ KDDS_TASK(step, READ_ARRAY(double, x), READ_ARRAY(double, up), READ_ARRAY(double
 	}
 }
 
-/* The first point or row of tile i, as the grid counts them, and how many there are. */
+/* The first point or row of tile i in the grid, and the number of them. */
 static long tile_first(long i)
 {
 	return i == 0 ? 0 : i > nt ? n + 1 : 1 + (i - 1) * nb;
@@ -89,7 +93,8 @@ static tile *bind_tiles(double *grid)
 
 	for (long i = 0; i < nt + 2; i++)
 		for (long j = 0; j < nt + 2; j++)
-			kdds_bind_tile(t[i * (nt + 2) + j], grid + tile_first(i) * ld + tile_first(j), tile_size(i),
+			kdds_bind_tile(t[i * (nt + 2) + j],
+				       grid + tile_first(i) * ld + tile_first(j), tile_size(i),
 				       tile_size(j), ld);
 	return t;
 }
@@ -102,11 +107,12 @@ static void spawn_step(tile *from, tile *to)
 		for (long j = 1; j <= nt; j++) {
 			tile *x = from + i * row + j;
 
-			kdds_spawn(step, &x->at, &x[-row].at, &x[row].at, &x[-1].at, &x[1].at, &to[i * row + j].at);
+			kdds_spawn(step, &x->at, &x[-row].at, &x[row].at, &x[-1].at, &x[1].at,
+				   &to[i * row + j].at);
 		}
 }
 
-/* A warm rim at the top, a cold one elsewhere, and any temperatures on the plate. */
+/* A warm boundary at the top, a cold one elsewhere, and arbitrary temperatures on the plate. */
 static double *new_grid(void)
 {
 	double *grid = allocate((size_t)ld, (size_t)ld * sizeof(*grid));
@@ -129,7 +135,8 @@ static double *sequential(long steps)
 		for (long r = 1; r <= n; r++) {
 			const double *row = x + r * ld + 1;
 
-			step_row(to + r * ld + 1, row, row - ld, row + ld, row[-1], row[n], (size_t)n);
+			step_row(to + r * ld + 1, row, row - ld, row + ld, row[-1], row[n],
+				 (size_t)n);
 		}
 		x = to;
 		to = swap;
@@ -144,8 +151,8 @@ static void check(const double *grid, long steps)
 
 	for (long i = 0; i < ld * ld; i++)
 		if (memcmp(&grid[i], &expected[i], sizeof(*grid)))
-			fail("wrong value in row %ld, column %ld: %.17g, sequentially it is %.17g", i / ld, i % ld,
-			     grid[i], expected[i]);
+			fail("wrong value in row %ld, column %ld: %.17g, sequentially it is %.17g",
+			     i / ld, i % ld, grid[i], expected[i]);
 	free(expected);
 }
 
@@ -161,7 +168,8 @@ static double mean(const double *grid)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {HELP_OPTION, {"no-check", no_argument, NULL, OPT_OWN}, {0}};
+	static const struct option options[] = {
+		HELP_OPTION, {"no-check", no_argument, NULL, OPT_OWN}, {0}};
 	bool checked = true;
 	double *grid[2], t;
 	tile *tiles[2];

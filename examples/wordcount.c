@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lines, words and bytes of files, as wc counts them: a word is what lies between white space (isspace in the C
- * locale). Files are cut into chunks without a look at what they hold, and a task counts each chunk.
- * (GNU wc 9.1 in the C locale leaves out words without any printable ASCII character, such as a UTF-8 bullet.)
+ * Counts lines, words and bytes of files, as wc does: words are separated by white space (isspace
+ * in the C locale). Files are cut into chunks regardless of their contents, and a task counts each
+ * chunk. (GNU wc 9.1 in the C locale leaves out words without any printable ASCII character, such
+ * as a UTF-8 bullet.)
  *
- * A cut may go through a word, which both chunks then count. So a chunk is summed up as its counts and whether a word
- * touches either end; putting two neighbours together takes one off if a word goes on from the one to the other. That
- * operator is associative but not commutative. It is the library that puts contributions together in the order of the
- * text, whoever counted them.
+ * A cut may split a word, which both chunks then count. So the result of a chunk is its counts and
+ * whether a word touches either end; merging two neighbours subtracts one if a word continues from
+ * one to the other. That operator is associative but not commutative. The library merges
+ * contributions in the order of the text, whichever worker counted them.
  *
- *   |the quick br|own fox  |   jumps|        [3 words, in a word at both ends] + [2, at the start] + [1, at the end]
+ *   |the quick br|own fox  |   jumps|
+ *
+ *   [3 words, a word at both ends] + [2, at the start] + [1, at the end]
  */
 #define _POSIX_C_SOURCE 200809L
 
@@ -29,9 +32,9 @@
 
 const struct program program = {
 	"wordcount", "[--chunk BYTES] [FILE...]",
-	"Counts lines, words and bytes of every FILE, of standard input for - or if there is none.\n"
+	"Counts lines, words and bytes of every FILE; reads standard input for - or without FILE.\n"
 	"\n"
-	"  --chunk BYTES  what a task counts, 1 to 1000000000 (default 262144)\n"
+	"  --chunk BYTES  bytes per task, 1 to 1000000000 (default 262144)\n"
 };
 
 #define BATCH 64                /* files mapped at a time */
@@ -99,17 +102,17 @@ static void spawn_counts(char *s, size_t n, struct text **total)
 	}
 }
 
-/* A file on its way through. Its text is there, to be read, from open_file to close_file. */
+/* A file being counted. Its text can be read between open_file and close_file. */
 struct file {
 	const char *name;
-	char *map; /* NULL: nothing left to do but to print it */
+	char *map; /* NULL: nothing left to do except to print */
 	size_t size;
 	int error; /* errno: it could not be read */
 	kdds_data(struct text) total;
 	struct text counts;
 };
 
-/* n bytes or what there is up to the end. Returns their number, -1 on error. */
+/* Reads n bytes, or fewer at the end. Returns their number, or -1 on error. */
 static ssize_t read_fully(int fd, char *buffer, size_t n)
 {
 	size_t have = 0;
@@ -128,7 +131,8 @@ static ssize_t read_fully(int fd, char *buffer, size_t n)
 	return (ssize_t)have;
 }
 
-/* What cannot be mapped, pipes first of all: one half of a buffer is read while tasks count what is in the other. */
+/* For files that cannot be mapped, such as pipes: reads into one half of a buffer while tasks count
+ * the other. */
 static int count_stream(struct file *f, int fd)
 {
 	char *buffer = allocate(2, STREAM_BYTES);
@@ -158,7 +162,8 @@ static int count_file(struct file *f, int fd)
 
 	if (fd < 0 || fstat(fd, &st))
 		return errno;
-	if (fd == STDIN_FILENO || !S_ISREG(st.st_mode) || st.st_size == 0) /* size 0: it is, or it is in /proc */
+	/* size 0: an empty file, or one in /proc */
+	if (fd == STDIN_FILENO || !S_ISREG(st.st_mode) || st.st_size == 0)
 		return count_stream(f, fd);
 	map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (map == MAP_FAILED)
@@ -185,7 +190,7 @@ static void print_counts(const struct text *t, const char *name)
 	printf("%9ld %9ld %9ld %s\n", t->lines, t->words, t->bytes, name);
 }
 
-/* Prints what has been counted, and adds it up. False: there was an error. */
+/* Prints the counts and adds them to the total. False: there was an error. */
 static bool close_file(struct file *f, struct text *total)
 {
 	if (f->map)
@@ -219,7 +224,8 @@ static bool count_files(char **names, int n, struct text *total)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {HELP_OPTION, {"chunk", required_argument, NULL, OPT_OWN}, {0}};
+	static const struct option options[] = {
+		HELP_OPTION, {"chunk", required_argument, NULL, OPT_OWN}, {0}};
 	char *standard_input[] = {"-"};
 	struct text total = {0};
 	double t;

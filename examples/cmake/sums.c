@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Adds up a vector, a task for each block of it, and prints the sum. */
+/* Adds up a vector, with a task for each block, and prints the sum. */
 #include <stdio.h>
 
 #include <kdds.h>

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# What tools/demo, tools/test and .ci/run share; they source it from the top of the tree. Builds go to ./build.
+# Shared by tools/demo, tools/test and .ci/run, which source it from the top of the tree. Builds go
+# to ./build.
 
 name=${0##*/}
 cpus=$(nproc)
@@ -10,7 +11,7 @@ die()
 	exit 1
 }
 
-# no_arguments ARGUMENTS...: for scripts that take none.
+# no_arguments ARGUMENTS...: for scripts without arguments.
 no_arguments()
 {
 	[ $# = 0 ] || {
@@ -19,15 +20,17 @@ no_arguments()
 	}
 }
 
-# quietly WHAT COMMAND...: its output goes to build/WHAT.log; if it fails, one line says so and cites its first complaint.
+# quietly WHAT COMMAND...: writes the output to build/WHAT.log; if the command fails, prints one
+# line with the first error in it.
 quietly()
 {
 	log=build/$1.log
 	what=$1
 	shift
 	("$@") > "$log" 2>&1 < /dev/null && return
-	complaint=$(grep -E -m1 '(error:|^E: |atal|annot |nable to|not found|is missing|\*\*\*)' "$log" || tail -n 1 "$log")
-	die "$what failed: ${complaint:-it said nothing} (see $log)"
+	complaint=$(grep -E -m1 '(error:|^E: |atal|annot |nable to|not found|is missing|\*\*\*)' \
+		"$log" || tail -n 1 "$log")
+	die "$what failed: ${complaint:-no output} (see $log)"
 }
 
 # packages USE...: the packages listed for any of these uses.
@@ -38,7 +41,7 @@ packages()
 	done
 }
 
-# need USE...: installs what is missing. On a system without dpkg, configure will tell.
+# need USE...: installs what is missing. On a system without dpkg, configure finds out.
 need()
 {
 	command -v dpkg-query > /dev/null || return 0
@@ -52,7 +55,9 @@ need()
 	[ -n "$missing" ] || return 0
 	as_root=
 	if [ "$(id -u)" != 0 ]; then
-		command -v sudo > /dev/null || die "packages are missing, and there is no sudo; as root: apt-get install$missing"
+		command -v sudo > /dev/null ||
+			die "packages are missing, and there is no sudo; as root:" \
+				"apt-get install$missing"
 		as_root=sudo
 	fi
 	echo "Installing$missing"
@@ -62,11 +67,12 @@ need()
 		apt-get -qy -o DPkg::Lock::Timeout=120 install --no-install-recommends $missing
 }
 
-# What configure's findings depend on: a change of it means configuring again.
+# What the result of configure depends on: if it changes, configure runs again.
 environment()
 {
 	! command -v dpkg-query > /dev/null ||
-		dpkg-query -W -f '${Package} ${Version}\n' $(packages build test ci bench) 2> /dev/null || :
+		dpkg-query -W -f '${Package} ${Version}\n' $(packages build test ci bench) \
+			2> /dev/null || :
 }
 
 configure_build()
@@ -75,15 +81,16 @@ configure_build()
 	../configure -q
 }
 
-# Bootstraps and configures as far as needed, in ./build, then makes the library and the examples. Once there is a Makefile,
-# its own rules see to changes of what it was made from.
+# Bootstraps and configures if necessary, in ./build, then makes the library and the examples. Once
+# there is a Makefile, its own rules handle changes of its sources.
 build()
 {
 	[ ! -e config.status ] || die "this tree is configured in place; 'make distclean' first"
 	mkdir -p build
 	environment > build/environment.new
 	if [ ! -e build/Makefile ]; then
-		if [ ! -e Makefile.in ] || [ -n "$(find configure.ac Makefile.am m4 ./*/local.mk -newer Makefile.in)" ]; then
+		if [ ! -e Makefile.in ] || [ -n "$(find configure.ac Makefile.am m4 ./*/local.mk \
+			-newer Makefile.in)" ]; then
 			echo "Making ./configure"
 			quietly bootstrap ./bootstrap
 		fi
@@ -97,7 +104,8 @@ build()
 	quietly make make -C build -j "$cpus"
 }
 
-# tally LOG: prints what `make check' counted there, and sets passed, failed and skipped. No test at all is a failure.
+# tally LOG: prints what `make check' counted there, and sets passed, failed and skipped. No test at
+# all is a failure.
 tally()
 {
 	count()

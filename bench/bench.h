@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The benchmark is one set of problems (problems.c), one main (main.c) and, for each library that is compared, one program
- * that solves them as its users would: kdds.c, openmp.c, tbb.cc, starpu.c. The sequential C they are all measured against is
- * in problems.c, with the check of every result. So what differs between two programs is how they make tasks, and nothing else:
- * what the tasks compute is compiled once, by one compiler, but for the few inline functions below.
+ * The benchmark is one set of problems (problems.c), one main (main.c) and, for each library
+ * compared, one program that solves them as users of that library would: kdds.c, openmp.c, tbb.cc,
+ * starpu.c. problems.c also has the sequential C that all are measured against, and checks every
+ * result. So two programs differ only in how they create tasks: what the tasks compute is compiled
+ * once, by one compiler, except the few inline functions below.
  */
 #ifndef BENCH_H
 #define BENCH_H
@@ -17,55 +18,60 @@
 extern "C" {
 #endif
 
-/* A lower triangular matrix of nt x nt tiles, each nb x nb, row-major and by itself in memory: at[i * nt + j], i >= j. */
+/* A lower triangular matrix of nt x nt tiles: at[i * nt + j], i >= j. Each tile has nb x nb
+ * elements, row-major and contiguous. */
 struct tiles {
 	long n, nb, nt; /* n = nt * nb */
 	double **at;
 };
 
-/* Two grids of (n + 2) x (n + 2) points, the rim included, row-major; ld = n + 2. Jacobi steps lead from one to the other and
- * back; tiles have nb x nb points, nt = n / nb in each direction. */
+/* Two grids of (n + 2) x (n + 2) points, including the boundary, row-major; ld = n + 2. Jacobi
+ * steps alternate between them. Tiles have nb x nb points, nt = n / nb in each direction. */
 struct plate {
 	long n, nb, nt, ld, steps;
 	double *grid[2]; /* step s reads grid[s % 2] */
 };
 
-/* Queens on the rows above, by column. */
+/* The queens of the rows above, by column. */
 struct board {
 	signed char column[16];
 };
 
-/* A node of an unbalanced tree: the digest from which its children's follow, its depth, and the tree it is in. */
+/* A node of an unbalanced tree: the digest that determines its children, its depth, and its
+ * tree. */
 struct uts_node {
 	uint32_t digest[5];
 	int16_t depth, tree;
 };
 
 /*
- * What a program gives to main.c. A workload's function solves the problem and returns when it is done; NULL: this library's
- * users would not write such a program. They are called between start and stop.
+ * What a program provides for main.c. The function of a workload solves the problem and returns
+ * when done; NULL: users of this library would not write such a program. It is called between start
+ * and stop.
  */
 struct backend {
-	const char *name;              /* as tables have it */
+	const char *name;              /* as in the tables */
 	const char *(*version)(void);  /* of the library and, where that matters, of the compiler */
-	bool (*start)(int workers);    /* 0: as many as the library thinks right. False after a line on stderr */
+	bool (*start)(int workers);    /* 0: the library's default. False after a line on stderr */
 	bool (*stop)(void);            /* likewise */
 	int (*workers)(void);
-	int (*ranks)(void);            /* processes that work together; NULL: 1 */
-	bool (*is_root)(void);         /* whether the problems are posed in this process; NULL: yes */
-	void (*stats)(FILE *out);      /* the library's own counters since start, one line; NULL: none */
+	int (*ranks)(void);            /* processes of the job; NULL: 1 */
+	bool (*is_root)(void);         /* whether this process poses the problems; NULL: yes */
+	/* the library's own counters since start, one line; NULL: none */
+	void (*stats)(FILE *out);
 	void (*help)(FILE *out);       /* the end of --help; NULL: nothing */
 
 	long (*fib)(int n, int cutoff);          /* below cutoff: fib_plain */
-	long (*fib_dataflow)(int n);             /* the sum is a task of its own, which waits for both calls' results */
-	double (*integrate)(double to);          /* of integrand from 0, adaptively, INTEGRATE_EPSILON */
+	/* the sum is a separate task that waits for both results */
+	long (*fib_dataflow)(int n);
+	double (*integrate)(double to);          /* integrand from 0, adaptive, INTEGRATE_EPSILON */
 	long (*nqueens)(int n);                  /* a task for each queen that can be placed */
 	long (*uts)(const struct uts_node *root); /* nodes of the tree */
 	void (*chain)(long n, long *x);          /* n tasks that update x: chain_step */
 	void (*independent)(long n, long *v);    /* task i writes v[i]: independent_step */
 	long (*reduce)(long n);                  /* task i adds i to a sum */
-	/* Task (i, j) writes v[i % rows][j] from [(i - 1) % rows][j] and [i % rows][j - 1]: wavefront_step; 1 <= i, j <= n.
-	 * v has rows of n + 1. */
+	/* Task (i, j) writes v[i % rows][j] from [(i - 1) % rows][j] and [i % rows][j - 1]:
+	 * wavefront_step; 1 <= i, j <= n. v has rows of n + 1. */
 	void (*wavefront)(long n, long rows, long *v);
 	void (*wavefront_rows)(long n, long rows, long *v); /* the same for fewer rows than n + 1 */
 	void (*cholesky)(struct tiles *a);
@@ -88,11 +94,13 @@ void syrk(const double *l, double *a, int nb);
 void gemm(const double *l, const double *r, double *a, int nb);
 
 /* One row of a tile from the row, those above and below it, and the points left and right of it. */
-void stencil_row(double *to, const double *row, const double *above, const double *below, double left, double right, long cols);
-/* The tile whose first point is the given one; both in grids of ld points in a row. */
+void stencil_row(double *to, const double *row, const double *above, const double *below,
+		 double left, double right, long cols);
+/* The tile that starts at the given point; ld points in a row of both grids. */
 void stencil_tile(double *to, const double *from, long ld, long rows, long cols);
 
-/* uts.c: the trees, how a node's children are found, the sequential program, and how many nodes it has to find */
+/* uts.c: the trees, the children of a node, the sequential program, and the number of nodes it must
+ * find */
 enum { UTS_T1, UTS_T3, UTS_SMALL_T1, UTS_SMALL_T3 };
 void uts_root(int tree, struct uts_node *root);
 int uts_children(const struct uts_node *node);
@@ -100,7 +108,8 @@ void uts_child(const struct uts_node *node, int i, struct uts_node *child);
 long uts_plain(const struct uts_node *node);
 long uts_nodes(int tree);
 
-/* The tasks that do next to nothing: enough for the result to tell whether each has run, and in its turn. */
+/* The tasks of the overhead benchmarks: just enough work for the result to show that each has run,
+ * and in the right order. */
 
 static inline void chain_step(long *x)
 {
@@ -136,9 +145,9 @@ static inline bool board_safe(const struct board *b, int row, int column)
 }
 
 /*
- * Time is taken around a workload's function. One that has preparations to make which its users would make once for many such
- * runs calls clock_start again after them, and one that has to clean up calls clock_stop before: the last start and the first
- * stop after it count.
+ * The clock runs around a workload's function. If a function prepares something that users would
+ * prepare once for many runs, it calls clock_start again afterwards; if it has to clean up, it
+ * calls clock_stop before. The last start and the first stop after it count.
  */
 void clock_start(void);
 void clock_stop(void);
@@ -148,26 +157,27 @@ double now(void);
 void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void *allocate(size_t count, size_t size);
 
-/* What main.c asks of problems.c. */
+/* The interface between main.c and problems.c. */
 
 #define MAX_SIZES 3
 
 struct workload {
 	const char *name, *help;
-	const char *sizes;      /* names of what --size sets, "N,TILE"; NULL: nothing */
-	long size[MAX_SIZES];   /* as measured */
-	long quick[MAX_SIZES];  /* for a look at whether it works, and to warm up */
+	const char *sizes;      /* the names of what --size sets, "N,TILE"; NULL: one size only */
+	long size[MAX_SIZES];   /* the size measured */
+	long quick[MAX_SIZES];  /* for checking and for warming up */
 	long max[MAX_SIZES];
 	const char *unit;
 	size_t needs;           /* offset of the function in struct backend */
-	/* Solves and checks it once: b NULL is the sequential program. Returns the number of units; the clock has the time. */
+	/* Solves the problem once and checks the result; b NULL: sequentially. Returns the number
+	 * of units; the clock has the time. */
 	double (*run)(const struct backend *b, const long *size, bool quick);
 };
 
 extern const struct workload workloads[];
 extern const int nworkloads;
 
-/* Whether the program has a function for it. */
+/* Whether the program has a function for the workload. */
 bool has(const struct backend *b, const struct workload *w);
 double clock_seconds(void);
 

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What comm.h costs, beside libfabric used directly: two processes on this host, over loopback.
+ * What comm.h costs, compared with libfabric used directly: two processes on this host, over
+ * loopback.
  *
  *   bench/comm [-p provider] [-r rounds] [latency] [bandwidth] [expose] [memory]
  *
- * latency: half a round trip of 8 bytes, both sides polling, and both sides asleep until the message comes. bandwidth: gets of
- * several sizes, one at a time and eight at once. expose: kd_comm_expose and kd_comm_hide. memory: resident memory and time of
- * kd_comm_open. Each figure is the median of so many rounds, the best in brackets. libfabric reads the same environment on both
- * sides of the comparison: what kd_comm_open sets is set before.
+ * latency: half a round trip of 8 bytes, with both sides polling, and with both asleep until the
+ * message arrives. bandwidth: gets of several sizes, one at a time and eight at once. expose:
+ * kd_comm_expose and kd_comm_hide. memory: resident memory and time of kd_comm_open. Each figure is
+ * the median over the rounds, with the best in brackets. libfabric reads the same environment on
+ * both sides of the comparison: the variables that kd_comm_open sets are set before.
  */
 #define _GNU_SOURCE
 #include <poll.h>
@@ -81,16 +83,17 @@ static void hear(int fd, void *p, size_t n)
 			_exit(1);
 }
 
-/* What both engines can do; one of them per process. */
+/* The operations measured, for either engine; a process uses one of them. */
 struct engine {
 	const char *name;
 	void (*open)(void *address, size_t *size_p, int sleeps);
 	void (*connect)(const void *address, size_t size);
-	void (*send)(void);                  /* 8 bytes; returns when they are on their way */
-	void (*receive)(int sleeps);         /* returns when a message has come */
+	void (*send)(void);                  /* 8 bytes; returns once they are sent */
+	void (*receive)(int sleeps);         /* returns once a message has arrived */
 	void (*expose)(void *p, size_t n, uint64_t where[2]);
 	void (*get)(void *local, size_t n, const uint64_t where[2]); /* starts one */
-	int (*finished)(void);               /* makes progress, returns how many gets have ended */
+	/* makes progress; returns the number of gets that have ended */
+	int (*finished)(void);
 };
 
 /* comm.h */
@@ -191,7 +194,8 @@ static int kd_finished(void)
 	return n;
 }
 
-static const struct engine kd = {"kd_comm", kd_open, kd_connect, kd_send, kd_receive, kd_expose, kd_get, kd_finished};
+static const struct engine kd = {"kd_comm",  kd_open,	kd_connect, kd_send,
+				 kd_receive, kd_expose, kd_get,	    kd_finished};
 
 /* libfabric */
 
@@ -218,7 +222,8 @@ static void raw_check(const char *what, ssize_t error)
 static void raw_open(void *address, size_t *size_p, int sleeps)
 {
 	struct fi_info *hints = fi_allocinfo();
-	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG, .wait_obj = sleeps ? FI_WAIT_FD : FI_WAIT_NONE};
+	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_MSG,
+				     .wait_obj = sleeps ? FI_WAIT_FD : FI_WAIT_NONE};
 	struct fi_av_attr av_attr = {.type = FI_AV_TABLE};
 
 	hints->caps = FI_MSG | FI_RMA;
@@ -226,7 +231,8 @@ static void raw_open(void *address, size_t *size_p, int sleeps)
 	hints->domain_attr->mr_mode = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->fabric_attr->prov_name = strdup(provider ? provider : "tcp;ofi_rxm");
-	raw_check("fi_getinfo", fi_getinfo(FI_VERSION(1, 9), "127.0.0.1", NULL, FI_SOURCE, hints, &raw.info));
+	raw_check("fi_getinfo",
+		  fi_getinfo(FI_VERSION(1, 9), "127.0.0.1", NULL, FI_SOURCE, hints, &raw.info));
 	fi_freeinfo(hints);
 	raw_check("fi_fabric", fi_fabric(raw.info->fabric_attr, &raw.fabric, NULL));
 	raw_check("fi_domain", fi_domain(raw.fabric, raw.info, &raw.domain, NULL));
@@ -238,7 +244,8 @@ static void raw_open(void *address, size_t *size_p, int sleeps)
 	raw_check("fi_enable", fi_enable(raw.ep));
 	*size_p = KD_COMM_ADDRESS_BYTES;
 	raw_check("fi_getname", fi_getname(&raw.ep->fid, address, size_p));
-	raw_check("fi_recv", fi_recv(raw.ep, raw.buffer, sizeof(raw.buffer), NULL, FI_ADDR_UNSPEC, NULL));
+	raw_check("fi_recv",
+		  fi_recv(raw.ep, raw.buffer, sizeof(raw.buffer), NULL, FI_ADDR_UNSPEC, NULL));
 }
 
 static void raw_connect(const void *address, size_t size)
@@ -258,7 +265,8 @@ static void raw_progress(int sleeps)
 	for (ssize_t i = 0; i < n; i++) {
 		if (e[i].flags & FI_RECV) {
 			raw.messages++;
-			raw_check("fi_recv", fi_recv(raw.ep, raw.buffer, sizeof(raw.buffer), NULL, FI_ADDR_UNSPEC, NULL));
+			raw_check("fi_recv", fi_recv(raw.ep, raw.buffer, sizeof(raw.buffer), NULL,
+						     FI_ADDR_UNSPEC, NULL));
 		} else if (e[i].flags & FI_READ) {
 			raw.gets++;
 		}
@@ -295,7 +303,8 @@ static void raw_get(void *local, size_t n, const uint64_t where[2])
 {
 	ssize_t error;
 
-	while ((error = fi_read(raw.ep, local, n, NULL, raw.peer, where[0], where[1], NULL)) == -FI_EAGAIN)
+	while ((error = fi_read(raw.ep, local, n, NULL, raw.peer, where[0], where[1], NULL)) ==
+	       -FI_EAGAIN)
 		raw_progress(0);
 	raw_check("fi_read", error);
 }
@@ -313,8 +322,8 @@ static int raw_finished(void)
 static const struct engine fabric = {"libfabric", raw_open,   raw_connect, raw_send,
 				     raw_receive, raw_expose, raw_get,     raw_finished};
 
-/* Two processes: f runs in a child of ours, `partner' in a child of that. What f measures comes
- * back in values. */
+/* Two processes: f runs in a child of this process, `partner' in a child of that one. values
+ * returns what f measures. */
 
 static void pair(const struct engine *e, int sleeps,
 		 void (*f)(const struct engine *e, int fd, int arg, double *values),
@@ -436,7 +445,8 @@ static void fetch(const struct engine *e, int fd, int arg, double *values)
 
 		while (finished < n) {
 			while (started < n && started - finished < window) {
-				uint64_t from[2] = {where[0] + started * size % REGION_BYTES, where[1]};
+				uint64_t from[2] = {where[0] + started * size % REGION_BYTES,
+						    where[1]};
 
 				e->get(local + started * size % REGION_BYTES, size, from);
 				started++;
@@ -519,7 +529,7 @@ static double resident(void)
 	return (double)pages * (double)sysconf(_SC_PAGESIZE) / (1 << 20);
 }
 
-/* A peer of the one below: answers one message. */
+/* A peer of the function below: answers one message. */
 static void answer(uint32_t number, int fd)
 {
 	char address[KD_COMM_ADDRESS_BYTES] = {0};
@@ -572,8 +582,8 @@ static void memory_of_one(void)
 				kd_comm_wait(&lock, -1, 1000000000, 1);
 		kd_receive(1);
 		if (!i || i + 1 == PEERS)
-			printf("  %2d peer%s %.1f MiB; the last answered in %.2f ms\n", i + 1, i ? "s" : " ", resident(),
-			       (now() - t) * 1e3);
+			printf("  %2d peer%s %.1f MiB; the last answered in %.2f ms\n", i + 1,
+			       i ? "s" : " ", resident(), (now() - t) * 1e3);
 	}
 	for (int i = 0; i < PEERS; i++)
 		tell(fds[i][0], "", 1);
@@ -629,7 +639,8 @@ static void memory(void)
 static const struct {
 	const char *name;
 	void (*run)(void);
-} modes[] = {{"latency", latency}, {"bandwidth", bandwidth}, {"expose", expose}, {"memory", memory}};
+} modes[] = {
+	{"latency", latency}, {"bandwidth", bandwidth}, {"expose", expose}, {"memory", memory}};
 
 int main(int argc, char **argv)
 {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a second core could gain with empty tasks at best: one thread writes records of 32 bytes, as large as the smallest closure, into
- * a window that it uses again and again, and calls the function that each names; a share of them it leaves to a second thread, a range
- * at a time, with nothing said but how many ranges there are, and none of a scheduler's questions asked (doc/design.md, "When not to").
- * Whether it gains is a matter of how far apart the two are: the time in which a line goes from one to the other, before and
- * after each row. A host may move virtual processors from one cache to another within a second.
+ * An upper bound on what a second core can gain with empty tasks. One thread writes records of 32
+ * bytes, as large as the smallest closure, into a window that it reuses, and calls the function
+ * that each record names. It leaves a share of them to a second thread, a range at a time, and
+ * communicates only the number of ranges; there is no scheduling (doc/design.md, "When not to").
+ * The gain depends on the distance between the two cores: the time to move a cache line from one to
+ * the other, printed before and after each row. A host may move virtual processors from one cache
+ * to another within a second.
  *
  *   handoff [KILOBYTES of the window]
  */
@@ -19,7 +21,7 @@
 #define RECORDS 20000000
 #define RUNS 3
 #define TRIPS 20000
-#define QUEUE 4096 /* ranges under way: more than windows have */
+#define QUEUE 4096 /* ranges in flight: more than a window has */
 
 struct record {
 	void (*run)(struct record *r);
@@ -28,10 +30,10 @@ struct record {
 
 static struct record *window;
 static uint64_t records, range;
-static uint64_t queue[QUEUE]; /* positions of the ranges that the second thread was given */
+static uint64_t queue[QUEUE]; /* positions of the ranges left to the second thread */
 static _Alignas(128) uint64_t given;
 static _Alignas(128) uint64_t taken;
-static _Alignas(128) uint64_t ball; /* odd: for the second thread to send back */
+static _Alignas(128) uint64_t ball; /* odd: the second thread must send it back */
 static int stop;
 
 static __attribute__((noinline)) void nothing(struct record *r)
@@ -64,7 +66,8 @@ static void *second(void *arg)
 		b = __atomic_load_n(&ball, __ATOMIC_RELAXED);
 		if (b % 2)
 			__atomic_store_n(&ball, b + 1, __ATOMIC_RELAXED);
-		for (; n < __atomic_load_n(&given, __ATOMIC_ACQUIRE); __atomic_store_n(&taken, ++n, __ATOMIC_RELEASE))
+		for (; n < __atomic_load_n(&given, __ATOMIC_ACQUIRE);
+		     __atomic_store_n(&taken, ++n, __ATOMIC_RELEASE))
 			run_range(window + queue[n % QUEUE]);
 	}
 	return arg;
@@ -92,7 +95,7 @@ static double one_way(void)
 	return since(&begin) / (2 * TRIPS) * 1e9;
 }
 
-/* One range in `every` is the second thread's (0: none). Seconds. */
+/* One range in `every` goes to the second thread (0: none). Returns seconds. */
 static double go(uint64_t every, uint64_t *busy)
 {
 	struct timespec begin;
@@ -102,7 +105,7 @@ static double go(uint64_t every, uint64_t *busy)
 		uint64_t at = i % records;
 
 		while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) < busy[at / range])
-			; /* it has not done with what was there before */
+			; /* it has not finished what was there before */
 		for (struct record *r = window + at; r < window + at + range; r++) {
 			*r = (struct record){nothing, 0, i, i};
 			__asm__ volatile("" : : : "memory"); /* one by one, as tasks are spawned */
@@ -140,7 +143,9 @@ int main(int argc, char **argv)
 	pthread_t thread;
 
 	records = (uint64_t)kilobytes * 1024 / sizeof(*window);
-	window = argc <= 2 && kilobytes >= 64 && kilobytes <= 65536 ? aligned_alloc(4096, records * sizeof(*window)) : NULL;
+	window = argc <= 2 && kilobytes >= 64 && kilobytes <= 65536 ?
+			 aligned_alloc(4096, records * sizeof(*window)) :
+			 NULL;
 	busy = calloc(records, sizeof(*busy));
 	if (!window || !busy) {
 		fprintf(stderr, "usage: handoff [KILOBYTES], 64 to 65536\n");
@@ -149,8 +154,9 @@ int main(int argc, char **argv)
 	bind_to(0);
 	if (pthread_create(&thread, NULL, second, NULL))
 		return 1;
-	printf("ns a record, window of %ld KB; the second thread has\n%-20s %9s %9s %9s %9s %9s   one way\n", kilobytes, "", "none", "1/16", "1/8", "1/4",
-	       "1/2");
+	printf("ns a record, window of %ld KB; the second thread has\n%-20s %9s %9s %9s %9s %9s   "
+	       "one way\n",
+	       kilobytes, "", "none", "1/16", "1/8", "1/4", "1/2");
 	for (range = 32; range <= 2048 && range <= records / 2; range *= 4) {
 		double before = one_way();
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kdds-bench: the problems with libkdds. Each is a dataflow program: nothing in a task waits, and kdds_sync is main's. What a
- * task has to know comes with its closure or its data, so that it may run in any process.
+ * kdds-bench: the problems with libkdds. Each is a dataflow program: no task waits, and only main
+ * calls kdds_sync. What a task needs to know is in its closure or its data, so that it can run in
+ * any process.
  */
 #define _GNU_SOURCE
 #include <inttypes.h>
@@ -41,9 +42,12 @@ static void stats(FILE *out)
 	struct kdds_stats s;
 
 	kdds_stats_get(&s);
-	fprintf(out, "tasks %" PRIu64 " requests %" PRIu64 " steals %" PRIu64 " stolen %" PRIu64 " ns/steal %.0f parks %" PRIu64
-		" sleeps %" PRIu64 " membarriers %" PRIu64 "\n", s.tasks, s.requests, s.steals, s.stolen,
-		s.steals ? (double)s.steal_ns / (double)s.steals : 0.0, s.parks, s.sleeps, s.membarriers);
+	fprintf(out,
+		"tasks %" PRIu64 " requests %" PRIu64 " steals %" PRIu64 " stolen %" PRIu64
+		" ns/steal %.0f parks %" PRIu64 " sleeps %" PRIu64 " membarriers %" PRIu64 "\n",
+		s.tasks, s.requests, s.steals, s.stolen,
+		s.steals ? (double)s.steal_ns / (double)s.steals : 0.0, s.parks, s.sleeps,
+		s.membarriers);
 }
 
 /* fib */
@@ -92,7 +96,7 @@ static long solve_fib(int n, int cutoff)
 	return r;
 }
 
-/* The same program: it is a dataflow program. */
+/* The same program: fib is a dataflow program already. */
 static long solve_fib_dataflow(int n)
 {
 	return solve_fib(n, 0);
@@ -105,8 +109,8 @@ KDDS_TASK(add_areas, READ(double, a), READ(double, b), WRITE(double, r))
 	**r = **a + **b;
 }
 
-KDDS_TASK(integrate, VALUE(double, x1), VALUE(double, y1), VALUE(double, x2), VALUE(double, y2), VALUE(double, area),
-	  WRITE(double, r))
+KDDS_TASK(integrate, VALUE(double, x1), VALUE(double, y1), VALUE(double, x2), VALUE(double, y2),
+	  VALUE(double, area), WRITE(double, r))
 {
 	double half = (x2 - x1) / 2, x0 = x1 + half, y0 = integrand(x0);
 	double left = (y1 + y0) / 2 * half, right = (y0 + y2) / 2 * half;
@@ -132,8 +136,8 @@ static double solve_integrate(double to)
 	return r;
 }
 
-/* nqueens. The queen in row - 1 stands in column last: set by the child, since a board copied right after a byte of it was
- * stored would wait for the store. */
+/* nqueens. The queen of row - 1 is in column last. The child sets it: copying a board right after a
+ * store to one of its bytes would stall. */
 
 KDDS_TASK(nqueens, VALUE(struct board, b), VALUE(short, last), VALUE(short, row), VALUE(short, n),
 	  REDUCE(long, count, KDDS_SUM(long)))
@@ -239,7 +243,8 @@ KDDS_TASK(cell, READ(long, up), READ(long, left), WRITE(long, here))
 	wavefront_step(*up, *left, *here);
 }
 
-/* A task uses data of its row and of the one above: two rows of anchors will do, bound to other data row after row. */
+/* A task uses data of its row and of the row above, so two rows of anchors suffice, rebound for
+ * each row. */
 static void solve_wavefront(long n, long rows, long *v)
 {
 	KDDS_SELF;
@@ -321,33 +326,35 @@ static void solve_cholesky(struct tiles *m)
 		for (long j = k + 1; j < nt; j++) {
 			kdds_spawn(do_syrk, &a[j * nt + k].at, &a[j * nt + j].at);
 			for (long i = j + 1; i < nt; i++)
-				kdds_spawn(do_gemm, &a[i * nt + k].at, &a[j * nt + k].at, &a[i * nt + j].at);
+				kdds_spawn(do_gemm, &a[i * nt + k].at, &a[j * nt + k].at,
+					   &a[i * nt + j].at);
 		}
 	}
 	kdds_sync();
 	free(a);
 }
 
-/* stencil: all steps at once; a tile waits for its neighbours one step before, and for nothing else. The rim makes tiles of its
- * own, one point wide, so that each tile inside has four neighbours. */
+/* stencil: all steps are spawned at once; a tile waits only for its neighbours of the step before.
+ * The boundary has its own tiles, one point wide, so that each inner tile has four neighbours. */
 
-KDDS_TASK(do_stencil, READ_ARRAY(double, x), READ_ARRAY(double, up), READ_ARRAY(double, down), READ_ARRAY(double, left),
-	  READ_ARRAY(double, right), WRITE_ARRAY(double, to))
+KDDS_TASK(do_stencil, READ_ARRAY(double, x), READ_ARRAY(double, up), READ_ARRAY(double, down),
+	  READ_ARRAY(double, left), READ_ARRAY(double, right), WRITE_ARRAY(double, to))
 {
 	const struct kdds_shape *s = kdds_shape_of(x), *us = kdds_shape_of(up);
-	const struct kdds_shape *ls = kdds_shape_of(left), *rs = kdds_shape_of(right), *ts = kdds_shape_of(to);
+	const struct kdds_shape *ls = kdds_shape_of(left), *rs = kdds_shape_of(right),
+				*ts = kdds_shape_of(to);
 
 	for (size_t r = 0; r < s->rows; r++) {
 		const double *row = *x + r * s->ld;
 		const double *above = r ? row - s->ld : *up + (us->rows - 1) * us->ld;
 		const double *below = r < s->rows - 1 ? row + s->ld : *down;
 
-		stencil_row(*to + r * ts->ld, row, above, below, (*left)[r * ls->ld + ls->cols - 1], (*right)[r * rs->ld],
-			    (long)s->cols);
+		stencil_row(*to + r * ts->ld, row, above, below, (*left)[r * ls->ld + ls->cols - 1],
+			    (*right)[r * rs->ld], (long)s->cols);
 	}
 }
 
-/* Where tile i begins, of 0, the rim, to nt + 1, the rim, and nt + 2, the end. */
+/* The first point of tile i: 0 and nt + 1 are the boundary, nt + 2 is the end. */
 static long edge(const struct plate *p, long i)
 {
 	return i == 0 ? 0 : i <= p->nt + 1 ? 1 + (i - 1) * p->nb : p->ld;
@@ -360,8 +367,9 @@ static tile *bind_plate(const struct plate *p, double *grid)
 
 	for (long i = 0; i < w; i++)
 		for (long j = 0; j < w; j++)
-			kdds_bind_tile(t[i * w + j], grid + edge(p, i) * p->ld + edge(p, j), edge(p, i + 1) - edge(p, i),
-				       edge(p, j + 1) - edge(p, j), p->ld);
+			kdds_bind_tile(t[i * w + j], grid + edge(p, i) * p->ld + edge(p, j),
+				       edge(p, i + 1) - edge(p, i), edge(p, j + 1) - edge(p, j),
+				       p->ld);
 	return t;
 }
 
@@ -374,9 +382,11 @@ static void solve_stencil(struct plate *p)
 	for (long s = 0; s < p->steps; s++)
 		for (long i = 1; i <= p->nt; i++)
 			for (long j = 1; j <= p->nt; j++) {
-				tile *x = &grid[s % 2][i * w + j], *to = &grid[(s + 1) % 2][i * w + j];
+				tile *x = &grid[s % 2][i * w + j],
+				     *to = &grid[(s + 1) % 2][i * w + j];
 
-				kdds_spawn(do_stencil, &x->at, &x[-w].at, &x[w].at, &x[-1].at, &x[1].at, &to->at);
+				kdds_spawn(do_stencil, &x->at, &x[-w].at, &x[w].at, &x[-1].at,
+					   &x[1].at, &to->at);
 			}
 	kdds_sync();
 	free(grid[0]);

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# kdds-bench is built and installed with the library. The other programs, one for each library that it is compared with and
-# configure has found, are built by `make bench' and `make bench-quick'. What they share is compiled once: bench.h tells why.
+# kdds-bench is built and installed with the library. `make bench' and `make bench-quick' build the
+# other programs, one for each library that configure has found. Shared code is compiled once:
+# bench.h says why.
 #
 #   make bench ROUNDS=5 WORKERS=2 RANKS="2 4"
 #
-# prints the table of doc/performance.md and leaves it, the measurements and the plots in bench/results.
+# prints the table of doc/performance.md, and writes it, the measurements and the plots to
+# bench/results.
 
 noinst_LIBRARIES += bench/libbench.a
 bench_libbench_a_SOURCES = bench/main.c bench/problems.c bench/uts.c bench/bench.h
@@ -20,23 +22,26 @@ bench_programs = bench/kdds-bench
 bench_missing =
 EXTRA_DIST += bench/openmp.c bench/tbb.cc bench/starpu.c
 
-# By other compilers than the rest, hence not by automake's rules, and not with CFLAGS made for another compiler.
+# Built with other compilers than the rest, so neither with automake's rules nor with its CFLAGS.
 PEER_CFLAGS = -O3 -g
-OPENMP_COMPILE = $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(PEER_CFLAGS) -std=gnu11 -Wall -Wextra -Wundef $(WERROR_CFLAGS) -fopenmp
+OPENMP_COMPILE = $(DEFAULT_INCLUDES) $(AM_CPPFLAGS) $(PEER_CFLAGS) -std=gnu11 -Wall -Wextra \
+	-Wundef $(WERROR_CFLAGS) -fopenmp
 if HAVE_GOMP
 bench_programs += bench/bench-libgomp
 else
 bench_missing += -m 'libgomp (package gcc)'
 endif
 bench/bench-libgomp: $(srcdir)/bench/openmp.c $(srcdir)/bench/bench.h bench/libbench.a
-	$(AM_V_CC)$(GOMP_CC) $(OPENMP_COMPILE) -o $@ $(srcdir)/bench/openmp.c $(LDFLAGS) $(BENCH_LIBS)
+	$(AM_V_CC)$(GOMP_CC) $(OPENMP_COMPILE) -o $@ $(srcdir)/bench/openmp.c $(LDFLAGS) \
+		$(BENCH_LIBS)
 if HAVE_LOMP
 bench_programs += bench/bench-libomp
 else
 bench_missing += -m 'libomp (packages clang-19, libomp-19-dev)'
 endif
 bench/bench-libomp: $(srcdir)/bench/openmp.c $(srcdir)/bench/bench.h bench/libbench.a
-	$(AM_V_CC)$(LOMP_CC) $(OPENMP_COMPILE) -o $@ $(srcdir)/bench/openmp.c $(LDFLAGS) $(BENCH_LIBS)
+	$(AM_V_CC)$(LOMP_CC) $(OPENMP_COMPILE) -o $@ $(srcdir)/bench/openmp.c $(LDFLAGS) \
+		$(BENCH_LIBS)
 
 if HAVE_TBB
 EXTRA_PROGRAMS += bench/bench-tbb
@@ -61,7 +66,8 @@ bench_bench_starpu_LDADD = $(BENCH_LIBS) $(STARPU_LIBS)
 CLEANFILES += $(bench_programs)
 EXTRA_DIST += bench/run bench/medians.awk bench/table.awk bench/plot.awk
 
-# What the network costs: bench/comm beside the provider's own figures, bench/remote a steal between two ranks.
+# Costs of the network: bench/comm measures comm.h and the provider itself, bench/remote a steal
+# between two ranks.
 EXTRA_PROGRAMS += bench/comm bench/remote
 bench_comm_SOURCES = bench/comm.c
 bench_comm_CPPFLAGS = $(SRC_CPPFLAGS) $(LIBFABRIC_CFLAGS)
@@ -70,14 +76,16 @@ bench_remote_CPPFLAGS = $(SRC_CPPFLAGS)
 bench_remote_LDADD = src/libkdds_internal.la
 CLEANFILES += bench/comm bench/remote
 
-# What a second core could gain with empty tasks at best (doc/design.md, "When not to").
+# An upper bound on what a second core can gain with empty tasks (doc/design.md, "When not to").
 EXTRA_PROGRAMS += bench/handoff
 CLEANFILES += bench/handoff
 
-# What jobs of many ranks would do (doc/scaling.md), simulated: make sim SIZE=quick. bench/ranks tells what real ones did.
+# A simulation of jobs of many ranks (doc/scaling.md): make sim SIZE=quick. bench/ranks measures
+# real ones.
 check_PROGRAMS += bench/sim
 EXTRA_PROGRAMS += bench/ranks
-bench_sim_SOURCES = bench/sim.c bench/sim.h bench/sim_events.c bench/sim_flat.c bench/sim_steal.c bench/sim_tables.h bench/sim_tree.c
+bench_sim_SOURCES = bench/sim.c bench/sim.h bench/sim_events.c bench/sim_flat.c bench/sim_steal.c \
+	bench/sim_tables.h bench/sim_tree.c
 bench_sim_LDADD = -lm
 bench_ranks_CPPFLAGS = $(SRC_CPPFLAGS)
 bench_ranks_LDADD = src/libkdds_internal.la
@@ -90,12 +98,13 @@ sim: bench/sim
 ROUNDS = 5
 WORKERS = 2
 RANKS =
-BENCH_RUN = $(SHELL) $(srcdir)/bench/run -r "$(ROUNDS)" -w "$(WORKERS)" -n "$(RANKS)" -o bench/results
+BENCH_RUN = $(SHELL) $(srcdir)/bench/run -r "$(ROUNDS)" -w "$(WORKERS)" -n "$(RANKS)" \
+	-o bench/results
 
 .PHONY: bench bench-quick
 bench: all $(bench_programs)
 	$(BENCH_RUN) $(bench_missing) $(bench_programs)
-# Whether all of them work: sizes for that, and not for figures. For continuous integration.
+# Checks that all of them work, with tiny sizes. For continuous integration.
 bench-quick: all $(bench_programs)
 	$(BENCH_RUN) -q $(bench_programs)
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The command line of every program of the benchmark, and its measurements: each workload with each number of workers, in
- * turns, as many rounds as asked for. A measurement is as many runs as fill MIN_SECONDS, after a small one that does not count;
- * its time is their mean. Results are checked, those of small runs too.
+ * The command line and the measurements of every program of the benchmark. Each round measures
+ * every workload with every number of workers. A measurement is as many runs as fill MIN_SECONDS,
+ * after a small one that does not count; its time is their mean. All results are checked, including
+ * those of small runs.
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -65,15 +66,17 @@ static int flush_output(void)
 	return 1;
 }
 
-/* The numbers that are w's size, as --size takes them. */
-static const char *size_of(const struct workload *w, const long *size, char *text, size_t bytes, char separator)
+/* The numbers of w's size, in the form of --size. */
+static const char *size_of(const struct workload *w, const long *size, char *text, size_t bytes,
+			   char separator)
 {
 	size_t used = 0;
 
 	text[0] = '\0';
 	for (const char *name = w->sizes; name; name = strchr(name, ',')) {
 		name += *name == ',';
-		used += (size_t)snprintf(text + used, bytes - used, "%.*s%ld", used > 0, &separator, *size++);
+		used += (size_t)snprintf(text + used, bytes - used, "%.*s%ld", used > 0, &separator,
+					 *size++);
 	}
 	return text;
 }
@@ -98,34 +101,38 @@ static void help(void)
 {
 	printf("Usage: %s [OPTION...] [WORKLOAD...]\n"
 	       "\n"
-	       "Measures what tasks cost: each workload as sequential C and on growing numbers of workers, in turns.\n"
+	       "Measures what tasks cost: each workload as sequential C and on growing numbers\n"
+	       "of workers, in turn.\n"
 	       "\n"
-	       "  -w, --workers=LIST  numbers of workers, as 1,2,4 or 1-4; 0 is sequential C (default: 0, the powers of 2\n"
-	       "                      up to the CPUs there are, and that)\n"
+	       "  -w, --workers=LIST  numbers of workers, such as 1,2,4 or 1-4; 0 is sequential C\n"
+	       "                      (default: 0, the powers of 2 up to the number of CPUs, and\n"
+	       "                      that number)\n"
 	       "  -r, --rounds=N      measurements of each, 1 to %d (default 3)\n"
-	       "  -s, --size=N[,M]... another size, of one workload\n"
-	       "  -q, --quick         tiny sizes: whether results are right, not how long it takes\n"
-	       "      --csv           no table but a line for each measurement\n"
-	       "      --stats         what %s has counted, for each measurement, on stderr\n"
-	       "  -l, --list          the workloads and their sizes\n"
-	       "  -h, --help          this\n"
-	       "      --version       the version of %s\n"
+	       "  -s, --size=N[,M]... another size, for one workload\n"
+	       "  -q, --quick         tiny sizes: checks the results, not the times\n"
+	       "      --csv           print a line for each measurement instead of a table\n"
+	       "      --stats         print %s's counters for each measurement on stderr\n"
+	       "  -l, --list          list the workloads and their sizes\n"
+	       "  -h, --help          print this help and exit\n"
+	       "      --version       print the version of %s and exit\n"
 	       "\n"
-	       "Workloads (all, unless some are named):\n",
+	       "Workloads (default: all):\n",
 	       program_name, MAX_ROUNDS, backend.name, backend.name);
 	list();
 	printf("\n"
-	       "Columns: T, seconds, the median of the rounds; each, that divided by what there is to do (calls, tasks,\n"
-	       "nodes); spread, from the fastest to the slowest round, as a part of the median; T1/Ts, one worker over\n"
-	       "sequential C; T1/Tp, one worker over so many. Ratios are medians of ratios within rounds.\n");
+	       "Columns: T, seconds, the median of the rounds; each, T divided by the number of\n"
+	       "calls, tasks or nodes; spread, from the fastest to the slowest round, relative to\n"
+	       "the median; T1/Ts, one worker over sequential C; T1/Tp, one worker over this\n"
+	       "number. Ratios are medians of ratios within rounds.\n");
 	if (backend.help) {
 		printf("\n");
 		backend.help(stdout);
 	}
 }
 
-/* The integer at text, up to a character in ends, min to max; *end_p is behind it. */
-static long integer(const char *option, const char *text, const char *ends, long min, long max, const char **end_p)
+/* Parses an integer from min to max that ends at a character in ends; *end_p points behind it. */
+static long integer(const char *option, const char *text, const char *ends, long min, long max,
+		    const char **end_p)
 {
 	char *end;
 	long v;
@@ -133,9 +140,11 @@ static long integer(const char *option, const char *text, const char *ends, long
 	errno = 0;
 	v = strtol(text, &end, 10);
 	if (end == text || !isdigit((unsigned char)*text) || (*end && !strchr(ends, *end)))
-		usage_error("%s: '%s' is no whole number (allowed: %ld to %ld)", option, text, min, max);
+		usage_error("%s: '%s' is no whole number (allowed: %ld to %ld)", option, text, min,
+			    max);
 	if (errno || v < min || v > max)
-		usage_error("%s: %.*s is out of range (allowed: %ld to %ld)", option, (int)(end - text), text, min, max);
+		usage_error("%s: %.*s is out of range (allowed: %ld to %ld)", option,
+			    (int)(end - text), text, min, max);
 	*end_p = end;
 	return v;
 }
@@ -164,7 +173,7 @@ static void parse_workers(const char *text)
 	} while (*text++ == ',');
 }
 
-/* 0, 1, 2, 4 ... and what the library takes by itself. */
+/* 0, 1, 2, 4 ... and the library's default. */
 static void default_workers(void)
 {
 	int all;
@@ -284,7 +293,8 @@ static const long *size_to_run(const struct workload *w)
 	return options.quick ? w->quick : options.size_text ? options.size : w->size;
 }
 
-/* One measurement: seconds of one run. Negative in a process of a job that only helps, until the problem is solved. */
+/* One measurement; returns the seconds of one run. In a process of a job that only helps, it
+ * returns a negative number, once the problem is solved. */
 static double measure(const struct workload *w, int workers, double *units_p, int *ranks_p)
 {
 	const struct backend *b = workers ? &backend : NULL;
@@ -321,14 +331,14 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Of n values, which it sorts. */
+/* The median of n values, which are sorted. */
 static double median(double *x, int n)
 {
 	qsort(x, (size_t)n, sizeof(*x), compare);
 	return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
 }
 
-/* Prints the median of a[i] / b[i]; nothing is known where there is no b. */
+/* Prints the median of a[i] / b[i], or a dash if there is no b. */
 static void print_ratio(const double *a, const double *b)
 {
 	double *ratio = allocate((size_t)options.rounds, sizeof(*ratio));
@@ -342,7 +352,7 @@ static void print_ratio(const double *a, const double *b)
 	free(ratio);
 }
 
-/* Once, before the first line: the processes that only help print nothing. */
+/* Called once, before the first line: processes that only help print nothing. */
 static void print_header(void)
 {
 	static bool printed;
@@ -354,21 +364,25 @@ static void print_header(void)
 		printf("workload,size,unit,program,workers,ranks,round,seconds,units\n");
 		return;
 	}
-	printf("%s %s, %d round%s%s\n\n", backend.name, backend.version(), options.rounds, options.rounds > 1 ? "s" : "",
-	       options.quick ? ", tiny sizes: whether results are right, not how long it takes" : "");
-	printf("%-26s %7s %10s %17s %7s %8s %8s\n", "workload", "workers", "T", "each    ", "spread", "T1/Ts", "T1/Tp");
+	printf("%s %s, %d round%s%s\n\n", backend.name, backend.version(), options.rounds,
+	       options.rounds > 1 ? "s" : "",
+	       options.quick ? ", tiny sizes: checks the results, not the times" : "");
+	printf("%-26s %7s %10s %17s %7s %8s %8s\n", "workload", "workers", "T", "each    ",
+	       "spread", "T1/Ts", "T1/Tp");
 }
 
-/* One line of the table: times are the rounds' with so many workers, plain those of sequential C, one those of one worker. */
-static void print_row(const struct workload *w, int workers, const double *times, const double *plain, const double *one,
-		      double units)
+/* Prints one line of the table: t are the times of all rounds with this number of workers, plain
+ * those of sequential C, one those of one worker. */
+static void print_row(const struct workload *w, int workers, const double *times,
+		      const double *plain, const double *one, double units)
 {
 	double *t = allocate((size_t)options.rounds, sizeof(*t)), m;
 	char label[100], size[60];
 
 	print_header();
 	size_of(w, size_to_run(w), size, sizeof(size), ',');
-	snprintf(label, sizeof(label), "%s%s%s%s", w->name, w->sizes ? "(" : "", size, w->sizes ? ")" : "");
+	snprintf(label, sizeof(label), "%s%s%s%s", w->name, w->sizes ? "(" : "", size,
+		 w->sizes ? ")" : "");
 	memcpy(t, times, (size_t)options.rounds * sizeof(*t));
 	m = median(t, options.rounds);
 	printf("%-26s", label);
@@ -399,7 +413,8 @@ static const double *column(const double *times, int workers)
 
 static void measure_workload(const struct workload *w)
 {
-	double *times = allocate((size_t)(options.nworkers * options.rounds), sizeof(*times)), units = 1;
+	double *times = allocate((size_t)(options.nworkers * options.rounds), sizeof(*times)),
+	       units = 1;
 	char size[60];
 	bool root = false;
 	int ranks;
@@ -417,11 +432,13 @@ static void measure_workload(const struct workload *w)
 			print_header();
 			size_of(w, size_to_run(w), size, sizeof(size), ' ');
 			printf("%s,%s,%s,%s,%d,%d,%d,%.9f,%.0f\n", w->name, size, w->unit,
-			       options.workers[i] ? backend.name : "plain", options.workers[i], ranks, round, t, units);
+			       options.workers[i] ? backend.name : "plain", options.workers[i],
+			       ranks, round, t, units);
 			fflush(stdout);
 		}
 	for (int i = 0; i < options.nworkers && root && !options.csv; i++)
-		print_row(w, options.workers[i], times + i * options.rounds, column(times, 0), column(times, 1), units);
+		print_row(w, options.workers[i], times + i * options.rounds, column(times, 0),
+			  column(times, 1), units);
 	free(times);
 }
 

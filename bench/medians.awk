@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# From measurements (runs.csv) to medians (table.csv): a line for each workload, program, number of workers and of ranks. Times
-# are for one unit (call, task, node, run), since sizes may differ between programs. Ratios are medians of ratios within rounds.
+# From measurements (runs.csv) to medians (table.csv): a line for each workload, program, number of
+# workers and number of ranks. Times are per unit (call, task, node, run), since sizes may differ
+# between programs. Ratios are medians of ratios within rounds.
 #
 #   each, min, max  nanoseconds of a unit
 #   t1_ts           one worker over sequential C
 #   t1_tp           one worker over this number of workers (or processes)
 #   ts_tp           sequential C over this number
-#   peer, ratio     for libkdds: the fastest other program on as many workers, and its time over libkdds's
+#   peer, ratio     for libkdds: the fastest other program on as many workers, and its time over
+#                   that of libkdds
 BEGIN { FS = OFS = "," }
 FNR == 1 { next }
 {
@@ -24,7 +26,7 @@ FNR == 1 { next }
 	}
 }
 
-# The median of list[1..k], which it sorts.
+# The median of list[1..k], which is sorted.
 function median(list, k,   i, j, x)
 {
 	for (i = 2; i <= k; i++)
@@ -36,7 +38,7 @@ function median(list, k,   i, j, x)
 	return k % 2 ? list[(k + 1) / 2] : (list[k / 2] + list[k / 2 + 1]) / 2
 }
 
-# The median over the rounds that have both of a's time over b's; empty if there is none.
+# The median of a's time over b's, of the rounds that have both; empty if there is none.
 function ratio(a, b,   i, k, list)
 {
 	for (i = 1; i <= rounds; i++)
@@ -60,7 +62,8 @@ END {
 		min[order[i]] = list[1]
 		max[order[i]] = list[count[order[i]]]
 	}
-	print "workload,size,unit,program,workers,ranks,rounds,each,min,max,t1_ts,t1_tp,ts_tp,peer,ratio"
+	print "workload,size,unit,program,workers,ranks,rounds,each,min,max," \
+		"t1_ts,t1_tp,ts_tp,peer,ratio"
 	for (i = 1; i <= n; i++) {
 		key = order[i]
 		split(key, part, SUBSEP)
@@ -69,13 +72,14 @@ END {
 		peer = ""
 		for (j = 1; j <= n && part[2] == "libkdds" && part[4] == 1; j++) {
 			split(order[j], other, SUBSEP)
-			if (other[1] == part[1] && other[2] != "plain" && other[2] != "libkdds" && other[3] == part[3] &&
-			    (peer == "" || each[order[j]] < each[peer]))
+			if (other[1] == part[1] && other[2] != "plain" && other[2] != "libkdds" &&
+			    other[3] == part[3] && (peer == "" || each[order[j]] < each[peer]))
 				peer = order[j]
 		}
 		split(peer, other, SUBSEP)
 		print part[1], size[key], unit[key], part[2], part[3], part[4], count[key], \
-			sprintf("%.3f,%.3f,%.3f", each[key], min[key], max[key]), ratio(one, plain), ratio(one, key), \
-			ratio(plain, key), other[2], ratio(peer, key)
+			sprintf("%.3f,%.3f,%.3f", each[key], min[key], max[key]), \
+			ratio(one, plain), ratio(one, key), ratio(plain, key), \
+			other[2], ratio(peer, key)
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The problems with OpenMP tasks: compiled by gcc for libgomp and by clang for libomp. Of two recursive calls one is a task and
- * the other is made. Dependences are between elements and tiles where they are. Counts are kept per thread, since to wait for
- * the counts of others costs more.
+ * The problems with OpenMP tasks, compiled by gcc for libgomp and by clang for libomp. Of two
+ * recursive calls, one is a task and the other a plain call. Dependences name elements and tiles in
+ * place. Counts are kept per thread: waiting for the counts of children costs more.
  */
 #define _GNU_SOURCE
 #include <math.h>
@@ -45,7 +45,7 @@ static bool stop(void)
 static long count;
 #pragma omp threadprivate(count)
 
-/* What all threads have counted. In a parallel region, when all tasks are done. */
+/* The sum of all threads' counts. Called in a parallel region, after all tasks. */
 static void collect(long *total)
 {
 #pragma omp barrier
@@ -292,7 +292,8 @@ static void solve_cholesky(struct tiles *m)
 	}
 }
 
-/* stencil: a tile waits for its neighbours one step before. The tiles' first points stand for them; the rim is nobody's. */
+/* stencil: a tile waits for its neighbours of the step before. The first point of a tile stands for
+ * it; the boundary belongs to no tile. */
 
 static void solve_stencil(struct plate *p)
 {
@@ -305,10 +306,13 @@ static void solve_stencil(struct plate *p)
 			for (long j = 0; j < p->nt; j++) {
 				double *from = p->grid[s % 2] + (1 + i * nb) * ld + 1 + j * nb;
 				double *to = p->grid[(s + 1) % 2] + (1 + i * nb) * ld + 1 + j * nb;
-				double *up = from - nb * (i ? ld : 0), *down = from + nb * (i < p->nt - 1 ? ld : 0);
-				double *left = from - (j ? nb : 0), *right = from + (j < p->nt - 1 ? nb : 0);
+				double *up = from - nb * (i ? ld : 0),
+				       *down = from + nb * (i < p->nt - 1 ? ld : 0);
+				double *left = from - (j ? nb : 0),
+				       *right = from + (j < p->nt - 1 ? nb : 0);
 
-				(void)up, (void)down, (void)left, (void)right; /* to clang, depend clauses are no use */
+				/* clang does not count depend clauses as a use */
+				(void)up, (void)down, (void)left, (void)right;
 #pragma omp task depend(in: *from, *up, *down, *left, *right) depend(out: *to)
 				stencil_tile(to, from, ld, nb, nb);
 			}
@@ -329,7 +333,8 @@ const struct backend backend = {
 	.independent = solve_independent,
 	.reduce = solve_reduce,
 	.wavefront = solve_wavefront,
-	/* Not wavefront_rows: libgomp looks through all readers of a data since its last writer ran, 0.1 ms a task. */
+	/* Not wavefront_rows: libgomp searches all readers of a data item since its last writer,
+	 * 0.1 ms per task. */
 	.cholesky = solve_cholesky,
 	.stencil = solve_stencil,
 	.grain = solve_grain,

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# A plot (SVG) of medians (table.csv): a row for each workload, a mark for each program, on a logarithmic axis; a bar through a
-# mark reaches from its fastest to its slowest round.
+# A plot (SVG) of medians (table.csv): a row for each workload, a mark for each program, on a
+# logarithmic axis. A bar through a mark reaches from its fastest to its slowest round.
 #
 #   what=overhead  time on one worker over sequential C: what tasks cost
-#   what=speedup   sequential C over time on the most workers there are: what they bring
+#   what=speedup   sequential C over time on the largest number of workers: speed-up
 BEGIN {
 	FS = ","
 	left = 130; width = 620; top = 74; step = 26
@@ -54,7 +54,8 @@ function mark(p, x, y,   c)
 	if (p == 1)
 		return sprintf("<circle cx=\"%.1f\" cy=\"%.1f\" r=\"6\" %s/>", x, y, c)
 	if (p == 2)
-		return sprintf("<rect x=\"%.1f\" y=\"%.1f\" width=\"8\" height=\"8\" %s/>", x - 4, y - 4, c)
+		return sprintf("<rect x=\"%.1f\" y=\"%.1f\" width=\"8\" height=\"8\" %s/>", x - 4, \
+			y - 4, c)
 	if (p == 3)
 		return sprintf("<path d=\"M%.1f %.1fl5 9h-10z\" %s/>", x, y - 5.5, c)
 	if (p == 4)
@@ -86,13 +87,16 @@ END {
 	high += 0.08
 	height = top + nworkloads * step + 44
 
-	printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\"", left + width + 30, height
+	printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\"", \
+		left + width + 30, height
 	print " font-family=\"sans-serif\" font-size=\"13\">"
 	print "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>"
 	if (what == "overhead")
-		text(left, 22, "start", "Time on one worker over sequential C: what tasks cost (1 is nothing; left is better)")
+		text(left, 22, "start", "Time on one worker over sequential C: what tasks cost " \
+			"(1: nothing; left is better)")
 	else
-		text(left, 22, "start", "Sequential C over time on " most " workers: speed-up (right is better)")
+		text(left, 22, "start", "Sequential C over time on " most " workers: speed-up " \
+			"(right is better)")
 	x = left
 	for (p = 1; p <= nprograms; p++) {
 		print mark(p, x + 6, 42)
@@ -106,8 +110,9 @@ END {
 			if (v < low || v > high)
 				continue
 			x = left + width * (v - low) / (high - low)
-			printf "<path d=\"M%.1f %.1fV%.1f\" stroke=\"%s\" stroke-width=\"%s\"/>\n", x, top - 8, bottom,
-				m == 1 ? "#b0b0b0" : "#e6e6e6", m == 1 && d == 0 ? 2 : 1
+			printf "<path d=\"M%.1f %.1fV%.1f\" stroke=\"%s\" " \
+				"stroke-width=\"%s\"/>\n", x, top - 8, bottom, m == 1 ? "#b0b0b0" : "#e6e6e6", \
+				m == 1 && d == 0 ? 2 : 1
 			if (m == 1 || high - low < 2.2 && (m == 2 || m == 5))
 				text(x, bottom + 18, "middle", m * 10 ^ d)
 		}
@@ -116,13 +121,14 @@ END {
 		y = top + (i - 0.5) * step
 		text(left - 10, y + 4.5, "end", w)
 		printf "<path d=\"M%d %.1fh%d\" stroke=\"#e6e6e6\"/>\n", left, top + i * step, width
-		# ours last, on top
+		# libkdds last, on top
 		for (p = nprograms; p >= 1; p--) {
 			if (!((w, program[p], n) in each) || !(w in plain))
 				continue
-			dy = (p - (nprograms + 1) / 2) * 2.5 # else equals hide each other
+			dy = (p - (nprograms + 1) / 2) * 2.5 # or equal ones hide each other
 			printf "<path d=\"M%.1f %.1fH%.1f\" stroke=\"%s\" stroke-width=\"1.5\"/>", \
-				x_of(value(w, min[w, program[p], n])), y + dy, x_of(value(w, max[w, program[p], n])), colour[p]
+				x_of(value(w, min[w, program[p], n])), y + dy, \
+				x_of(value(w, max[w, program[p], n])), colour[p]
 			print mark(p, x_of(value(w, each[w, program[p], n])), y + dy)
 		}
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The problems: their sizes, the sequential programs, what tasks call, and the check of every result. See bench.h. */
+/* The problems: their sizes, the sequential programs, the functions that tasks call, and the check
+ * of every result. See bench.h. */
 #define _GNU_SOURCE
 #include <math.h>
 #include <stddef.h>
@@ -53,7 +54,7 @@ void *allocate(size_t count, size_t size)
 	return p;
 }
 
-/* x is expected to be what it should be. */
+/* Ends the program unless x has the expected value. */
 static void expect(const char *what, long x, long expected)
 {
 	if (x != expected)
@@ -62,7 +63,7 @@ static void expect(const char *what, long x, long expected)
 
 /* fib: nothing but calls */
 
-/* Not inlined into itself: a call that a task is compared with is a call. */
+/* Not inlined into itself: tasks are compared with real calls. */
 __attribute__((noinline)) long fib_plain(int n)
 {
 	return n < 2 ? n : fib_plain(n - 1) + fib_plain(n - 2);
@@ -128,7 +129,8 @@ static double run_fib_dataflow(const struct backend *b, const long *size, bool q
 
 /* integrate: adaptive quadrature by trapezoids, as in the Cilk programs */
 
-static __attribute__((noinline)) double integrate_plain(double x1, double y1, double x2, double y2, double area)
+static __attribute__((noinline)) double integrate_plain(double x1, double y1, double x2, double y2,
+							double area)
 {
 	double half = (x2 - x1) / 2, x0 = x1 + half, y0 = integrand(x0);
 	double left = (y1 + y0) / 2 * half, right = (y0 + y2) / 2 * half;
@@ -138,7 +140,7 @@ static __attribute__((noinline)) double integrate_plain(double x1, double y1, do
 	return integrate_plain(x1, y1, x0, y0, left) + integrate_plain(x0, y0, x2, y2, right);
 }
 
-/* The same recursion once more: how many calls that are. */
+/* The number of calls, by the same recursion. */
 static double integrate_calls(double x1, double y1, double x2, double y2, double area)
 {
 	double half = (x2 - x1) / 2, x0 = x1 + half, y0 = integrand(x0);
@@ -183,9 +185,10 @@ static long nqueens_plain(struct board *b, int row, int n)
 static double run_nqueens(const struct backend *b, const long *size, bool quick)
 {
 	/* Boards, and boards of all rows from none to n without an attack: the calls. */
-	static const long boards[] = {1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14200, 73712, 365596, 2279184};
-	static const long calls[] = {1, 2, 3, 6, 17, 54, 153, 552, 2057, 8394, 35539, 166926, 856189, 4674890, 27358553,
-				     171129072};
+	static const long boards[] = {1, 1, 0, 0, 2, 10, 4, 40, 92, 352, 724, 2680, 14200, 73712,
+				      365596, 2279184};
+	static const long calls[] = {1, 2, 3, 6, 17, 54, 153, 552, 2057, 8394, 35539, 166926,
+				     856189, 4674890, 27358553, 171129072};
 	int n = (int)size[0];
 	struct board board = {{0}};
 	long x;
@@ -268,7 +271,7 @@ static double run_independent(const struct backend *b, const long *size, bool qu
 	long n = size[0], *v = allocate((size_t)n, sizeof(*v));
 
 	(void)quick;
-	memset(v, 0xff, (size_t)n * sizeof(*v)); /* the kernel's part, to put memory there, is nobody's */
+	memset(v, 0xff, (size_t)n * sizeof(*v)); /* page faults are not measured */
 	clock_start();
 	if (b)
 		b->independent(n, v);
@@ -308,8 +311,11 @@ static void wavefront_plain(long n, long rows, long *v)
 	}
 }
 
-/* Binomial coefficients: 1 in row 0, 0 in column 0, but that v[0][0] is not used. With fewer rows the rows' column 0 stays. The
- * rest is not 0, since compilers know that calloc's memory is, leave it alone, and the kernel puts it there under the clock. */
+/*
+ * Binomial coefficients: 1 in row 0, 0 in column 0; v[0][0] is not used. With fewer rows, column 0
+ * stays. The rest is set to a value other than 0: compilers know that memory from calloc is 0 and
+ * would not write it, and page faults would fall into the measured time.
+ */
 static void wavefront_rim(long n, long rows, long *v)
 {
 	memset(v, 0xff, (size_t)rows * (size_t)(n + 1) * sizeof(*v));
@@ -357,7 +363,8 @@ static double run_wavefront_rows(const struct backend *b, const long *size, bool
 /* cholesky: A = L L^T by tiles, in place */
 
 #if HAVE_LAPACKE
-/* The lower triangle by rows is the upper one by columns: told so, LAPACKE need not transpose. */
+/* The lower triangle by rows is the upper one by columns. Called this way, LAPACKE need not
+ * transpose. */
 void potrf(double *a, int nb)
 {
 	if (LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', nb, a, nb))
@@ -366,7 +373,8 @@ void potrf(double *a, int nb)
 
 void trsm(const double *l, double *a, int nb)
 {
-	cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, nb, nb, 1.0, l, nb, a, nb);
+	cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, nb, nb, 1.0, l,
+		    nb, a, nb);
 }
 
 void syrk(const double *l, double *a, int nb)
@@ -376,7 +384,8 @@ void syrk(const double *l, double *a, int nb)
 
 void gemm(const double *l, const double *r, double *a, int nb)
 {
-	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, nb, nb, nb, -1.0, l, nb, r, nb, 1.0, a, nb);
+	cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, nb, nb, nb, -1.0, l, nb, r, nb, 1.0, a,
+		    nb);
 }
 
 /* OpenBLAS's own threads would compete with the workers. Another BLAS has no such function. */
@@ -415,10 +424,12 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* Random below the diagonal, with n added on it, which makes the matrix positive definite. */
+/* Random elements below the diagonal, and n added to the diagonal, so that the matrix is positive
+ * definite. */
 static double element(long n, long i, long j)
 {
-	return (double)(mix((uint64_t)(i * n + j)) >> 11) * 0x1p-53 - 0.5 + (i == j ? (double)n : 0);
+	return (double)(mix((uint64_t)(i * n + j)) >> 11) * 0x1p-53 - 0.5 +
+	       (i == j ? (double)n : 0);
 }
 
 static struct tiles new_tiles(long n, long nb)
@@ -443,13 +454,14 @@ static void free_tiles(struct tiles *a)
 	free(a->at);
 }
 
-/* y = L x or L^T x. What is above the diagonal of its tiles is the matrix's still. */
+/* y = L x or L^T x. The upper parts of the diagonal tiles still belong to A and are ignored. */
 static void times_l(const struct tiles *a, bool transposed, const double *x, double *y)
 {
 	memset(y, 0, (size_t)a->n * sizeof(*y));
 	for (long i = 0; i < a->n; i++)
 		for (long j = 0; j <= i; j++) {
-			double l = a->at[i / a->nb * a->nt + j / a->nb][i % a->nb * a->nb + j % a->nb];
+			double l =
+				a->at[i / a->nb * a->nt + j / a->nb][i % a->nb * a->nb + j % a->nb];
 
 			if (transposed)
 				y[j] += l * x[i];
@@ -458,11 +470,13 @@ static void times_l(const struct tiles *a, bool transposed, const double *x, dou
 		}
 }
 
-/* A x and L L^T x agree, for a random x: as good as a look at every element, and it takes n^2 operations, not n^3. */
+/* Compares A x and L L^T x for a random x: as good as comparing every element, with n^2 operations
+ * instead of n^3. */
 static void check_cholesky(const struct tiles *a)
 {
 	long n = a->n;
-	double *x = allocate((size_t)n, 4 * sizeof(*x)), *ax = x + n, *lx = x + 2 * n, *llx = x + 3 * n;
+	double *x = allocate((size_t)n, 4 * sizeof(*x)), *ax = x + n, *lx = x + 2 * n,
+	       *llx = x + 3 * n;
 
 	for (long i = 0; i < n; i++)
 		x[i] = element(n + 1, i, i + 1);
@@ -478,7 +492,8 @@ static void check_cholesky(const struct tiles *a)
 	times_l(a, false, lx, llx);
 	for (long i = 0; i < n; i++)
 		if (!(fabs(ax[i] - llx[i]) <= 1e-13 * (double)n * (double)n))
-			fail("cholesky: wrong factor: row %ld of A x is %.17g, of L L^T x %.17g", i, ax[i], llx[i]);
+			fail("cholesky: wrong factor: row %ld of A x is %.17g, of L L^T x %.17g", i,
+			     ax[i], llx[i]);
 	free(x);
 }
 
@@ -502,7 +517,7 @@ static double run_cholesky(const struct backend *b, const long *size, bool quick
 	return 1;
 }
 #else
-/* Not called: the workload is left out. Here for the programs to link. */
+/* Not called, since the workload is left out; defined so that the programs link. */
 void potrf(double *a, int nb)
 {
 	(void)a;
@@ -529,10 +544,10 @@ void gemm(const double *l, const double *r, double *a, int nb)
 }
 #endif
 
-/* stencil: Jacobi steps on a square whose rim stays 0 */
+/* stencil: Jacobi steps on a square whose boundary stays 0 */
 
-void stencil_row(double *restrict to, const double *row, const double *above, const double *below, double left, double right,
-		 long cols)
+void stencil_row(double *restrict to, const double *row, const double *above, const double *below,
+		 double left, double right, long cols)
 {
 	long last = cols - 1;
 
@@ -552,8 +567,11 @@ void stencil_tile(double *to, const double *from, long ld, long rows, long cols)
 		stencil_row(to, from, from - ld, from + ld, from[-1], from[cols], cols);
 }
 
-/* An eigenvector of the step: each multiplies it by cos(pi / (n + 1)), so every point is known at any time, and one that has
- * been computed from a neighbour a step too early or too late is off by 1e-6 of it. */
+/*
+ * An eigenvector of the step: each step multiplies it by cos(pi / (n + 1)), so every point is known
+ * at any time. A point computed from a neighbour that is a step too early or too late is off by a
+ * factor of 1e-6.
+ */
 static double stencil_start(long n, long i, long j)
 {
 	double h = M_PI / (double)(n + 1);
@@ -578,10 +596,12 @@ static void check_stencil(const struct plate *p)
 
 	for (long i = 1; i <= p->n; i++)
 		for (long j = 1; j <= p->n; j++) {
-			double x = grid[i * p->ld + j], expected = factor * stencil_start(p->n, i, j);
+			double x = grid[i * p->ld + j],
+			       expected = factor * stencil_start(p->n, i, j);
 
 			if (!(fabs(x - expected) <= 1e-15 * (double)(p->steps + 10)))
-				fail("stencil: wrong value in row %ld, column %ld: %.17g, it is %.17g", i, j, x, expected);
+				fail("stencil: wrong value in row %ld, column %ld: "
+				     "%.17g, it is %.17g", i, j, x, expected);
 		}
 }
 
@@ -599,7 +619,8 @@ static double run_stencil(const struct backend *b, const long *size, bool quick)
 		b->stencil(&p);
 	else
 		for (long s = 0; s < p.steps; s++)
-			stencil_tile(p.grid[(s + 1) % 2] + p.ld + 1, p.grid[s % 2] + p.ld + 1, p.ld, p.n, p.n);
+			stencil_tile(p.grid[(s + 1) % 2] + p.ld + 1, p.grid[s % 2] + p.ld + 1, p.ld,
+				     p.n, p.n);
 	clock_stop();
 	check_stencil(&p);
 	free(p.grid[0]);
@@ -607,11 +628,11 @@ static double run_stencil(const struct backend *b, const long *size, bool quick)
 	return 1;
 }
 
-/* busy: a frame of ready tasks, for a look at what taking them costs a thief */
+/* grain: a frame of ready tasks, which shows what it costs a thief to take them */
 
 #define GRAINS 16 /* results that differ */
 
-/* One multiplication after the other, of which a compiler can spare none. */
+/* A chain of multiplications, none of which a compiler can remove. */
 void grain_step(long i, long steps, long *x)
 {
 	uint64_t a = (uint64_t)i % GRAINS;
@@ -645,38 +666,43 @@ static double run_grain(const struct backend *b, const long *size, bool quick)
 
 #define NEEDS(function) offsetof(struct backend, function)
 #define CHOLESKY(tile, text) \
-	{"cholesky-" #tile, "A = L L^T in tiles, of " text, "N,TILE", {2048, tile}, {4 * tile, tile}, {65536, 4096}, "run", \
-	 NEEDS(cholesky), run_cholesky}
+	{"cholesky-" #tile, "A = L L^T in tiles, of " text, "N,TILE", {2048, tile}, \
+	 {4 * tile, tile}, {65536, 4096}, "run", NEEDS(cholesky), run_cholesky}
 
 const struct workload workloads[] = {
-	{"fib", "a task for each call of fib(N)", "N", {32}, {16}, {60}, "call", NEEDS(fib), run_fib},
-	{"fib-cutoff", "the same, below CUTOFF sequentially", "N,CUTOFF", {45, 20}, {25, 15}, {60, 60}, "call",
-	 NEEDS(fib), run_fib_cutoff},
-	{"integrate", "x^3 + x from 0 to N, a task for each interval", "N", {500}, {20}, {10000}, "call",
-	 NEEDS(integrate), run_integrate},
-	{"nqueens", "N queens, a task for each one placed", "N", {13}, {8}, {15}, "call", NEEDS(nqueens), run_nqueens},
-	{"uts-t1", "unbalanced tree search, T1: geometric", NULL, {0}, {0}, {0}, "node", NEEDS(uts), run_uts_t1},
-	{"uts-t3", "unbalanced tree search, T3: binomial", NULL, {0}, {0}, {0}, "node", NEEDS(uts), run_uts_t3},
-	{"fib-dataflow", "fib(N), the sum a task that waits for data", "N", {30}, {14}, {60}, "call",
-	 NEEDS(fib_dataflow), run_fib_dataflow},
-	{"chain", "N tasks that update one data", "N", {1000000}, {1000}, {4000000000}, "task", NEEDS(chain), run_chain},
-	{"independent", "N tasks, each on its own data", "N", {1000000}, {1000}, {4000000000}, "task",
-	 NEEDS(independent), run_independent},
-	{"reduce", "N tasks that add to one sum", "N", {1000000}, {1000}, {4000000000}, "task",
-	 NEEDS(reduce), run_reduce},
-	{"wavefront", "N x N tasks, each reads the one above and left", "N", {1000}, {30}, {30000}, "task",
-	 NEEDS(wavefront), run_wavefront},
-	{"wavefront-rows", "the same over the data of two rows", "N", {1000}, {30}, {30000}, "task",
-	 NEEDS(wavefront_rows), run_wavefront_rows},
+	{"fib", "a task for each call of fib(N)", "N",
+	 {32}, {16}, {60}, "call", NEEDS(fib), run_fib},
+	{"fib-cutoff", "the same, sequential below CUTOFF", "N,CUTOFF",
+	 {45, 20}, {25, 15}, {60, 60}, "call", NEEDS(fib), run_fib_cutoff},
+	{"integrate", "x^3 + x from 0 to N, a task for each interval", "N",
+	 {500}, {20}, {10000}, "call", NEEDS(integrate), run_integrate},
+	{"nqueens", "N queens, a task for each one placed", "N",
+	 {13}, {8}, {15}, "call", NEEDS(nqueens), run_nqueens},
+	{"uts-t1", "unbalanced tree search, T1: geometric", NULL,
+	 {0}, {0}, {0}, "node", NEEDS(uts), run_uts_t1},
+	{"uts-t3", "unbalanced tree search, T3: binomial", NULL,
+	 {0}, {0}, {0}, "node", NEEDS(uts), run_uts_t3},
+	{"fib-dataflow", "fib(N), the sum a task that waits for data", "N",
+	 {30}, {14}, {60}, "call", NEEDS(fib_dataflow), run_fib_dataflow},
+	{"chain", "N tasks that update one data item", "N",
+	 {1000000}, {1000}, {4000000000}, "task", NEEDS(chain), run_chain},
+	{"independent", "N tasks, each on its own data item", "N",
+	 {1000000}, {1000}, {4000000000}, "task", NEEDS(independent), run_independent},
+	{"reduce", "N tasks that add to one sum", "N",
+	 {1000000}, {1000}, {4000000000}, "task", NEEDS(reduce), run_reduce},
+	{"wavefront", "N x N tasks, each reads the one above and left", "N",
+	 {1000}, {30}, {30000}, "task", NEEDS(wavefront), run_wavefront},
+	{"wavefront-rows", "the same over the data of two rows", "N",
+	 {1000}, {30}, {30000}, "task", NEEDS(wavefront_rows), run_wavefront_rows},
 #if HAVE_LAPACKE
 	CHOLESKY(32, "2 us or so"),
 	CHOLESKY(64, "8 us"),
 	CHOLESKY(128, "50 us"),
 #endif
-	{"stencil", "Jacobi steps on N x N points in tiles", "N,TILE,STEPS", {1024, 64, 100}, {64, 16, 5},
-	 {30000, 30000, 1000000}, "run", NEEDS(stencil), run_stencil},
-	{"grain", "N tasks, each on its own data, of 1 us or so", "N,STEPS", {100000, 900}, {100, 100},
-	 {10000000, 1000000000}, "task", NEEDS(grain), run_grain},
+	{"stencil", "Jacobi steps on N x N points in tiles", "N,TILE,STEPS",
+	 {1024, 64, 100}, {64, 16, 5}, {30000, 30000, 1000000}, "run", NEEDS(stencil), run_stencil},
+	{"grain", "N tasks, each on its own data item, of about 1 us", "N,STEPS",
+	 {100000, 900}, {100, 100}, {10000000, 1000000000}, "task", NEEDS(grain), run_grain},
 };
 
 const int nworkloads = (int)(sizeof(workloads) / sizeof(*workloads));

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a job's ranks do and need, one line per rank at its end: what bench/sim is calibrated with and checked against
- * (doc/scaling.md). To be run by kddsrun -n RANKS:
+ * Measures what the ranks of a job do and need, and prints one line per rank at its end. bench/sim
+ * is calibrated with these figures and checked against them (doc/scaling.md). Run with kddsrun -n
+ * RANKS:
  *
  *   ranks idle SECONDS      nothing; 0 seconds: the start and the end of a job
  *   ranks meet SECONDS      likewise, after every rank has sent a message to every other
  *   ranks fib N THRESHOLD
  *   ranks knary N K THRESHOLD
  *
- * Times are from main's beginning in that process; cpu is the process's, us. The trees are those of examples/fib and
- * examples/knary, so that a simulation of them counts the same closures.
+ * Times start with main in that process; cpu is the CPU time of the process in us. The trees are
+ * those of examples/fib and examples/knary, so that a simulation of them counts the same closures.
  */
 #define _GNU_SOURCE
 #include <kdds.h>
@@ -26,12 +27,12 @@
 #include "remote/rsteal.h"
 
 #define LOOK_NS 200000
-#define IDLE_LOOK_NS 10000000 /* else looking costs 1,000 ranks more than their start */
+#define IDLE_LOOK_NS 10000000 /* shorter polling would cost 1,000 ranks more than their start */
 
 static uint64_t begin_ns, joined_ns, work_ns, met_ns;
 static int meets, works;
 
-/* Kilobytes that a line of /proc/self/status gives. */
+/* The kilobytes in a line of /proc/self/status. */
 static long status_kb(const char *name)
 {
 	char line[200];
@@ -58,13 +59,19 @@ static void report(void)
 	struct timespec cpu;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	printf("pid %d hwm_kb %ld cpu_us %.0f joined_ms %.1f work_ms %.1f met_ms %.1f end_ms %.1f asked %llu refused %llu imports %llu "
-	       "imported %llu exports %llu exported %llu ask_us %.1f messages %llu bytes %llu repeated %llu\n",
-	       (int)getpid(), status_kb("VmHWM"), (double)cpu.tv_sec * 1e6 + (double)cpu.tv_nsec / 1e3, ms(joined_ns), ms(work_ns),
-	       ms(met_ns), ms(kd_os_now_ns()), (unsigned long long)c->asked, (unsigned long long)c->refused,
-	       (unsigned long long)c->imports, (unsigned long long)c->imported, (unsigned long long)c->exports,
-	       (unsigned long long)c->exported, c->asks ? (double)c->ask_ns / (double)c->asks / 1e3 : 0.0,
-	       (unsigned long long)kd_peer_counts.messages, (unsigned long long)kd_peer_counts.bytes,
+	printf("pid %d hwm_kb %ld cpu_us %.0f joined_ms %.1f work_ms %.1f met_ms %.1f end_ms %.1f "
+	       "asked %llu refused %llu imports %llu "
+	       "imported %llu exports %llu exported %llu ask_us %.1f messages %llu bytes %llu "
+	       "repeated %llu\n",
+	       (int)getpid(), status_kb("VmHWM"),
+	       (double)cpu.tv_sec * 1e6 + (double)cpu.tv_nsec / 1e3, ms(joined_ns), ms(work_ns),
+	       ms(met_ns), ms(kd_os_now_ns()), (unsigned long long)c->asked,
+	       (unsigned long long)c->refused, (unsigned long long)c->imports,
+	       (unsigned long long)c->imported, (unsigned long long)c->exports,
+	       (unsigned long long)c->exported,
+	       c->asks ? (double)c->ask_ns / (double)c->asks / 1e3 : 0.0,
+	       (unsigned long long)kd_peer_counts.messages,
+	       (unsigned long long)kd_peer_counts.bytes,
 	       (unsigned long long)kd_peer_counts.repeated);
 	fflush(stdout);
 }
@@ -93,16 +100,18 @@ static void *watch(void *arg)
 		nanosleep(&pause, NULL);
 	joined_ns = kd_os_now_ns();
 	if (meets) {
-		sleep(1); /* all have joined by then, and idle thieves have given up */
+		sleep(1); /* by then all have joined, and idle thieves have stopped asking */
 		begin_ns = kd_os_now_ns();
-		met = kd_peer_counts.messages + kd_net.size - 1; /* they are counted when they leave */
+		/* messages are counted when they are sent */
+		met = kd_peer_counts.messages + kd_net.size - 1;
 		meet_all();
 	}
 	while ((meets && !met_ns) || (works && !work_ns)) {
 		nanosleep(&pause, NULL);
 		if (!work_ns && __atomic_load_n(&kd_net.counts.imports, __ATOMIC_RELAXED))
 			work_ns = kd_os_now_ns();
-		if (meets && !met_ns && __atomic_load_n(&kd_peer_counts.messages, __ATOMIC_RELAXED) >= met)
+		if (meets && !met_ns &&
+		    __atomic_load_n(&kd_peer_counts.messages, __ATOMIC_RELAXED) >= met)
 			met_ns = kd_os_now_ns();
 	}
 	return NULL;
@@ -158,14 +167,16 @@ KDDS_TASK(node, VALUE(int, n), REDUCE(long, total, KDDS_SUM(long)))
 
 static int usage(void)
 {
-	fprintf(stderr, "usage: kddsrun -n RANKS ranks idle SECONDS | meet SECONDS | fib N THRESHOLD | knary N K THRESHOLD\n");
+	fprintf(stderr, "usage: kddsrun -n RANKS ranks idle SECONDS | meet SECONDS | fib N "
+			"THRESHOLD | knary N K THRESHOLD\n");
 	return 2;
 }
 
 int main(int argc, char **argv)
 {
 	const char *what = argc > 2 ? argv[1] : "";
-	int n = argc > 2 ? atoi(argv[2]) : 0, is_fib = !strcmp(what, "fib") && argc == 4, is_knary = !strcmp(what, "knary") && argc == 5;
+	int n = argc > 2 ? atoi(argv[2]) : 0, is_fib = !strcmp(what, "fib") && argc == 4,
+	    is_knary = !strcmp(what, "knary") && argc == 5;
 	int is_idle = !strcmp(what, "idle");
 	pthread_t thread;
 	uint64_t t;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a steal between two ranks costs, to be run by kddsrun -n 2 beside bench/comm, which gives the provider's own figures:
+ * What a steal between two ranks costs. Run with kddsrun -n 2, and compare with bench/comm, which
+ * measures the provider itself:
  *
- *   remote steal N    N small tasks, each stolen while rank 0 is inside another: from request to first instruction
- *   remote read MIB   a task that reads an array of so many MiB, from the victim's answer to the results' being in place,
- *                     while the victim's worker leaves its processor to the transfer, as in bench/comm
- *   remote write MIB  one that writes it
+ *   remote steal N    N small tasks, each stolen while rank 0 is inside another: the time from the
+ *                     request to the first instruction
+ *   remote read MIB   a task that reads an array of MIB MiB: the time from the victim's reply until
+ *                     the results are in place, while the victim's worker leaves its CPU to the
+ *                     transfer, as in bench/comm
+ *   remote write MIB  the same for a task that writes the array
  */
 #include <kdds.h>
 #include <stdlib.h>
@@ -20,8 +23,10 @@
 
 static size_t bytes;
 
-/* Holds rank 0 up until one more package has come back, computing or not. What that took, from its being sent: 0 if it never was. */
-KDDS_TASK(hold, VALUE(int, computing), VALUE(uint64_t, exports), VALUE(uint64_t, returned), WRITE(uint64_t, ns))
+/* Keeps rank 0 busy, computing or not, until one more steal message has come back. Returns the time
+ * since it was sent; 0 if none was. */
+KDDS_TASK(hold, VALUE(int, computing), VALUE(uint64_t, exports), VALUE(uint64_t, returned),
+	  WRITE(uint64_t, ns))
 {
 	const struct timespec moment = {0, 20000};
 
@@ -39,7 +44,7 @@ KDDS_TASK(hold, VALUE(int, computing), VALUE(uint64_t, exports), VALUE(uint64_t,
 	} while (!**ns && now - begin < PATIENCE_NS);
 }
 
-/* What the thief has counted. */
+/* The thief's counters. */
 struct asked {
 	uint64_t times, ns;
 };
@@ -75,11 +80,13 @@ static void steal(int n)
 		KDDS_DATA(uint64_t, ns);
 		KDDS_OVER(struct asked, out, &asked);
 
-		kdds_spawn_with(KDDS_LOCAL, hold, 1, kd_net.counts.exports, kd_net.counts.returned, ns);
+		kdds_spawn_with(KDDS_LOCAL, hold, 1, kd_net.counts.exports, kd_net.counts.returned,
+				ns);
 		kdds_spawn(small, out);
 		kdds_sync();
 	}
-	printf("steal: %.1f us from request to first instruction, mean of %llu\n", 1e-3 * (double)asked.ns / (double)(asked.times + !asked.times),
+	printf("steal: %.1f us from request to first instruction, mean of %llu\n",
+	       1e-3 * (double)asked.ns / (double)(asked.times + !asked.times),
 	       (unsigned long long)asked.times);
 }
 
@@ -98,7 +105,8 @@ static void move(int writes)
 		KDDS_OVER(uint64_t, took, &ns[i]);
 		KDDS_DATA(int, out);
 
-		kdds_spawn_with(KDDS_LOCAL, hold, 0, kd_net.counts.exports, kd_net.counts.returned, took);
+		kdds_spawn_with(KDDS_LOCAL, hold, 0, kd_net.counts.exports, kd_net.counts.returned,
+				took);
 		if (writes)
 			kdds_spawn(writer, x);
 		else
@@ -106,8 +114,8 @@ static void move(int writes)
 		kdds_sync();
 	}
 	qsort(ns, REPEATS, sizeof(*ns), by_value);
-	printf("%s %zu MiB: %.2f GB/s (best %.2f)\n", writes ? "write" : "read", bytes >> 20, (double)bytes / (double)ns[REPEATS / 2],
-	       (double)bytes / (double)ns[0]);
+	printf("%s %zu MiB: %.2f GB/s (best %.2f)\n", writes ? "write" : "read", bytes >> 20,
+	       (double)bytes / (double)ns[REPEATS / 2], (double)bytes / (double)ns[0]);
 	free(memory);
 }
 

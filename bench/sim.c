@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The simulation's scenarios (sim.h). doc/scaling.md is made from its tables.
+ * The scenarios of the simulation (sim.h). The tables of doc/scaling.md come from here.
  *
- *   sim [-c FILE] quick|full [TABLE]...   the tables, and a line of FILE (CSV) for each of their rows
+ *   sim [-c FILE] quick|full [TABLE]...   the tables, and a line of FILE (CSV) for each row
  *   sim run KEY=VALUE...                  one job; its result as KEY=VALUE. sim keys lists them.
  */
 #include "sim.h"
@@ -14,9 +14,11 @@
 #define US 1000ll
 #define MS 1000000ll
 
-/* Measured on one host with 2 cores, over loopback (doc/scaling.md): processor times hold for any network below TCP. */
-#define MEASURED .send = 2500, .receive = 2000, .wake = 8 * US, .find = 5 * US, .pack = 2 * US, .local = 2 * US, .rouse = 30 * US, \
-	.spin = 1 * MS, .connection_bytes = 19 << 10
+/* Measured on one host with 2 cores, over loopback (doc/scaling.md). The CPU times hold for any
+ * network under TCP. */
+#define MEASURED \
+	.send = 2500, .receive = 2000, .wake = 8 * US, .find = 5 * US, .pack = 2 * US, \
+	.local = 2 * US, .rouse = 30 * US, .spin = 1 * MS, .connection_bytes = 19 << 10
 
 static const struct {
 	const char *name;
@@ -25,12 +27,16 @@ static const struct {
 	{"here", {MEASURED, .wire = 2 * US, .wan = 2 * US, .contact = 1 * MS, .bandwidth = 3}},
 	{"cluster", {MEASURED, .wire = 10 * US, .wan = 10 * US, .contact = 1 * MS, .bandwidth = 3}},
 	/* Pentium III at 733 MHz, Fast Ethernet, Linux 2.4. */
-	{"paper", {.wire = 50 * US, .wan = 50 * US, .send = 20 * US, .receive = 20 * US, .wake = 10 * US, .find = 10 * US, .pack = 20 * US,
-		   .local = 2 * US, .rouse = 100 * US, .spin = 1 * MS, .contact = 1 * MS, .slice = 40 * MS, .start = 400 * MS,
-		   .bandwidth = 0.0115, .connection_bytes = 19 << 10}},
-	/* Clusters of 2006 (Gigabit) at several sites, some 5 ms apart. */
-	{"grid", {.wire = 40 * US, .wan = 5 * MS, .send = 10 * US, .receive = 10 * US, .wake = 10 * US, .find = 5 * US, .pack = 10 * US,
-		  .local = 2 * US, .rouse = 50 * US, .spin = 1 * MS, .contact = 1 * MS, .bandwidth = 0.115, .connection_bytes = 19 << 10}},
+	{"paper",
+	 {.wire = 50 * US, .wan = 50 * US, .send = 20 * US, .receive = 20 * US, .wake = 10 * US,
+	  .find = 10 * US, .pack = 20 * US, .local = 2 * US, .rouse = 100 * US, .spin = 1 * MS,
+	  .contact = 1 * MS, .slice = 40 * MS, .start = 400 * MS, .bandwidth = 0.0115,
+	  .connection_bytes = 19 << 10}},
+	/* Clusters of 2006 (Gigabit) at several sites, about 5 ms apart. */
+	{"grid",
+	 {.wire = 40 * US, .wan = 5 * MS, .send = 10 * US, .receive = 10 * US, .wake = 10 * US,
+	  .find = 5 * US, .pack = 10 * US, .local = 2 * US, .rouse = 50 * US, .spin = 1 * MS,
+	  .contact = 1 * MS, .bandwidth = 0.115, .connection_bytes = 19 << 10}},
 };
 
 static const struct {
@@ -38,11 +44,15 @@ static const struct {
 	struct sim_rules rules;
 } rules[] = {
 	/* src/remote/import.c as it is. */
-	{"now", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 13, 20 * MS, 5, 64, 2 * MS, 2 * MS, 20 * US, 0, 0, 0, 200 * MS}},
-	/* When the first request to a rank was lost, since the connection was not up, and missed after half a second. */
+	{"now",
+	 {FIRST_TREE, 1, 3, 1, 50 * US, 14, 13, 20 * MS, 5, 64, 2 * MS, 2 * MS, 20 * US, 0, 0, 0,
+	  200 * MS}},
+	/* As import.c was when the first request to a rank was lost, because the connection was not
+	 * up, and repeated after half a second. */
 	{"lossy", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 0, 500 * MS, 0, 64, 2 * MS, 0, 0, 1, 0, 0, 0}},
 	/* The paper's: a victim at random each time. */
-	{"random", {FIRST_RANDOM, 0, 0, 0, 50 * US, 0, 0, 500 * MS, 0, 1, 0, INT64_MAX, 0, 0, 0, 0, 0}},
+	{"random",
+	 {FIRST_RANDOM, 0, 0, 0, 50 * US, 0, 0, 500 * MS, 0, 1, 0, INT64_MAX, 0, 0, 0, 0, 0}},
 };
 
 struct key {
@@ -86,12 +96,14 @@ static const struct key keys[] = {
 	KEY("lost", 't', rules.lost, "ns after which a request is given up"),
 	KEY("want", 'i', rules.want_max, "closures a request is for, at most"),
 	KEY("target", 't', rules.target, "ns that what it gets should take"),
-	KEY("pass", 't', rules.pass_on, "ns after which work that nobody has begun may go on to another rank"),
+	KEY("pass", 't', rules.pass_on,
+	    "ns after which work that nobody has begun may go on to another rank"),
 	KEY("patience", 't', rules.patience, "ns to look within the rank before asking others"),
 	KEY("drops", 'i', rules.drops, "the first request to a rank is lost"),
 	KEY("half", 'i', rules.half, "take half of a frame's ready closures"),
 	KEY("leave", 'i', rules.leave, "tell neighbours that one has work again"),
-	KEY("crowd", 't', rules.crowd, "ns, where ranks share cores, from one's first question to the next's"),
+	KEY("crowd", 't', rules.crowd,
+	    "ns, where ranks share cores, from one's first question to the next's"),
 	KEY("unit", 't', tree.unit, "ps of a sequential call of fib or knary"),
 	KEY("body", 't', tree.body, "ns of a task that spawns others"),
 	KEY("nt", 'i', nt, "Cholesky: tiles in a column"),
@@ -140,7 +152,8 @@ static int preset(struct sim_job *job, const char *word)
 	return 0;
 }
 
-/* Words KEY=VALUE, of which later ones count; the tree last, since it depends on the others. */
+/* Takes words KEY=VALUE; later ones override earlier ones. The tree is made last, since it depends
+ * on the others. */
 static void read_words(struct sim_job *job, const char *text, char tree[200])
 {
 	char *words = strdup(text), *save = NULL;
@@ -157,7 +170,8 @@ static void read_words(struct sim_job *job, const char *text, char tree[200])
 		}
 		if (preset(job, word))
 			continue;
-		while (k < end && (strncmp(k->name, word, (size_t)(value - word)) || k->name[value - word]))
+		while (k < end &&
+		       (strncmp(k->name, word, (size_t)(value - word)) || k->name[value - word]))
 			k++;
 		if (k == end)
 			fail("no such key, or value (see sim keys)", word);
@@ -171,15 +185,16 @@ static struct sim_result simulate(struct sim_job *job, const char *common, const
 	struct sim_result r;
 	char tree[200] = "fib:40:20";
 
-	*job = (struct sim_job){.ranks = 1, .workers = 1, .sites = 1, .slow = 1, .fast = 1, .seed = 1, .tile = 256, .gflops = 20,
-				.cache = 256 << 20};
+	*job = (struct sim_job){.ranks = 1, .workers = 1, .sites = 1, .slow = 1, .fast = 1,
+				.seed = 1, .tile = 256, .gflops = 20, .cache = 256 << 20};
 	job->cost = costs[1].cost;
 	job->rules = rules[0].rules;
 	job->tree.unit = 720;
 	job->tree.body = 20;
 	read_words(job, common, tree);
 	read_words(job, row, tree);
-	if (!job->ranks || job->ranks > 65536 || !job->workers || job->workers > 4096 || !job->sites || job->slow <= 0 || job->fast < job->slow)
+	if (!job->ranks || job->ranks > 65536 || !job->workers || job->workers > 4096 ||
+	    !job->sites || job->slow <= 0 || job->fast < job->slow)
 		fail("out of range", row);
 	if (job->nt) {
 		sim_flat(job, &r);
@@ -200,15 +215,20 @@ static void print_one(const struct sim_job *job, const struct sim_result *r)
 {
 	int64_t depth = job->nt ? r->depth : sim_tree_depth(&job->tree);
 
-	printf("time=%lld work=%lld depth=%lld done=%lld speed=%.6f efficiency=%.6f busy=%.6f overhead=%.6f local=%llu exports=%llu "
-	       "exported=%llu requests=%llu refused=%llu lost=%llu unsolicited=%llu forwarded=%llu messages=%llu rank_messages=%.0f "
-	       "peak_messages=%.0f connections=%u mean_connections=%.1f peer_bytes=%.0f bytes=%.0f events=%llu\n",
-	       (long long)r->time, (long long)r->work, (long long)depth, (long long)r->done, r->speed,
-	       (double)r->work / r->speed / ((double)r->time * workers_of(job)), r->busy, r->overhead, (unsigned long long)r->local,
-	       (unsigned long long)r->exports, (unsigned long long)r->exported, (unsigned long long)r->requests,
-	       (unsigned long long)r->refused, (unsigned long long)r->lost, (unsigned long long)r->unsolicited,
-	       (unsigned long long)r->forwarded, (unsigned long long)r->messages, r->rank_messages, r->peak_messages, r->connections,
-	       r->mean_connections, (double)r->connections * (double)job->cost.connection_bytes, r->bytes, (unsigned long long)r->events);
+	printf("time=%lld work=%lld depth=%lld done=%lld speed=%.6f efficiency=%.6f busy=%.6f "
+	       "overhead=%.6f local=%llu exports=%llu exported=%llu "
+	       "requests=%llu refused=%llu lost=%llu unsolicited=%llu forwarded=%llu "
+	       "messages=%llu rank_messages=%.0f peak_messages=%.0f connections=%u "
+	       "mean_connections=%.1f peer_bytes=%.0f bytes=%.0f events=%llu\n",
+	       (long long)r->time, (long long)r->work, (long long)depth, (long long)r->done,
+	       r->speed, (double)r->work / r->speed / ((double)r->time * workers_of(job)), r->busy,
+	       r->overhead, (unsigned long long)r->local, (unsigned long long)r->exports,
+	       (unsigned long long)r->exported, (unsigned long long)r->requests,
+	       (unsigned long long)r->refused, (unsigned long long)r->lost,
+	       (unsigned long long)r->unsolicited, (unsigned long long)r->forwarded,
+	       (unsigned long long)r->messages, r->rank_messages, r->peak_messages, r->connections,
+	       r->mean_connections, (double)r->connections * (double)job->cost.connection_bytes,
+	       r->bytes, (unsigned long long)r->events);
 }
 
 struct table {
@@ -216,7 +236,7 @@ struct table {
 	int runs; /* seeds */
 	const struct {
 		const char *label, *words;
-		double seen; /* the speed-up that somebody saw; 0: nobody */
+		double seen; /* the speed-up that was measured; 0: none */
 		int quick;   /* part of the quick size */
 	} *rows;
 	int nrows;
@@ -244,12 +264,12 @@ static double mean(const struct mean *m)
 	return m->sum / m->n;
 }
 
-/* Half of the interval that has the mean with 95 %, as far as so few runs tell. */
+/* Half of the 95 % confidence interval of the mean, estimated from few runs. */
 static double error(const struct mean *m)
 {
 	double v = m->n > 1 ? (m->squares - m->sum * m->sum / m->n) / (m->n - 1) : 0, s = 0;
 
-	for (double step = 1e12; step > 1e-9; step /= 2) /* no libm for one root */
+	for (double step = 1e12; step > 1e-9; step /= 2) /* one square root without libm */
 		if ((s + step) * (s + step) <= v / m->n)
 			s += step;
 	return 2 * s;
@@ -257,12 +277,14 @@ static double error(const struct mean *m)
 
 static void print_table(const struct table *t, int quick, FILE *csv)
 {
-	printf("\n%s: %s\n%s, %d seed%s\n\n", t->name, t->title, t->common, quick ? 1 : t->runs, t->runs > 1 && !quick ? "s" : "");
-	printf("  %-34s %10s %9s %7s %7s %6s %9s %9s %9s %6s %6s %9s %8s\n", "", "T, s", "+-", "speedup", "seen", "idle%", "exports",
-	       "requests", "refused", "lost", "conns", "msg/s", "peak/s");
+	printf("\n%s: %s\n%s, %d seed%s\n\n", t->name, t->title, t->common, quick ? 1 : t->runs,
+	       t->runs > 1 && !quick ? "s" : "");
+	printf("  %-34s %10s %9s %7s %7s %6s %9s %9s %9s %6s %6s %9s %8s\n", "", "T, s", "+-",
+	       "speedup", "seen", "idle%", "exports", "requests", "refused", "lost", "conns",
+	       "msg/s", "peak/s");
 	for (int i = 0; i < t->nrows; i++) {
-		struct mean time = {0}, speedup = {0}, idle = {0}, exports = {0}, requests = {0}, refused = {0}, lost = {0}, connections = {0},
-			    rate = {0}, peak = {0};
+		struct mean time = {0}, speedup = {0}, idle = {0}, exports = {0}, requests = {0},
+			    refused = {0}, lost = {0}, connections = {0}, rate = {0}, peak = {0};
 		struct sim_job job;
 
 		if (quick && !t->rows[i].quick)
@@ -275,7 +297,8 @@ static void print_table(const struct table *t, int quick, FILE *csv)
 			r = simulate(&job, t->common, words);
 			add(&time, (double)r.time / 1e9);
 			add(&speedup, (double)r.work / (double)r.time);
-			add(&idle, 100 * (1 - (double)r.work / r.speed / ((double)r.time * workers_of(&job))));
+			add(&idle, 100 * (1 - (double)r.work / r.speed /
+						      ((double)r.time * workers_of(&job))));
 			add(&exports, (double)r.exports);
 			add(&requests, (double)r.requests);
 			add(&refused, (double)r.refused);
@@ -284,18 +307,24 @@ static void print_table(const struct table *t, int quick, FILE *csv)
 			add(&rate, r.rank_messages);
 			add(&peak, r.peak_messages);
 		}
-		printf("  %-34s %10.4g %9.2g %7.5g ", t->rows[i].label, mean(&time), error(&time), mean(&speedup));
+		printf("  %-34s %10.4g %9.2g %7.5g ", t->rows[i].label, mean(&time), error(&time),
+		       mean(&speedup));
 		if (t->rows[i].seen > 0)
 			printf("%7.5g", t->rows[i].seen);
 		else
 			printf("%7s", "-");
-		printf(" %6.2f %9.0f %9.0f %9.0f %6.0f %6.0f %9.0f %8.0f\n", mean(&idle), mean(&exports), mean(&requests), mean(&refused),
-		       mean(&lost), mean(&connections), mean(&rate), mean(&peak));
+		printf(" %6.2f %9.0f %9.0f %9.0f %6.0f %6.0f %9.0f %8.0f\n", mean(&idle),
+		       mean(&exports), mean(&requests), mean(&refused), mean(&lost),
+		       mean(&connections), mean(&rate), mean(&peak));
 		fflush(stdout);
 		if (csv)
-			fprintf(csv, "%s,%s,\"%s %s\",%d,%.9g,%.3g,%.6g,%.6g,%.4g,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f\n", t->name, t->rows[i].label,
-				t->common, t->rows[i].words, quick ? 1 : t->runs, mean(&time), error(&time), mean(&speedup), t->rows[i].seen,
-				mean(&idle), mean(&exports), mean(&requests), mean(&refused), mean(&lost), mean(&connections), mean(&rate),
+			fprintf(csv,
+				"%s,%s,\"%s %s\",%d,%.9g,%.3g,%.6g,%.6g,%.4g,"
+				"%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f\n",
+				t->name, t->rows[i].label, t->common, t->rows[i].words,
+				quick ? 1 : t->runs, mean(&time), error(&time), mean(&speedup),
+				t->rows[i].seen, mean(&idle), mean(&exports), mean(&requests),
+				mean(&refused), mean(&lost), mean(&connections), mean(&rate),
 				mean(&peak));
 	}
 }
@@ -305,7 +334,8 @@ static int print_tables(int argc, char **argv, int quick, FILE *csv)
 	int found = 0;
 
 	if (csv)
-		fprintf(csv, "table,row,job,seeds,seconds,error,speedup,seen,idle_percent,exports,requests,refused,lost,connections,"
+		fprintf(csv, "table,row,job,seeds,seconds,error,speedup,seen,idle_percent,"
+			     "exports,requests,refused,lost,connections,"
 			     "rank_messages_per_s,peak_messages_per_s\n");
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
 		int wanted = !argc;
@@ -340,7 +370,8 @@ static int list_keys(void)
 {
 	for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
 		printf("%-10s %s\n", keys[i].name, keys[i].help);
-	printf("tree       fib:N:THRESHOLD, knary:N:K:THRESHOLD, random:WORK:K:SIGMA:GRAIN (ns)\ncost       a set of costs:");
+	printf("tree       fib:N:THRESHOLD, knary:N:K:THRESHOLD, random:WORK:K:SIGMA:GRAIN (ns)\n"
+	       "cost       a set of costs:");
 	for (size_t i = 0; i < sizeof(costs) / sizeof(*costs); i++)
 		printf(" %s", costs[i].name);
 	printf("\nrules      a set of rules:");
@@ -369,7 +400,8 @@ int main(int argc, char **argv)
 	else if (argc > 1 && (!strcmp(argv[1], "quick") || !strcmp(argv[1], "full")))
 		status = print_tables(argc - 2, argv + 2, *argv[1] == 'q', csv);
 	else
-		status = 2 | (fprintf(stderr, "usage: sim [-c FILE] quick|full [TABLE]... | run KEY=VALUE... | keys\n") < 0);
+		status = 2 | (fprintf(stderr, "usage: sim [-c FILE] quick|full [TABLE]... | "
+					      "run KEY=VALUE... | keys\n") < 0);
 	if (csv && fclose(csv))
 		status = 1;
 	return status;

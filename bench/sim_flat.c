@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One frame of tasks at rank 0 and their data: Cholesky by tiles, as in examples/cholesky.c. Thieves read the tiles they have
- * no copy of from rank 0, which reads back what they wrote; each rank has one link, in each direction. Rank 0's owner runs the
- * frame in reference order; its other workers and remote thieves take the oldest ready tasks that it is not about to reach.
+ * One frame of tasks at rank 0 and their data: Cholesky by tiles, as in examples/cholesky.c.
+ * Thieves read tiles of which they have no copy from rank 0, which reads back what they wrote. Each
+ * rank has one link in each direction. Rank 0's owner runs the frame in reference order; its other
+ * workers and remote thieves take the oldest ready tasks that the owner is not about to reach.
  *
- * Simpler than sim_steal: what a rank has not begun it may send on, data and results still go between rank 0 and the one that
- * runs it; threads wait for nothing but rank 0's.
+ * Simpler than sim_steal: a rank may pass on what it has not begun, but data and results still go
+ * between rank 0 and the rank that runs it; only rank 0's threads wait.
  */
 #include "sim.h"
 
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define WINDOW 4096 /* tasks that the frame holds */
+#define WINDOW 4096 /* tasks in the frame */
 
 enum { ENDS, REQUEST, REFUSAL, PACKAGE, INPUTS, RESULTS, COMPLETE, AGAIN };
 enum { WAITS, READY, TAKEN, RUNS, COMPLETED };
@@ -22,7 +23,7 @@ struct task {
 	int64_t work;
 	int tile[3], ntiles; /* [0] is written */
 	int version[3];
-	int writer[3];       /* the task that makes that version; -1: none */
+	int writer[3];       /* the task that writes that version; -1: none */
 	int *waiters, nwaiters;
 	uint8_t state, left;
 };
@@ -37,9 +38,9 @@ struct rank {
 	int idle, outstanding, refusals, want;
 	uint32_t victim, random, request;
 	int64_t out_free, in_free, next;
-	struct import *inbox, *running; /* not begun; begun, with tasks that nobody has */
+	struct import *inbox, *running; /* not begun; begun, with tasks that no worker has taken */
 	uint8_t *waits;
-	int *have;                      /* by tile: the version it has; -1: none */
+	int *have;                      /* by tile: the version this rank has; -1: none */
 	int64_t *used;
 	int64_t copies;
 };
@@ -65,7 +66,10 @@ static uint32_t draw(struct rank *r)
 
 static void at(int64_t when, uint32_t kind, uint32_t rank, uint32_t from, uint64_t a, void *p)
 {
-	sim_events_add(&sim.events, (struct sim_event){.at = when, .kind = kind, .rank = rank, .from = from, .a = a, .p = p});
+	sim_events_add(
+		&sim.events,
+		(struct sim_event){
+			.at = when, .kind = kind, .rank = rank, .from = from, .a = a, .p = p});
 }
 
 /* The tasks */
@@ -120,7 +124,8 @@ static void make_tasks(void)
 		for (int j = k + 1; j < nt; j++) {
 			add_task(cube, tile(j, j), tile(j, k), -1, last, versions);
 			for (int i = j + 1; i < nt; i++)
-				add_task(2 * cube, tile(i, j), tile(i, k), tile(j, k), last, versions);
+				add_task(2 * cube, tile(i, j), tile(i, k), tile(j, k), last,
+					 versions);
 		}
 	}
 	free(last);
@@ -159,7 +164,7 @@ static void complete_task(int i)
 	}
 }
 
-/* The oldest ready one from `from' on, or any behind the owner. */
+/* The oldest ready task from `from' on, or any behind the owner. */
 static int ready_task(int from)
 {
 	int end = sim.head + WINDOW < sim.n ? sim.head + WINDOW : sim.n;
@@ -173,7 +178,8 @@ static int ready_task(int from)
 	return -1;
 }
 
-/* Whether task i may join a range that begins at begin; *inside_p: it waits for one in it. */
+/* Whether task i may join a range that begins at begin. *inside_p: it waits for a task in the
+ * range. */
 static int joins(int begin, int i, int *inside_p)
 {
 	const struct task *t = &sim.task[i];
@@ -218,7 +224,8 @@ static int64_t transfer(uint32_t from, uint32_t to)
 
 	start = a->out_free > start ? a->out_free : start;
 	start = b->in_free > start ? b->in_free : start;
-	a->out_free = b->in_free = start + (int64_t)((double)sim.tile_bytes / sim.job->cost.bandwidth);
+	a->out_free = b->in_free = start +
+				   (int64_t)((double)sim.tile_bytes / sim.job->cost.bandwidth);
 	sim.r->bytes += (double)sim.tile_bytes;
 	return a->out_free + 2 * sim.job->cost.wire;
 }
@@ -322,7 +329,8 @@ static void ask(uint32_t id)
 	victim = choose(r, id, &wait);
 	r->outstanding = 1;
 	sim.r->requests++;
-	at(sim.now + c->send + c->wire + c->wake + c->receive, REQUEST, victim, id, (uint64_t)r->want << 1 | (uint64_t)wait, NULL);
+	at(sim.now + c->send + c->wire + c->wake + c->receive, REQUEST, victim, id,
+	   (uint64_t)r->want << 1 | (uint64_t)wait, NULL);
 }
 
 static void send_package(uint32_t victim, uint32_t thief, struct import *im, int solicited)
@@ -333,7 +341,8 @@ static void send_package(uint32_t victim, uint32_t thief, struct import *im, int
 	sim.r->exports++;
 	sim.r->exported += (uint64_t)(im->end - im->begin);
 	sim.r->unsolicited += !solicited;
-	at((victim ? sim.now : sim.thread_free) + c->pack + c->send + c->wire + c->receive, PACKAGE, thief, victim, (uint64_t)solicited, im);
+	at((victim ? sim.now : sim.thread_free) + c->pack + c->send + c->wire + c->receive, PACKAGE,
+	   thief, victim, (uint64_t)solicited, im);
 }
 
 static struct import *find(uint32_t id, int want)
@@ -342,7 +351,8 @@ static struct import *find(uint32_t id, int want)
 	struct import *im;
 
 	if (!id) {
-		sim.thread_free = (sim.thread_free > sim.now ? sim.thread_free : sim.now) + sim.job->cost.find;
+		sim.thread_free = (sim.thread_free > sim.now ? sim.thread_free : sim.now) +
+				  sim.job->cost.find;
 		return take(want);
 	}
 	im = r->inbox;
@@ -372,7 +382,7 @@ static void prompt(uint32_t id)
 	}
 }
 
-/* Rank 0's owner goes on; idle workers find something; then others. */
+/* Rank 0's owner continues; then its idle workers look for tasks; then other ranks. */
 static void attend(uint32_t id)
 {
 	struct rank *r = &sim.rank[id];
@@ -381,9 +391,10 @@ static void attend(uint32_t id)
 		while (sim.head < sim.n && sim.task[sim.head].state == COMPLETED)
 			sim.head++;
 		sim.blocked = sim.head < sim.n && sim.task[sim.head].state != READY;
-		/* Whichever of its workers is free plays the owner. */
+		/* Any free worker of rank 0 acts as the owner. */
 		while (r->idle && sim.head < sim.n) {
-			int i = sim.task[sim.head].state == READY ? sim.head : ready_task(sim.head + 1);
+			int i = sim.task[sim.head].state == READY ? sim.head :
+								    ready_task(sim.head + 1);
 
 			if (i < 0)
 				break;
@@ -417,7 +428,8 @@ static void on_end(const struct sim_event *e)
 		r->running = im;
 	}
 	if (!--im->left)
-		at(sim.now + c->pack / 2 + c->send + c->wire + c->wake + c->receive, RESULTS, 0, e->rank, 0, im);
+		at(sim.now + c->pack / 2 + c->send + c->wire + c->wake + c->receive, RESULTS, 0,
+		   e->rank, 0, im);
 	attend(e->rank);
 }
 
@@ -450,7 +462,8 @@ static void on_request(const struct sim_event *e)
 	}
 	if (e->a & 1)
 		r->waits[e->from] = (uint8_t)want;
-	at((e->rank ? sim.now : sim.thread_free) + c->send + c->wire + c->receive, REFUSAL, e->from, e->rank, 0, NULL);
+	at((e->rank ? sim.now : sim.thread_free) + c->send + c->wire + c->receive, REFUSAL, e->from,
+	   e->rank, 0, NULL);
 }
 
 static void happen(const struct sim_event *e)
@@ -470,7 +483,9 @@ static void happen(const struct sim_event *e)
 		r->outstanding = 0;
 		sim.r->refused++;
 		r->refusals++;
-		r->next = sim.now + (rules->backoff << (r->refusals < rules->doublings ? r->refusals : rules->doublings));
+		r->next = sim.now +
+			  (rules->backoff
+			   << (r->refusals < rules->doublings ? r->refusals : rules->doublings));
 		ask(e->rank);
 		break;
 	case PACKAGE:
@@ -546,7 +561,7 @@ void sim_flat(const struct sim_job *job, struct sim_result *r)
 	r->time = sim.now + job->cost.start;
 	r->done = sim.busy;
 	r->busy = (double)sim.busy / ((double)sim.now * job->ranks * job->workers);
-	while (sim.events.n) { /* imports are all back: nothing else is to be freed */
+	while (sim.events.n) { /* all imports have returned: nothing else to free */
 		sim_events_take(&sim.events);
 	}
 	sim_events_free(&sim.events);

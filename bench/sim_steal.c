@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The protocol of src/remote/import.c and src/remote/export.c between ranks, and between the workers of a rank the order of src/core/sched.c: oldest frame first,
- * in it the oldest closures that the owner is not about to reach; a stack whose next closure is being run elsewhere is set
- * aside. Names are those of the sources.
+ * Ranks follow the protocol of src/remote/import.c and src/remote/export.c. Workers of a rank steal
+ * in the order of src/core/sched.c: the oldest frame first, and in it the oldest closures that the
+ * owner is not about to reach. A stack whose next closure runs elsewhere is parked. Names are those
+ * of the sources.
  *
- * A stack that runs is brought up to date when somebody looks at it; its one event is the next point at which it ends or meets
- * a stolen closure. Where ranks share cores, stacks advance on a clock of their own (cpu) that runs slower than time.
+ * A running stack is brought up to date when it is visited. Its only event is the next point at
+ * which it ends or reaches a stolen closure. Where ranks share cores, stacks advance on a separate
+ * clock (cpu) that runs slower than time.
  */
 #include "sim.h"
 
@@ -21,13 +23,13 @@ enum { REQ, NONE, WORK, DONE, LEAVE };
 
 struct frame {
 	struct sim_node *child;
-	int head, end, ready; /* head: being run */
+	int head, end, ready; /* head: running */
 	uint64_t taken, done; /* bit i: child i */
 };
 
 struct import;
 
-/* Closures that were taken from somewhere, to which their completion is reported. */
+/* Stolen closures, and the stack or import to which their completion is reported. */
 struct range {
 	struct stack *from; /* NULL: the root */
 	int frame, begin, count;
@@ -45,16 +47,18 @@ struct import {
 
 struct stack {
 	struct rank *rank;
-	int home, worker; /* worker -1: nobody runs it */
+	int home, worker; /* worker -1: not running */
 	enum { FREE, RUNNING, PARKED, HALTED } state;
 	int bound;
 	struct frame *frame;
 	int depth, room;
-	int64_t spent, at; /* on the child at head of the last frame; up to when (cpu) */
+	/* time spent on the child at head of the last frame; up to this time (cpu) */
+	int64_t spent, at;
 	uint32_t version, poked;
-	int64_t barren;    /* until then (cpu) there is nothing to take, unless it is touched */
+	/* until this time (cpu) there is nothing to take, unless the stack changes */
+	int64_t barren;
 	struct range range;
-	struct stack *next, *previous; /* of those in that state */
+	struct stack *next, *previous; /* list of the stacks in that state */
 };
 
 struct wait {
@@ -79,7 +83,7 @@ struct rank {
 	struct wait *waiting;
 	int nwaiting, waiting_room, prompting, prompts;
 	int64_t prompt_at;
-	struct stack *last; /* stolen from for others */
+	struct stack *last; /* the last one stolen from for other ranks */
 	/* the thread */
 	int64_t free_at;
 	/* counts */
@@ -177,7 +181,8 @@ static int is_free(const struct frame *f, int i)
 	return i < f->end && !(f->taken >> i & 1);
 }
 
-/* Runs s up to the present. 1: it goes on; 0: it has ended, or meets a closure that is not done. */
+/* Runs s up to now. Returns 1 if it continues, 0 if it has ended or reached an incomplete
+ * closure. */
 static int advance(struct stack *s)
 {
 	int64_t budget = (int64_t)((double)(sim.cpu - s->at) * s->rank->speed), used = 0, needs;
@@ -212,7 +217,8 @@ static int advance(struct stack *s)
 			f->head++;
 			continue;
 		}
-		needs = sim_tree_leaf(&sim.job->tree, c) ? INT64_MAX : sim.job->tree.body - s->spent;
+		needs = sim_tree_leaf(&sim.job->tree, c) ? INT64_MAX :
+							   sim.job->tree.body - s->spent;
 		if (budget < needs) {
 			used += budget;
 			s->spent += budget;
@@ -236,7 +242,7 @@ static int advance(struct stack *s)
 	return goes_on;
 }
 
-/* Work before s ends or meets a closure that is not done. */
+/* The work until s ends or reaches an incomplete closure. */
 static int64_t ahead(const struct stack *s)
 {
 	int64_t work = -s->spent;
@@ -267,12 +273,17 @@ static void schedule(struct stack *s)
 {
 	s->version++;
 	s->barren = INT64_MIN;
-	sim_events_add(&sim.cpu_events, (struct sim_event){.at = in_cpu(s, ahead(s)), .kind = STACK, .p = s, .version = s->version});
+	sim_events_add(&sim.cpu_events, (struct sim_event){.at = in_cpu(s, ahead(s)),
+							   .kind = STACK,
+							   .p = s,
+							   .version = s->version});
 }
 
 static void set_rate(void)
 {
-	sim.rate = sim.job->cores && sim.running > sim.job->cores ? (double)sim.job->cores / sim.running : 1;
+	sim.rate = sim.job->cores && sim.running > sim.job->cores ?
+			   (double)sim.job->cores / sim.running :
+			   1;
 }
 
 static void run_stack(struct stack *s, int worker, int64_t delay)
@@ -308,7 +319,7 @@ static void set_halted(struct stack *s)
 	list(&s->rank->halted, s);
 }
 
-/* Time of r's thread that some worker of it does not get. */
+/* Time that r's thread takes from one of its workers. */
 static void charge(struct rank *r, int64_t ns)
 {
 	struct stack *s;
@@ -336,7 +347,8 @@ static int met(const struct rank *a, uint32_t b)
 	return a->met[b / 8] >> b % 8 & 1;
 }
 
-/* The table entry, and the address, if the launcher is asked for it: that blocks the rank's thread. */
+/* The table entry, and the address if the launcher is asked for it, which blocks the rank's
+ * thread. */
 static void meet(struct rank *a, uint32_t b)
 {
 	const struct sim_costs *c = &sim.job->cost;
@@ -369,7 +381,7 @@ static uint32_t site(uint32_t rank)
 	return (uint32_t)((uint64_t)rank * sim.job->sites / sim.job->ranks);
 }
 
-/* Time of the rank's thread, from now on. */
+/* Charges time to the rank's thread, from now on. */
 static int64_t spend(struct rank *r, int64_t ns)
 {
 	r->free_at = (r->free_at > sim.now ? r->free_at : sim.now) + ns;
@@ -393,7 +405,13 @@ static void send(struct rank *r, uint32_t to, uint32_t kind, uint64_t a, uint64_
 	at = spend(r, c->send) + delay + (site(r->id) == site(to) ? c->wire : c->wan);
 	sim.r->messages++;
 	note_message(r);
-	sim_events_add(&sim.events, (struct sim_event){.at = at, .kind = ARRIVE, .rank = to, .from = r->id, .version = kind, .a = a, .b = b});
+	sim_events_add(&sim.events, (struct sim_event){.at = at,
+						       .kind = ARRIVE,
+						       .rank = to,
+						       .from = r->id,
+						       .version = kind,
+						       .a = a,
+						       .b = b});
 }
 
 static void arrive(const struct sim_event *e)
@@ -431,7 +449,7 @@ static void send_done(struct rank *r, struct import *im)
 	free(im);
 }
 
-/* The range's closures are complete. The stack that waited for them, or NULL. */
+/* The closures of the range are complete. Returns the stack that waited for them, or NULL. */
 static struct stack *complete(struct rank *r, const struct range *range)
 {
 	struct stack *s = range->from;
@@ -444,7 +462,8 @@ static struct stack *complete(struct rank *r, const struct range *range)
 		return NULL;
 	}
 	f = &s->frame[range->frame];
-	f->done |= (range->count < 64 ? ((uint64_t)1 << range->count) - 1 : ~(uint64_t)0) << range->begin;
+	f->done |= (range->count < 64 ? ((uint64_t)1 << range->count) - 1 : ~(uint64_t)0)
+		   << range->begin;
 	s->barren = INT64_MIN;
 	f = &s->frame[s->depth - 1];
 	if (s->state != PARKED || !(f->done >> f->head & 1))
@@ -463,7 +482,7 @@ static void start_range(struct rank *r, int worker, struct range *range, int64_t
 	run_stack(s, worker, delay);
 }
 
-/* s can go on. main's own stack does so at once, where it was. */
+/* s can continue. main's own stack does so at once, on its worker. */
 static void resume(struct stack *s)
 {
 	struct rank *r = s->rank;
@@ -475,7 +494,7 @@ static void resume(struct stack *s)
 	}
 	if (other) {
 		if (!advance(other)) {
-			set_halted(s); /* its event is due: the worker is free then */
+			set_halted(s); /* its event is due, which frees the worker */
 			return;
 		}
 		stop_stack(other);
@@ -565,7 +584,7 @@ static int take(struct stack *s, int d, int most, int half, struct range *range_
 	return 1;
 }
 
-/* The far half of what is left of the range the victim itself has stolen. */
+/* The later half of what is left of the range that the victim itself has stolen. */
 static int divide(struct stack *s, struct range *range_p)
 {
 	struct frame *f = &s->frame[0];
@@ -598,7 +617,7 @@ static int steal(struct stack *s, int most, int half, struct range *range_p)
 				schedule(s);
 			return 1;
 		}
-	/* Not before the closure that runs has children. */
+	/* Not before the running closure has children. */
 	s->barren = INT64_MAX;
 	if (s->state == RUNNING) {
 		const struct frame *f = &s->frame[s->depth - 1];
@@ -609,12 +628,14 @@ static int steal(struct stack *s, int most, int half, struct range *range_p)
 	return 0;
 }
 
-/* Up to `tries' workers' stacks, from one at random on, and those that they have set aside. */
+/* Visits the stacks of up to `tries' workers, starting with a random one, and their halted
+ * stacks. */
 static int look(struct rank *r, int tries, int most, int half, struct range *range_p)
 {
 	int n = (int)sim.job->workers, start = (int)(draw(r) % (unsigned)n);
 
-	if (r->last && r->last->rank == r && (r->last->state == RUNNING || r->last->state == PARKED) &&
+	if (r->last && r->last->rank == r &&
+	    (r->last->state == RUNNING || r->last->state == PARKED) &&
 	    steal(r->last, most, half, range_p))
 		return 1;
 	r->last = NULL;
@@ -702,11 +723,12 @@ static void ask_again(struct rank *r, int64_t at)
 	sim_events_add(&sim.events, (struct sim_event){.at = at, .kind = ASK, .rank = r->id});
 }
 
-/* Some worker has nothing to do. */
+/* Called when a worker is idle. */
 static void ask(struct rank *r)
 {
 	const struct sim_rules *rules = &sim.job->rules;
-	int64_t lost = rules->lost << (r->losses < rules->lost_doublings ? r->losses : rules->lost_doublings);
+	int64_t lost = rules->lost
+		       << (r->losses < rules->lost_doublings ? r->losses : rules->lost_doublings);
 	uint32_t victim;
 	int wait;
 
@@ -720,7 +742,9 @@ static void ask(struct rank *r)
 		r->refusals++;
 		r->losses++;
 	} else if (sim.now < r->next || sim.now < r->last_idle + rules->patience) {
-		ask_again(r, r->next > r->last_idle + rules->patience ? r->next : r->last_idle + rules->patience);
+		ask_again(r, r->next > r->last_idle + rules->patience ?
+				     r->next :
+				     r->last_idle + rules->patience);
 		return;
 	}
 	victim = choose(r, &wait);
@@ -738,7 +762,7 @@ static int64_t idle_delay(const struct rank *r)
 	return sim.now - r->last_idle < c->spin ? c->local : c->rouse;
 }
 
-/* Marks on the stacks: when one of them has something, somebody comes. */
+/* Leaves wake hints on the stacks, so that a worker wakes when one of them has work. */
 static void poke(struct rank *r)
 {
 	for (uint32_t i = 0; i < sim.job->workers; i++) {
@@ -748,8 +772,10 @@ static void poke(struct rank *r)
 			continue;
 		if (s->barren > sim.cpu && s->barren != INT64_MAX) {
 			s->poked = s->version;
-			sim_events_add(&sim.cpu_events,
-				       (struct sim_event){.at = s->barren, .kind = POKE, .p = s, .version = s->version});
+			sim_events_add(&sim.cpu_events, (struct sim_event){.at = s->barren,
+									   .kind = POKE,
+									   .p = s,
+									   .version = s->version});
 		}
 	}
 }
@@ -762,7 +788,7 @@ static int is_idle(const struct rank *r, int worker)
 	return 0;
 }
 
-/* Worker, or the last one to become idle. */
+/* Wakes this worker, or the last one that became idle. */
 static int take_idle(struct rank *r, int worker)
 {
 	int i = r->nidle - 1;
@@ -774,7 +800,7 @@ static int take_idle(struct rank *r, int worker)
 	return worker;
 }
 
-/* A stack that can go on; main's only where it was. */
+/* A stack that can continue; main's only on its own worker. */
 static struct stack *takable_halted(const struct rank *r)
 {
 	struct stack *s = r->halted;
@@ -797,7 +823,7 @@ static int may_have(const struct rank *r)
 	return 0;
 }
 
-/* Work for idle workers; then for ranks that wait. */
+/* Finds work for idle workers, then for ranks that wait. */
 static void attend(struct rank *r)
 {
 	while (r->nidle) {
@@ -813,7 +839,9 @@ static void attend(struct rank *r)
 			start_range(r, take_idle(r, -1), &range, idle_delay(r));
 		} else if ((im = take_inbox(r, 0))) {
 			im->start = sim.now;
-			start_range(r, take_idle(r, -1), &im->range, idle_delay(r) + (r->free_at > sim.now ? r->free_at - sim.now : 0));
+			start_range(r, take_idle(r, -1), &im->range,
+				    idle_delay(r) +
+					    (r->free_at > sim.now ? r->free_at - sim.now : 0));
 		} else {
 			break;
 		}
@@ -824,7 +852,9 @@ static void attend(struct rank *r)
 		int64_t at = r->free_at > sim.now ? r->free_at : sim.now;
 
 		r->prompting = 1;
-		sim_events_add(&sim.events, (struct sim_event){.at = at + sim.job->cost.wake, .kind = PROMPT, .rank = r->id});
+		sim_events_add(&sim.events, (struct sim_event){.at = at + sim.job->cost.wake,
+							       .kind = PROMPT,
+							       .rank = r->id});
 	}
 	if (r->nidle || r->nwaiting)
 		poke(r);
@@ -869,7 +899,8 @@ static void remember(struct rank *r, uint32_t thief, int want)
 		i = r->nwaiting++;
 		if (i == r->waiting_room) {
 			r->waiting_room = r->waiting_room ? 2 * r->waiting_room : 8;
-			r->waiting = sim_alloc(r->waiting, (size_t)r->waiting_room * sizeof(*r->waiting));
+			r->waiting = sim_alloc(r->waiting,
+					       (size_t)r->waiting_room * sizeof(*r->waiting));
 		}
 	}
 	r->waiting[i] = (struct wait){thief, want};
@@ -910,9 +941,12 @@ static void prompt(struct rank *r)
 
 		spend(r, sim.job->cost.find);
 		if (!find(r, r->waiting[i].want, 1, &range)) {
-			r->prompts = r->prompts < PROMPT_DOUBLINGS ? r->prompts + 1 : PROMPT_DOUBLINGS;
+			r->prompts = r->prompts < PROMPT_DOUBLINGS ? r->prompts + 1 :
+								     PROMPT_DOUBLINGS;
 			r->prompt_at = sim.now + (PROMPT_NS << r->prompts);
-			sim_events_add(&sim.events, (struct sim_event){.at = r->prompt_at, .kind = PROMPT, .rank = r->id});
+			sim_events_add(&sim.events, (struct sim_event){.at = r->prompt_at,
+								       .kind = PROMPT,
+								       .rank = r->id});
 			poke(r);
 			return;
 		}
@@ -933,8 +967,13 @@ static void on_none(struct rank *r, const struct sim_event *e)
 	sim.r->refused++;
 	r->refusals++;
 	r->losses = 0;
-	doublings = r->refusals <= HELD ? r->refusals : r->refusals <= rules->hold ? HELD : r->refusals - (rules->hold > HELD ? rules->hold - HELD : 0);
-	r->next = sim.now + (rules->backoff << (doublings < rules->doublings ? doublings : rules->doublings));
+	doublings = r->refusals <= HELD ?
+			    r->refusals :
+		    r->refusals <= rules->hold ?
+			    HELD :
+			    r->refusals - (rules->hold > HELD ? rules->hold - HELD : 0);
+	r->next = sim.now +
+		  (rules->backoff << (doublings < rules->doublings ? doublings : rules->doublings));
 	ask(r);
 }
 
@@ -950,14 +989,16 @@ static void on_work(struct rank *r, const struct sim_event *e)
 	r->refusals = r->losses = 0;
 	r->next = 0;
 	spend(r, sim.job->cost.pack);
-	*im = (struct import){.ready = sim.now, .victim = e->from, .export = (uint32_t)e->a, .left = range.count};
+	*im = (struct import){
+		.ready = sim.now, .victim = e->from, .export = (uint32_t)e->a, .left = range.count};
 	im->range = (struct range){.count = range.count, .import = im};
 	im->range.node = range.node;
 	*r->inbox_last = im;
 	r->inbox_last = &im->next;
 	if (sim.job->rules.leave && waited)
 		for (uint32_t bit = 1; bit < sim.job->ranks; bit <<= 1)
-			if ((r->id ^ bit) < sim.job->ranks && (r->id ^ bit) != e->from && met(r, r->id ^ bit))
+			if ((r->id ^ bit) < sim.job->ranks && (r->id ^ bit) != e->from &&
+			    met(r, r->id ^ bit))
 				send(r, r->id ^ bit, LEAVE, 0, 0);
 	attend(r);
 }
@@ -1035,7 +1076,7 @@ static void happen(const struct sim_event *e)
 	}
 }
 
-/* The next event, and the clocks at it. */
+/* Takes the next event and sets the clocks to it. */
 static struct sim_event next_event(void)
 {
 	int64_t cpu_at = INT64_MAX;
@@ -1044,7 +1085,9 @@ static struct sim_event next_event(void)
 	if (sim.cpu_events.n) {
 		int64_t ahead_ns = sim.cpu_events.heap[0].at - sim.cpu;
 
-		cpu_at = sim.now + (sim.rate < 1 ? (int64_t)((double)ahead_ns / sim.rate) + (ahead_ns > 0) : ahead_ns);
+		cpu_at = sim.now +
+			 (sim.rate < 1 ? (int64_t)((double)ahead_ns / sim.rate) + (ahead_ns > 0) :
+					 ahead_ns);
 		if (cpu_at < sim.now)
 			cpu_at = sim.now;
 	}
@@ -1056,7 +1099,8 @@ static struct sim_event next_event(void)
 	}
 	e = sim_events_take(&sim.events);
 	if (e.at > sim.now) {
-		sim.cpu += sim.rate < 1 ? (int64_t)((double)(e.at - sim.now) * sim.rate) : e.at - sim.now;
+		sim.cpu += sim.rate < 1 ? (int64_t)((double)(e.at - sim.now) * sim.rate) :
+					  e.at - sim.now;
 		sim.now = e.at;
 	}
 	return e;
@@ -1078,7 +1122,8 @@ static void begin(const struct sim_job *job, struct sim_result *r)
 		uint64_t seed = sim_mix(job->seed * 1000003 + i);
 
 		k->id = i;
-		k->speed = job->slow + (job->fast - job->slow) * (double)(seed >> 40) / (double)(1 << 24);
+		k->speed = job->slow +
+			   (job->fast - job->slow) * (double)(seed >> 40) / (double)(1 << 24);
 		r->speed += k->speed / job->ranks;
 		k->random = (uint32_t)sim_mix(seed) | 1;
 		k->want = 1;
@@ -1152,8 +1197,10 @@ static void end(void)
 		free(k->waiting);
 	}
 	r->rank_connections = sim.rank[0].connections;
-	r->busy = busy / ((double)r->time * job->ranks * (job->cores && (uint32_t)job->cores < job->ranks * job->workers
-								  ? (double)job->cores / job->ranks : job->workers));
+	r->busy = busy / ((double)r->time * job->ranks *
+			  (job->cores && (uint32_t)job->cores < job->ranks * job->workers ?
+				   (double)job->cores / job->ranks :
+				   job->workers));
 	r->overhead = all / ((double)r->time * job->ranks * job->workers);
 	r->time += job->cost.start;
 	free_stacks(sim.free);

@@ -3,7 +3,8 @@
 #ifndef SIM_TABLES_H
 #define SIM_TABLES_H
 
-/* table 1 of dds.txt. Units and bodies from its T1 and TS: of a call, and of a task that spawns two and a sum, or ten. */
+/* Table 1 of the DDS paper (cited in doc/scaling.md). Units and bodies come from its T1 and TS: of
+ * a call, and of a task that spawns two tasks and a sum, or ten tasks. */
 #define FIB_45 "tree=fib:45:20 unit=23560 body=4240 "
 #define FIB_40 "tree=fib:40:15 unit=23240 body=3520 "
 #define KNARY "tree=knary:35:10:15 unit=14113 body=37356 "
@@ -31,8 +32,8 @@ static const row paper_rows[] = {
 	{"today's rules, knary, 100", KNARY "ranks=100 rules=now", 91.55, 0},
 };
 
-/* NQueens 23: 4434.9 s on 1422 processors of speeds that differ, 0.63 % idle. K and sigma as counted in the trees of 13 and 14
- * queens; how long a leaf took is not known. */
+/* NQueens 23: 4434.9 s on 1422 processors of different speeds, 0.63 % idle. K and sigma are those
+ * of the trees of 13 and 14 queens; the time of a leaf is not known. */
 #define QUEENS(grain) "ranks=1422 tree=random:6.267e15:15:.3:" grain
 
 static const row grid_rows[] = {
@@ -44,7 +45,7 @@ static const row grid_rows[] = {
 	{"leaves of 1 s, today's rules", QUEENS("1e9 rules=now"), 0, 0},
 };
 
-/* bench/ranks, one worker a rank, on 2 cores that were not ours alone: counts, not times. */
+/* bench/ranks, one worker per rank, on 2 shared cores: counts, not times. */
 static const row here_rows[] = {
 	{"fib(46) th 20, 2 ranks", "ranks=2 tree=fib:46:20 unit=1220", 0, 1},
 	{"fib(46) th 20, 4 ranks", "ranks=4 tree=fib:46:20 unit=1220", 0, 1},
@@ -56,7 +57,7 @@ static const row here_rows[] = {
 	{"knary(29,10) th 14, 16 ranks", "ranks=16 tree=knary:29:10:14 unit=1220", 0, 1},
 };
 
-/* Irregular trees of 1 s for each worker, unless said otherwise, leaves of 1 ms at most. */
+/* Irregular trees of 1 s per worker unless stated otherwise, with leaves of at most 1 ms. */
 #define TREE(work) "tree=random:" work ":8:1:1e6 "
 
 static const row scale_rows[] = {
@@ -72,7 +73,7 @@ static const row scale_rows[] = {
 
 #define THOUSAND "ranks=1000 " TREE("1e12")
 
-/* The launcher's time for each address when it was asked for them. */
+/* The launcher's time for each address, when ranks requested them. */
 #define ASKED "get=12e3 "
 
 static const row rules_rows[] = {
@@ -119,9 +120,12 @@ static const row cholesky_rows[] = {
 
 static const struct table tables[] = {
 	{"paper", "table 1 of dds.txt", "cost=paper rules=random", 5, ROWS(paper_rows)},
-	{"grid", "NQueens 23 on 1422 processors of 9 sites, 4434.9 s", "cost=grid rules=random sites=9 slow=.6 fast=1.4", 1, ROWS(grid_rows)},
-	{"here", "what bench/ranks does on 2 cores", "cost=here cores=2 wake=2e6", 10, ROWS(here_rows)},
-	{"scale", "ranks x workers, predicted: one second of work for each, unless said otherwise", "cost=cluster", 3, ROWS(scale_rows)},
+	{"grid", "NQueens 23 on 1422 processors of 9 sites, 4434.9 s",
+	 "cost=grid rules=random sites=9 slow=.6 fast=1.4", 1, ROWS(grid_rows)},
+	{"here", "what bench/ranks does on 2 cores", "cost=here cores=2 wake=2e6", 10,
+	 ROWS(here_rows)},
+	{"scale", "ranks x workers, predicted: one second of work for each, unless said otherwise",
+	 "cost=cluster", 3, ROWS(scale_rows)},
 	{"rules", "other rules, 1000 x 1", "cost=cluster", 5, ROWS(rules_rows)},
 	{"cholesky", "one frame of tasks with data", "cost=cluster", 3, ROWS(cholesky_rows)},
 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Trees of tasks. fib and knary are those of examples/: work and depth follow from the size. The irregular tree divides a given
- * work: each node has K children, whose shares are drawn, log-normally, from its own seed, down to tasks of less than GRAIN.
+ * Trees of tasks. fib and knary are those of examples/: work and depth follow from the size. The
+ * irregular tree divides a given amount of work: each node has K children, whose shares are drawn
+ * from a log-normal distribution with the node's seed, down to tasks of less than GRAIN.
  */
 #include "sim.h"
 
@@ -43,7 +44,9 @@ static void measure(struct sim_tree *t)
 		int k = t->kind == FIB ? 2 : t->k;
 
 		if (below(t, n)) {
-			t->works[n] = t->depths[n] = (int64_t)(calls(t, n) * (double)t->unit / 1000) + 1;
+			t->works[n] = t->depths[n] = (int64_t)(calls(t, n) * (double)t->unit /
+							       1000) +
+						     1;
 			continue;
 		}
 		for (int i = 1; i <= k; i++) {
@@ -73,7 +76,9 @@ int sim_tree_parse(struct sim_tree *t, const char *text)
 		t->kind = RANDOM;
 		t->root = (struct sim_node){.work = (int64_t)work};
 		t->grain = (int64_t)grain;
-		return work < 1 || work > 9e17 || t->k < 2 || t->k > SIM_CHILDREN || grain < 1 ? -1 : 0;
+		return work < 1 || work > 9e17 || t->k < 2 || t->k > SIM_CHILDREN || grain < 1 ?
+			       -1 :
+			       0;
 	} else {
 		return -1;
 	}
@@ -88,12 +93,14 @@ int sim_tree_leaf(const struct sim_tree *t, const struct sim_node *node)
 {
 	if (node->n == INT32_MIN) /* fib's sum */
 		return 1;
-	return t->kind == RANDOM ? node->work < t->grain || node->work < 2 * t->body + 4 * t->k : below(t, node->n);
+	return t->kind == RANDOM ? node->work < t->grain || node->work < 2 * t->body + 4 * t->k :
+				   below(t, node->n);
 }
 
 static double normal(uint64_t seed)
 {
-	double u = (double)((sim_mix(seed) >> 11) + 1) * 0x1p-53, v = (double)(sim_mix(seed + 1) >> 11) * 0x1p-53;
+	double u = (double)((sim_mix(seed) >> 11) + 1) * 0x1p-53,
+	       v = (double)(sim_mix(seed + 1) >> 11) * 0x1p-53;
 
 	return sqrt(-2 * log(u)) * cos(6.283185307179586 * v);
 }
@@ -106,15 +113,20 @@ static int divide(const struct sim_tree *t, const struct sim_node *node, struct 
 	for (int i = 0; i < t->k; i++)
 		sum += share[i] = exp(t->sigma * normal(sim_mix(node->seed) + 2 * (uint64_t)i));
 	for (int i = 0; i < t->k; i++) {
-		int64_t work = i < t->k - 1 ? (int64_t)((double)(node->work - t->body - t->k) * share[i] / sum) + 1 : left;
+		int64_t work = i < t->k - 1 ? (int64_t)((double)(node->work - t->body - t->k) *
+							share[i] / sum) +
+						      1 :
+					      left;
 
 		left -= work;
-		child[i] = (struct sim_node){work, sim_mix(node->seed * 67 + (uint64_t)i + 1), node->n + 1};
+		child[i] = (struct sim_node){work, sim_mix(node->seed * 67 + (uint64_t)i + 1),
+					     node->n + 1};
 	}
 	return t->k;
 }
 
-int sim_tree_children(const struct sim_tree *t, const struct sim_node *node, struct sim_node child[SIM_CHILDREN], int *ready_p)
+int sim_tree_children(const struct sim_tree *t, const struct sim_node *node,
+		      struct sim_node child[SIM_CHILDREN], int *ready_p)
 {
 	int k = t->kind == FIB ? 2 : t->k;
 
@@ -124,7 +136,8 @@ int sim_tree_children(const struct sim_tree *t, const struct sim_node *node, str
 	if (t->kind == RANDOM)
 		return divide(t, node, child);
 	for (int i = 0; i < k; i++)
-		child[i] = (struct sim_node){by_size(t->works, node->n - i - 1), 0, node->n - i - 1};
+		child[i] = (struct sim_node){by_size(t->works, node->n - i - 1), 0,
+					     node->n - i - 1};
 	if (t->after)
 		child[k++] = (struct sim_node){t->after, 0, INT32_MIN};
 	return k;

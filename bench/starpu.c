@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The problems with StarPU's sequential task flow: codelets and starpu_task_insert. Its tasks do not make tasks, so recursion
- * is left out. Data are registered before the clock starts: its users do that once.
+ * The problems with StarPU's sequential task flow: codelets and starpu_task_insert. Its tasks do
+ * not create tasks, so recursion is left out. Data are registered before the clock starts, since
+ * users register them once.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -113,7 +114,8 @@ static void solve_independent(long n, long *v)
 
 	clock_start();
 	for (long i = 0; i < n; i++)
-		check(starpu_task_insert(&independent_codelet, STARPU_W, h[i], STARPU_VALUE, &i, sizeof(i), 0));
+		check(starpu_task_insert(&independent_codelet, STARPU_W, h[i], STARPU_VALUE, &i,
+					 sizeof(i), 0));
 	starpu_task_wait_for_all();
 	clock_stop();
 	unregister(h, n);
@@ -127,7 +129,8 @@ static void run_grain(void *buffers[], void *arg)
 	grain_step(i, steps, LONG(buffers[0]));
 }
 
-static struct starpu_codelet grain_codelet = {.cpu_funcs = {run_grain}, .nbuffers = 1, .modes = {STARPU_W}, .name = "grain"};
+static struct starpu_codelet grain_codelet = {
+	.cpu_funcs = {run_grain}, .nbuffers = 1, .modes = {STARPU_W}, .name = "grain"};
 
 static void solve_grain(long n, long steps, long *v)
 {
@@ -135,8 +138,8 @@ static void solve_grain(long n, long steps, long *v)
 
 	clock_start();
 	for (long i = 0; i < n; i++)
-		check(starpu_task_insert(&grain_codelet, STARPU_W, h[i], STARPU_VALUE, &i, sizeof(i), STARPU_VALUE, &steps,
-					 sizeof(steps), 0));
+		check(starpu_task_insert(&grain_codelet, STARPU_W, h[i], STARPU_VALUE, &i,
+					 sizeof(i), STARPU_VALUE, &steps, sizeof(steps), 0));
 	starpu_task_wait_for_all();
 	clock_stop();
 	unregister(h, n);
@@ -148,8 +151,10 @@ static void run_wavefront(void *buffers[], void *arg)
 	wavefront_step(LONG(buffers[0]), LONG(buffers[1]), LONG(buffers[2]));
 }
 
-static struct starpu_codelet wavefront_codelet = {
-	.cpu_funcs = {run_wavefront}, .nbuffers = 3, .modes = {STARPU_R, STARPU_R, STARPU_W}, .name = "wavefront"};
+static struct starpu_codelet wavefront_codelet = {.cpu_funcs = {run_wavefront},
+						  .nbuffers = 3,
+						  .modes = {STARPU_R, STARPU_R, STARPU_W},
+						  .name = "wavefront"};
 
 static void solve_wavefront(long n, long rows, long *v)
 {
@@ -159,8 +164,9 @@ static void solve_wavefront(long n, long rows, long *v)
 	clock_start();
 	for (long i = 1; i <= n; i++)
 		for (long j = 1; j <= n; j++)
-			check(starpu_task_insert(&wavefront_codelet, STARPU_R, h[(i - 1) * w + j], STARPU_R, h[i * w + j - 1],
-						 STARPU_W, h[i * w + j], 0));
+			check(starpu_task_insert(&wavefront_codelet, STARPU_R, h[(i - 1) * w + j],
+						 STARPU_R, h[i * w + j - 1], STARPU_W, h[i * w + j],
+						 0));
 	starpu_task_wait_for_all();
 	clock_stop();
 	unregister(h, rows * w);
@@ -201,8 +207,10 @@ static struct starpu_codelet trsm_codelet = {
 	.cpu_funcs = {run_trsm}, .nbuffers = 2, .modes = {STARPU_R, STARPU_RW}, .name = "trsm"};
 static struct starpu_codelet syrk_codelet = {
 	.cpu_funcs = {run_syrk}, .nbuffers = 2, .modes = {STARPU_R, STARPU_RW}, .name = "syrk"};
-static struct starpu_codelet gemm_codelet = {
-	.cpu_funcs = {run_gemm}, .nbuffers = 3, .modes = {STARPU_R, STARPU_R, STARPU_RW}, .name = "gemm"};
+static struct starpu_codelet gemm_codelet = {.cpu_funcs = {run_gemm},
+					     .nbuffers = 3,
+					     .modes = {STARPU_R, STARPU_R, STARPU_RW},
+					     .name = "gemm"};
 
 static void solve_cholesky(struct tiles *m)
 {
@@ -212,18 +220,23 @@ static void solve_cholesky(struct tiles *m)
 
 	for (long i = 0; i < nt; i++)
 		for (long j = 0; j <= i; j++)
-			starpu_matrix_data_register(&h[i * nt + j], STARPU_MAIN_RAM, (uintptr_t)m->at[i * nt + j], nb, nb, nb,
+			starpu_matrix_data_register(&h[i * nt + j], STARPU_MAIN_RAM,
+						    (uintptr_t)m->at[i * nt + j], nb, nb, nb,
 						    sizeof(double));
 	clock_start();
 	for (long k = 0; k < nt; k++) {
-		check(starpu_task_insert(&potrf_codelet, STARPU_PRIORITY, STARPU_MAX_PRIO, STARPU_RW, h[k * nt + k], 0));
+		check(starpu_task_insert(&potrf_codelet, STARPU_PRIORITY, STARPU_MAX_PRIO,
+					 STARPU_RW, h[k * nt + k], 0));
 		for (long i = k + 1; i < nt; i++)
-			check(starpu_task_insert(&trsm_codelet, STARPU_R, h[k * nt + k], STARPU_RW, h[i * nt + k], 0));
+			check(starpu_task_insert(&trsm_codelet, STARPU_R, h[k * nt + k], STARPU_RW,
+						 h[i * nt + k], 0));
 		for (long j = k + 1; j < nt; j++) {
-			check(starpu_task_insert(&syrk_codelet, STARPU_R, h[j * nt + k], STARPU_RW, h[j * nt + j], 0));
+			check(starpu_task_insert(&syrk_codelet, STARPU_R, h[j * nt + k], STARPU_RW,
+						 h[j * nt + j], 0));
 			for (long i = j + 1; i < nt; i++)
-				check(starpu_task_insert(&gemm_codelet, STARPU_R, h[i * nt + k], STARPU_R, h[j * nt + k],
-							 STARPU_RW, h[i * nt + j], 0));
+				check(starpu_task_insert(&gemm_codelet, STARPU_R, h[i * nt + k],
+							 STARPU_R, h[j * nt + k], STARPU_RW,
+							 h[i * nt + j], 0));
 		}
 	}
 	starpu_task_wait_for_all();
@@ -231,8 +244,8 @@ static void solve_cholesky(struct tiles *m)
 	unregister(h, nt * nt);
 }
 
-/* stencil: a task's tile and its neighbours are declared; that they lie side by side in one memory is known. The rim has no
- * handle. */
+/* stencil: a task declares its tile and the neighbours. Codelets know that these are adjacent in
+ * memory. The boundary has no handle. */
 
 static void run_stencil(void *buffers[], void *arg)
 {
@@ -255,26 +268,29 @@ static starpu_data_handle_t *register_plate(const struct plate *p, double *grid)
 		for (long j = 0; j < p->nt; j++) {
 			double *tile = grid + (1 + i * p->nb) * p->ld + 1 + j * p->nb;
 
-			starpu_matrix_data_register(&h[i * p->nt + j], STARPU_MAIN_RAM, (uintptr_t)tile, ld, nb, nb,
-						    sizeof(*tile));
+			starpu_matrix_data_register(&h[i * p->nt + j], STARPU_MAIN_RAM,
+						    (uintptr_t)tile, ld, nb, nb, sizeof(*tile));
 		}
 	return h;
 }
 
 static void solve_stencil(struct plate *p)
 {
-	starpu_data_handle_t *grid[2] = {register_plate(p, p->grid[0]), register_plate(p, p->grid[1])};
+	starpu_data_handle_t *grid[2] = {register_plate(p, p->grid[0]),
+					 register_plate(p, p->grid[1])};
 	long nt = p->nt;
 
 	clock_start();
 	for (long s = 0; s < p->steps; s++)
 		for (long i = 0; i < nt; i++)
 			for (long j = 0; j < nt; j++) {
-				starpu_data_handle_t *x = &grid[s % 2][i * nt + j], *to = &grid[(s + 1) % 2][i * nt + j];
+				starpu_data_handle_t *x = &grid[s % 2][i * nt + j],
+						     *to = &grid[(s + 1) % 2][i * nt + j];
 
-				check(starpu_task_insert(&stencil_codelet, STARPU_R, x[0], STARPU_R, x[i ? -nt : 0], STARPU_R,
-							 x[i < nt - 1 ? nt : 0], STARPU_R, x[j ? -1 : 0], STARPU_R,
-							 x[j < nt - 1 ? 1 : 0], STARPU_W, *to, 0));
+				check(starpu_task_insert(
+					&stencil_codelet, STARPU_R, x[0], STARPU_R, x[i ? -nt : 0],
+					STARPU_R, x[i < nt - 1 ? nt : 0], STARPU_R, x[j ? -1 : 0],
+					STARPU_R, x[j < nt - 1 ? 1 : 0], STARPU_W, *to, 0));
 			}
 	starpu_task_wait_for_all();
 	clock_stop();

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# From medians (table.csv) to text: libkdds against sequential C and the best of the others, then all programs side by side.
+# From medians (table.csv) to text: libkdds compared with sequential C and the best of the others,
+# then all programs side by side.
 BEGIN { FS = "," }
 FNR == 1 { next }
 {
@@ -28,7 +29,7 @@ FNR == 1 { next }
 	ratio[row] = $15
 }
 
-# A time with three digits or so, nanoseconds; for a run milliseconds. Nothing known: a dash.
+# A time with about three digits, in ns; in ms for a run. A dash if it is not known.
 function time(w, p, n, r,   x)
 {
 	if (!((w, p, n, r) in each))
@@ -51,17 +52,19 @@ function unit_of(w)
 
 
 END {
-	print "libkdds: Ts is sequential C, T1 one worker, T" most " " most "; behind a peer's name, its time over libkdds's"
+	print "libkdds: Ts is sequential C, T1 one worker, T" most " " most "; after a " \
+		"peer's name, its time over that of libkdds"
 	print ""
-	printf "%-22s %-8s %7s %7s %7s %7s %6s %6s  %-14s  %s\n", "", "", "Ts", "T1", "T" most, "spread", "T1/Ts", \
-		"T1/T" most, "best peer on 1", "on " most
+	printf "%-22s %-8s %7s %7s %7s %7s %6s %6s  %-14s  %s\n", "", "", \
+		"Ts", "T1", "T" most, "spread", "T1/Ts", "T1/T" most, "best peer on 1", "on " most
 	for (i = 1; i <= nworkloads; i++) {
 		w = workload[i]
 		one = w SUBSEP "libkdds" SUBSEP 1 SUBSEP 1
 		all = w SUBSEP "libkdds" SUBSEP most SUBSEP 1
-		printf "%-22s %-8s %7s %7s %7s %7s %6s %6s  %-8s %6s  %-8s %6s\n", label[w], unit_of(w), \
-			time(w, "plain", 0, 1), time(w, "libkdds", 1, 1), time(w, "libkdds", most, 1), \
-			sprintf("%.0f %%", 100 * spread[all]), number(t1_ts[one]), number(t1_tp[all]), \
+		printf "%-22s %-8s %7s %7s %7s %7s %6s %6s  %-8s %6s  %-8s %6s\n", \
+			label[w], unit_of(w), time(w, "plain", 0, 1), time(w, "libkdds", 1, 1), \
+			time(w, "libkdds", most, 1), sprintf("%.0f %%", 100 * spread[all]), \
+			number(t1_ts[one]), number(t1_tp[all]), \
 			peer[one] == "" ? "-" : peer[one], number(ratio[one]), \
 			peer[all] == "" ? "-" : peer[all], number(ratio[all])
 	}
@@ -94,7 +97,8 @@ END {
 		w = workload[i]
 		printf "%-22s %-8s %7s", label[w], unit_of(w), time(w, "libkdds", 1, 1)
 		for (r = 1; r <= nranks; r++)
-			printf "  %8s %6s", time(w, "libkdds", 1, rank[r]), number(t1_tp[w, "libkdds", 1, rank[r]])
+			printf "  %8s %6s", time(w, "libkdds", 1, rank[r]), \
+				number(t1_tp[w, "libkdds", 1, rank[r]])
 		print ""
 	}
 }

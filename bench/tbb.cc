@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The problems with oneTBB: task_group for recursion and for tasks that wait for nothing, a flow graph of continue_nodes where
-// tasks wait for others, parallel_for for the stencil. A graph's construction is part of the time, its destruction is not.
+// The problems with oneTBB: task_group for recursion and for independent tasks, a flow graph of
+// continue_nodes where tasks wait for others, parallel_for for the stencil. The time includes the
+// construction of a graph, but not its destruction.
 #include <sched.h>
 
 #include <cmath>
@@ -19,7 +20,7 @@ using tbb::flow::continue_node;
 namespace
 {
 
-// TBB leaves its threads to the kernel; here each is bound to a CPU, as the others' are.
+// TBB leaves its threads to the kernel. Here each is bound to a CPU, as with the other libraries.
 class Pin : public tbb::task_scheduler_observer
 {
 public:
@@ -54,7 +55,8 @@ private:
 };
 
 struct Running {
-	explicit Running(int workers) : limit(tbb::global_control::max_allowed_parallelism, workers), arena(workers)
+	explicit Running(int workers)
+	    : limit(tbb::global_control::max_allowed_parallelism, workers), arena(workers)
 	{
 	}
 
@@ -139,8 +141,8 @@ double solve_integrate(double to)
 	return integrate(0, integrand(0), to, integrand(to), 0);
 }
 
-// nqueens, uts: one group for all tasks, and a count for each thread. Groups within groups, whose tasks wait and add up, take up
-// to half as long again on one worker.
+// nqueens, uts: one group for all tasks, and a count for each thread. Nested groups, whose tasks
+// wait and add up, take up to 1.5 times as long on one worker.
 
 struct Count {
 	tbb::task_group group;
@@ -250,7 +252,8 @@ void solve_wavefront(long n, long, long *v)
 		for (long j = 1; j <= n; j++) {
 			long *here = v + i * (n + 1) + j, *up = here - (n + 1), *left = here - 1;
 
-			nodes.emplace_back(g, [=](const continue_msg &) { wavefront_step(up, left, here); });
+			nodes.emplace_back(
+				g, [=](const continue_msg &) { wavefront_step(up, left, here); });
 			if (i > 1)
 				tbb::flow::make_edge(nodes[(i - 2) * n + j - 1], nodes.back());
 			if (j > 1)
@@ -274,7 +277,8 @@ void solve_cholesky(tiles *m)
 
 	auto tile = [=](long i, long j) { return m->at[i * nt + j]; };
 	// A task on tile (i, j), after its last writer and the given tasks.
-	auto add = [&](long i, long j, auto body, std::initializer_list<Node *> inputs, unsigned priority) {
+	auto add = [&](long i, long j, auto body, std::initializer_list<Node *> inputs,
+		       unsigned priority) {
 		Node *&last = writer[i * nt + j];
 
 		nodes.emplace_back(g, [body](const continue_msg &) { body(); }, priority);
@@ -290,14 +294,22 @@ void solve_cholesky(tiles *m)
 		add(k, k, [=] { potrf(kk, nb); }, {}, 1);
 		Node *factor = writer[k * nt + k];
 		for (long i = k + 1; i < nt; i++)
-			add(i, k, [=, ik = tile(i, k)] { trsm(kk, ik, nb); }, {factor}, tbb::flow::no_priority);
+			add(
+				i, k, [=, ik = tile(i, k)] { trsm(kk, ik, nb); }, {factor},
+				tbb::flow::no_priority);
 		for (long j = k + 1; j < nt; j++) {
 			Node *jk = writer[j * nt + k];
 
-			add(j, j, [=, l = tile(j, k), a = tile(j, j)] { syrk(l, a, nb); }, {jk}, tbb::flow::no_priority);
+			add(
+				j, j, [=, l = tile(j, k), a = tile(j, j)] { syrk(l, a, nb); }, {jk},
+				tbb::flow::no_priority);
 			for (long i = j + 1; i < nt; i++)
-				add(i, j, [=, l = tile(i, k), r = tile(j, k), a = tile(i, j)] { gemm(l, r, a, nb); },
-				    {writer[i * nt + k], jk}, tbb::flow::no_priority);
+				add(
+					i, j,
+					[=, l = tile(i, k), r = tile(j, k), a = tile(i, j)] {
+						gemm(l, r, a, nb);
+					},
+					{writer[i * nt + k], jk}, tbb::flow::no_priority);
 		}
 	}
 	nodes[0].try_put(continue_msg());

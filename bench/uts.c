@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * UTS: Olivier et al., "UTS: An Unbalanced Tree Search Benchmark", 2006. A node is a SHA-1 digest. The root's is that of 16
- * bytes 0 and the seed, the i-th child's that of its parent's and i, numbers as 4 bytes, most significant first. The digest's
- * last 31 bits, as a fraction u of 1, decide how many children there are:
+ * UTS: Olivier et al., "UTS: An Unbalanced Tree Search Benchmark", 2006. A node is a SHA-1 digest:
+ * at the root, of 16 zero bytes and the seed; at child i, of the parent's digest and i. Numbers are
+ * 4 bytes, most significant first. The last 31 bits of the digest, as a fraction u of 1, determine
+ * the number of children:
  *
- *   binomial    the root has b; any other m if u < q, else none
- *   geometric   (of fixed shape) log(1 - u) / log(1 - p), p = 1 / (1 + b), rounded down, at most 100; none from depth d on
+ *   binomial    the root has b; any other node m if u < q, otherwise none
+ *   geometric   (of fixed shape) log(1 - u) / log(1 - p), p = 1 / (1 + b), rounded down, at most
+ *               100; none from depth d on
  *
- * Two trees are published with their sizes, T1 and T3. The small ones have as many nodes as the sequential program says.
+ * T1 and T3 are published with their sizes. The sizes of the small trees are those that the
+ * sequential program finds.
  */
 #include <math.h>
 #include <string.h>
@@ -32,21 +35,26 @@ static uint32_t rotate(uint32_t x, int by)
 	return x << by | x >> (32 - by);
 }
 
-/* The SHA-1 digest (FIPS 180-4) of a message of n words, at most 13: one block. The digest may be where the message is. */
+/* The SHA-1 digest (FIPS 180-4) of a message of n words, at most 13: one block. The digest may be
+ * where the message is. */
 static void sha1(uint32_t digest[5], const uint32_t *message, int n)
 {
-	uint32_t w[16], a = 0x67452301, b = 0xefcdab89, c = 0x98badcfe, d = 0x10325476, e = 0xc3d2e1f0;
+	uint32_t w[16], a = 0x67452301, b = 0xefcdab89, c = 0x98badcfe, d = 0x10325476,
+			e = 0xc3d2e1f0;
 
 	for (int i = 0; i < 16; i++)
 		w[i] = i < n ? message[i] : 0;
 	w[n] = 0x80000000;
 	w[15] = (uint32_t)n * 32;
-	/* Unrolled, all indices are constants and the variables' rotation is renaming: 4 times as fast. */
+	/* Unrolled, all indices are constants and rotating the variables is renaming: 4 times as
+	 * fast. */
 #define ROUNDS(from, f, k) \
-	_Pragma("GCC unroll 20") \
-	for (int i = from; i < from + 20; i++) { \
+	_Pragma("GCC unroll 20") for (int i = from; i < from + 20; i++) \
+	{ \
 		if (i >= 16) \
-			w[i % 16] = rotate(w[(i + 13) % 16] ^ w[(i + 8) % 16] ^ w[(i + 2) % 16] ^ w[i % 16], 1); \
+			w[i % 16] = rotate(w[(i + 13) % 16] ^ w[(i + 8) % 16] ^ w[(i + 2) % 16] ^ \
+						   w[i % 16], \
+					   1); \
 		uint32_t t = rotate(a, 5) + (f) + e + k + w[i % 16]; \
 		e = d; \
 		d = c; \

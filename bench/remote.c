@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "base/os.h"
+#include "remote/net.h"
 #include "remote/rsteal.h"
 
 #define REPEATS 20

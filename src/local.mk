@@ -148,6 +148,17 @@ kddsrun_SOURCES = \
 	src/kddsrun/kddsrun.c \
 	src/kddsrun/run_agent.c \
 	src/kddsrun/run_agent.h \
+	src/kddsrun/run_agent_end.c \
+	src/kddsrun/run_agent_end.h \
+	src/kddsrun/run_agent_io.c \
+	src/kddsrun/run_agent_io.h \
+	src/kddsrun/run_agent_limits.h \
+	src/kddsrun/run_agent_rank.c \
+	src/kddsrun/run_agent_rank.h \
+	src/kddsrun/run_agent_start.c \
+	src/kddsrun/run_agent_start.h \
+	src/kddsrun/run_agent_state.c \
+	src/kddsrun/run_agent_state.h \
 	src/kddsrun/run_host.c \
 	src/kddsrun/run_host.h \
 	src/kddsrun/run_hosts.c \
@@ -168,7 +179,9 @@ kddsrun_SOURCES = \
 	src/kddsrun/run_say.c \
 	src/kddsrun/run_say.h \
 	src/kddsrun/run_tree.c \
-	src/kddsrun/run_tree.h
+	src/kddsrun/run_tree.h \
+	src/kddsrun/run_watcher.c \
+	src/kddsrun/run_watcher.h
 kddsrun_CPPFLAGS = $(SRC_CPPFLAGS)
 kddsrun_LDADD = src/libkdds_internal.la
 

@@ -21,6 +21,7 @@
 #include "boot/control.h"
 #include "kdds.h"
 #include "kddsrun/run_agent.h"
+#include "kddsrun/run_agent_limits.h"
 #include "kddsrun/run_job.h"
 #include "kddsrun/run_loop.h"
 #include "kddsrun/run_say.h"

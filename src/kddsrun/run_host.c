@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 #include "base/os.h"
-#include "kddsrun/run_agent.h"
+#include "kddsrun/run_agent_limits.h"
 #include "kddsrun/run_say.h"
 #include "kddsrun/run_tree.h"
 

@@ -19,7 +19,7 @@
 #include "boot/boot.h"
 #include "boot/published.h"
 #include "kdds.h"
-#include "kddsrun/run_agent.h"
+#include "kddsrun/run_agent_limits.h"
 #include "kddsrun/run_host.h"
 #include "kddsrun/run_link.h"
 #include "kddsrun/run_loop.h"

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kddsrun/run_agent_rank.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "boot/boot.h"
+#include "kddsrun/run_agent_limits.h"
+#include "kddsrun/run_agent_state.h"
+
+static void complain(struct run_rank *r, const char *what)
+{
+	run_agent_send_text(KD_CONTROL_COMPLAINT, r->rank, what);
+	if (r->pid)
+		kill(-r->pid, SIGKILL); /* before it sees the link close and reports that, too */
+	run_link_close(&r->control);
+}
+
+static int fence_told, fence_shares; /* FENCE has been sent; it asks for all values */
+
+/* When every rank of this host has reached the fence, kddsrun gets one FENCE. Other hosts' values
+ * may change between fences, so they are forgotten. */
+void run_agent_check_fence(void)
+{
+	uint8_t share = (uint8_t)fence_shares;
+
+	if (!agent.fenced || agent.fenced < agent.members || fence_told)
+		return;
+	fence_told = 1;
+	for (uint32_t i = 0; i < agent.job.size; i++)
+		if (!run_agent_local(i))
+			kd_published_forget(&agent.values, i);
+	run_link_send(&agent.up, KD_CONTROL_FENCE, 0, &share, sizeof(share));
+}
+
+static void send_welcome(struct run_rank *r)
+{
+	uint8_t payload[KD_CONTROL_RANK_BYTES];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	kd_pack_uint(&p, KD_CONTROL_PROTOCOL, 4);
+	kd_pack_uint(&p, r->rank, 4);
+	kd_pack_uint(&p, agent.job.size, 4);
+	kd_pack_uint(&p, r->rank - agent.job.first, 4);
+	kd_pack_uint(&p, agent.job.ranks, 4);
+	kd_pack_bytes(&p, agent.job.secret, KD_BOOT_SECRET_BYTES);
+	run_link_send(&r->control, KD_CONTROL_WELCOME, r->rank, payload, (size_t)(p.at - payload));
+}
+
+static int handle_hello(struct run_rank *r, struct kd_unpack *u)
+{
+	struct kd_unpack all = *u;
+	uint32_t magic = (uint32_t)kd_unpack_uint(u, 4), protocol = (uint32_t)kd_unpack_uint(u, 4);
+	uint32_t pid;
+	char text[256];
+
+	if (u->bad || magic != KD_CONTROL_MAGIC || r->joined)
+		return -1;
+	if (protocol != KD_CONTROL_PROTOCOL) {
+		snprintf(text, sizeof(text),
+			 "is linked with a libkdds that speaks protocol %u with kddsrun; this one "
+			 "(" RUN_VERSION ") speaks %u: install the same version of both",
+			 protocol, KD_CONTROL_PROTOCOL);
+		complain(r, text);
+		return 0;
+	}
+	kd_unpack_uint(u, 4);
+	kd_unpack_uint(u, 8);
+	pid = (uint32_t)kd_unpack_uint(u, 4);
+	if (!kd_unpack_complete(u))
+		return -1;
+	r->joined = 1;
+	r->left = 0;
+	r->program = pid;
+	run_link_send(&agent.up, KD_CONTROL_HELLO, r->rank, all.at, (size_t)(all.end - all.at));
+	send_welcome(r);
+	return 0;
+}
+
+static int handle_put(struct run_rank *r, struct kd_unpack *u)
+{
+	struct kd_unpack all = *u;
+	const char *key = kd_unpack_string(u);
+	size_t size;
+	const void *value = kd_unpack_block(u, &size);
+
+	if (!kd_unpack_complete(u) || !kd_control_key_valid(key) || size > KD_BOOT_VALUE_BYTES ||
+	    kd_published_put(&agent.values, r->rank, key, value, size))
+		return -1;
+	run_link_send(&agent.up, KD_CONTROL_PUT, r->rank, all.at, (size_t)(all.end - all.at));
+	return 0;
+}
+
+static int is_wanted(uint32_t rank, const char *key)
+{
+	for (uint32_t i = 0; i < agent.job.ranks; i++)
+		if (agent.ranks[i].wants_key[0] && agent.ranks[i].wants_rank == rank &&
+		    !strcmp(agent.ranks[i].wants_key, key))
+			return 1;
+	return 0;
+}
+
+static int handle_get(struct run_rank *r, uint32_t rank, struct kd_unpack *u)
+{
+	struct kd_unpack all = *u;
+	const char *key = kd_unpack_string(u);
+	const void *value;
+	size_t size;
+
+	if (!kd_unpack_complete(u) || !kd_control_key_valid(key) || r->wants_key[0] ||
+	    rank >= agent.job.size)
+		return -1;
+	value = kd_published_get(&agent.values, rank, key, &size);
+	if (value) {
+		run_link_add_value(&r->control, rank, key, value, size);
+		run_link_flush(&r->control);
+		return 0;
+	}
+	if (!is_wanted(rank, key))
+		run_link_send(&agent.up, KD_CONTROL_GET, rank, all.at, (size_t)(all.end - all.at));
+	strcpy(r->wants_key, key);
+	r->wants_rank = rank;
+	return 0;
+}
+
+static int handle_fence(struct run_rank *r, struct kd_unpack *u)
+{
+	int share = (int)kd_unpack_uint(u, 1);
+
+	if (r->fenced || !kd_unpack_complete(u))
+		return -1;
+	r->fenced = 1;
+	fence_shares = share;
+	agent.fenced++;
+	run_agent_check_fence();
+	return 0;
+}
+
+int run_agent_rank_message(struct run_link *link, const struct kd_control_header *h,
+			    struct kd_unpack *u)
+{
+	struct run_rank *r = container_of(link, struct run_rank, control);
+
+	if (h->type != KD_CONTROL_HELLO && !r->joined)
+		return -1;
+	switch (h->type) {
+	case KD_CONTROL_HELLO:
+		return handle_hello(r, u);
+	case KD_CONTROL_PUT:
+		return handle_put(r, u);
+	case KD_CONTROL_FENCE:
+		return handle_fence(r, u);
+	case KD_CONTROL_GET:
+		return handle_get(r, h->rank, u);
+	case KD_CONTROL_BYE:
+		r->joined = 0;
+		r->left = 1;
+		run_link_send(&agent.up, KD_CONTROL_BYE, r->rank, NULL, 0);
+		return 0;
+	default:
+		return -1;
+	}
+}
+
+/* A rank may close its socket. If it still needs the socket, it reports the error itself. */
+void run_agent_rank_closed(struct run_link *link, int error)
+{
+	struct run_rank *r = container_of(link, struct run_rank, control);
+
+	if (error == -EPROTO)
+		complain(r, "wrote to kddsrun's control socket (" KD_CONTROL_ENV
+			    ") something that is no message");
+	else if (error == -ENOBUFS)
+		complain(r, "does not read kddsrun's answers");
+}
+
+/* Values and FENCED from kddsrun. */
+
+int run_agent_value(uint32_t rank, struct kd_unpack *u)
+{
+	uint32_t status = (uint32_t)kd_unpack_uint(u, 4);
+	const char *key = kd_unpack_string(u);
+	size_t size;
+	const void *value = kd_unpack_block(u, &size);
+
+	if (!kd_unpack_complete(u) || rank >= agent.job.size || !kd_control_key_valid(key) ||
+	    size > KD_BOOT_VALUE_BYTES)
+		return -1;
+	if (status) {
+		value = NULL;
+		size = 0;
+	} else {
+		kd_published_put(&agent.values, rank, key, value, size);
+	}
+	for (uint32_t i = 0; i < agent.job.ranks; i++)
+		if (agent.ranks[i].wants_key[0] && agent.ranks[i].wants_rank == rank &&
+		    !strcmp(agent.ranks[i].wants_key, key)) {
+			agent.ranks[i].wants_key[0] = 0;
+			run_link_add_value(&agent.ranks[i].control, rank, key, value, size);
+			run_link_flush(&agent.ranks[i].control);
+		}
+	return 0;
+}
+
+int run_agent_fenced(struct kd_unpack *u)
+{
+	int shared = (int)kd_unpack_uint(u, 1);
+
+	agent.fenced = 0;
+	fence_told = 0;
+	for (uint32_t i = 0; i < agent.job.ranks; i++)
+		if (agent.ranks[i].fenced) {
+			agent.ranks[i].fenced = 0;
+			for (uint32_t j = 0; shared && j < agent.job.size; j++)
+				kd_published_each(&agent.values, j, run_link_add_value,
+						  &agent.ranks[i].control);
+			run_link_send(&agent.ranks[i].control, KD_CONTROL_FENCED,
+				      agent.ranks[i].rank, NULL, 0);
+		}
+	return u->bad;
+}

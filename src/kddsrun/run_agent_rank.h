@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages between the agent and its ranks: HELLO, published values, fences. */
+#ifndef KD_RUN_AGENT_RANK_H
+#define KD_RUN_AGENT_RANK_H
+
+#include "kddsrun/run_link.h"
+
+/* The callbacks of the control link of a rank. */
+int run_agent_rank_message(struct run_link *link, const struct kd_control_header *h,
+			    struct kd_unpack *u);
+void run_agent_rank_closed(struct run_link *link, int error);
+/* Sends FENCE if every rank of this host has reached the fence. */
+void run_agent_check_fence(void);
+/* VALUE and FENCED from kddsrun. Not 0: the frame is malformed. */
+int run_agent_value(uint32_t rank, struct kd_unpack *u);
+int run_agent_fenced(struct kd_unpack *u);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "kddsrun/run_agent_start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "kddsrun/run_agent_end.h"
+#include "kddsrun/run_agent_io.h"
+#include "kddsrun/run_agent_rank.h"
+#include "kddsrun/run_agent_state.h"
+
+#define STARTS_AT_ONCE 16     /* ranks forked in one turn of the poll loop */
+
+static void start_some(struct run_timer *timer);
+
+static struct run_timer next_timer = {.due = start_some};
+static struct run_watch failures; /* reading end of the pipe for ranks that cannot start */
+static int failures_end;          /* the writing end, which forked ranks have */
+
+static void send_started(const struct run_rank *r)
+{
+	uint8_t payload[4];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	kd_pack_uint(&p, (uint32_t)r->pid, 4);
+	run_link_send(&agent.up, KD_CONTROL_STARTED, r->rank, payload, sizeof(payload));
+}
+
+/* No more ranks are started: the job has failed, and those already started will be ended. */
+static void fail_start(uint32_t rank, const char *what, int error)
+{
+	char text[4500];
+
+	snprintf(text, sizeof(text), "%s: %s", what, kd_errno_text(error));
+	run_agent_send_text(KD_CONTROL_FAILED, rank, text);
+	agent.started = agent.job.ranks;
+}
+
+static void failures_ready(struct run_watch *watch, short events)
+{
+	struct run_failure f;
+
+	(void)events;
+	while (read(watch->fd, &f, sizeof(f)) == sizeof(f)) /* atomic: shorter than PIPE_BUF */
+		fail_start(f.rank, f.in_directory ? agent.job.directory : agent.job.argument[0],
+			   f.error);
+}
+
+void run_agent_read_failures(void)
+{
+	failures_ready(&failures, POLLIN);
+}
+
+static void start_rank(struct run_rank *r)
+{
+	const char *what;
+	int error = run_rank_start(r, &agent.job, failures_end, &what);
+
+	if (error) {
+		fail_start(r->rank, what, -error);
+		return;
+	}
+	agent.running++;
+	if (r->input >= 0)
+		run_inlet_open(r->input);
+	send_started(r);
+}
+
+/* A few at a time, so that heartbeats continue. */
+static void start_some(struct run_timer *timer)
+{
+	if (agent.stage != RUN_SERVING)
+		return;
+	for (int i = 0; i < STARTS_AT_ONCE && agent.started < agent.job.ranks; i++)
+		start_rank(&agent.ranks[agent.started++]);
+	if (agent.started < agent.job.ranks)
+		run_timer_set(timer, 1);
+	run_agent_check_end();
+}
+
+/* Called before any rank is started. */
+static int check_files(void)
+{
+	size_t most, all = run_loop_lacks(run_ranks_files(agent.job.ranks), &most);
+	char text[300];
+
+	if (!all)
+		return 0;
+	snprintf(text, sizeof(text), "the agent of its %u ranks needs %zu file descriptors, and "
+		 "its hard limit is %zu: raise it (ulimit -Hn), or start fewer ranks there",
+		 agent.job.ranks, all, most);
+	run_agent_send_text(KD_CONTROL_FAILED, agent.job.first, text);
+	return -EMFILE;
+}
+
+static int open_failures(void)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC | O_NONBLOCK))
+		return -errno;
+	failures = (struct run_watch){ends[0], POLLIN, 0, failures_ready};
+	failures_end = ends[1];
+	return run_watch_add(&failures);
+}
+
+void run_agent_start(void)
+{
+	int error;
+
+	agent.ranks = run_alloc(NULL, agent.job.ranks * sizeof(*agent.ranks));
+	memset(agent.ranks, 0, agent.job.ranks * sizeof(*agent.ranks));
+	for (uint32_t i = 0; i < agent.job.ranks; i++) {
+		struct run_rank *r = &agent.ranks[i];
+
+		r->rank = agent.job.first + i;
+		r->control.in.fd = r->input = -1;
+		r->control.message = run_agent_rank_message;
+		r->control.closed = run_agent_rank_closed;
+		for (int j = 0; j < 2; j++)
+			r->outlets[j].watch = (struct run_watch){-1, 0, 0, run_outlet_ready};
+	}
+	run_ranks_prepare(&agent.job);
+	agent.members = agent.job.ranks;
+	agent.started = agent.job.ranks;
+	if (check_files())
+		return;
+	error = open_failures();
+	if (error) {
+		fail_start(agent.job.first, "pipe", -error);
+		return;
+	}
+	agent.started = 0;
+	start_some(&next_timer);
+}

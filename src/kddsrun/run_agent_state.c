@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kddsrun/run_agent_state.h"
+
+struct run_agent agent;
+
+struct run_rank *run_agent_local(uint32_t rank)
+{
+	if (!agent.ranks || rank - agent.job.first >= agent.job.ranks)
+		return NULL;
+	return &agent.ranks[rank - agent.job.first];
+}
+
+void run_agent_send_text(uint16_t type, uint32_t rank, const char *text)
+{
+	uint8_t payload[5000];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	kd_pack_string(&p, text);
+	run_link_send(&agent.up, type, rank, payload, (size_t)(p.at - payload));
+}

@@ -38,35 +38,43 @@
 #define SHARE_RANKS 2048
 #define STATUS_TIMEOUT 124         /* timeout(1)'s */
 
-struct rank {
+struct run_job_rank {
 	struct run_host *host;
 	uint32_t pid;
-	enum { STRANGER, JOINED, LEFT } stage; /* before HELLO, after it, after BYE */
-	int exited, status;                    /* wait status */
+	enum { RUN_STRANGER, RUN_JOINED, RUN_LEFT } stage; /* before HELLO, after it, after BYE */
+	int exited, status;                                /* wait status */
 	int greeted;
 	uint32_t version;
 	uint64_t build;
 };
 
-static const struct run_options *options;
-static struct rank *ranks;
-static struct kd_published values;
+static struct run_job {
+	const struct run_options *options;
+	struct run_job_rank *ranks;
+	int ending; /* run_job_end has been called */
+	int end_status;
+} job;
+
 static uint8_t secret[KD_BOOT_SECRET_BYTES];
-static uint32_t greeted, input_window = RUN_AGENT_WINDOW_BYTES;
-static struct run_watch input;
-static struct run_timer time_out, end_timer, partner_timer, input_timer;
-static int partners_late; /* a rank exited with status 0, and others did not follow in time */
-static int ending;        /* end_job has been called */
-static int end_status, end_signal, flush_given_up;
 
 /* The end. The first reason is reported and decides the status. */
 
-static void end_job(int status)
+static void end_due(struct run_timer *timer);
+static void partner_due(struct run_timer *timer);
+static void unsaid_due(struct run_timer *timer);
+static void timed_out(struct run_timer *timer);
+
+static struct run_timer time_out = {.due = timed_out}, end_timer = {.due = end_due};
+static struct run_timer partner_timer = {.due = partner_due}, unsaid_timer = {.due = unsaid_due};
+static int partners_late; /* a rank exited with status 0, and others did not follow in time */
+static int end_signal, flush_given_up;
+
+static void run_job_end(int status)
 {
-	if (ending)
+	if (job.ending)
 		return;
-	ending = 1;
-	end_status = status;
+	job.ending = 1;
+	job.end_status = status;
 	run_hosts_send(KD_CONTROL_END, 0);
 	/* agents that have not answered have no ranks yet, and may never answer */
 	run_hosts_kill(0);
@@ -74,19 +82,19 @@ static void end_job(int status)
 	run_timer_stop(&time_out);
 }
 
-static void fail(const char *format, ...) kd_printf(1, 2);
-static void fail(const char *format, ...)
+static void run_job_fail(const char *format, ...) kd_printf(1, 2);
+static void run_job_fail(const char *format, ...)
 {
 	char text[1500];
 	va_list args;
 
-	if (ending)
+	if (job.ending)
 		return;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	run_say("%s", text);
-	end_job(1);
+	run_job_end(1);
 }
 
 static int shell_status(int status)
@@ -104,9 +112,8 @@ static struct {
 	const struct run_host *host; /* NULL: no line waits */
 	char text[1000];
 } unsaid;
-static struct run_timer unsaid_timer;
 
-static void say_unsaid(void)
+static void run_job_say_unsaid(void)
 {
 	const char *why = unsaid.host ? run_host_cancelled(unsaid.host) : NULL;
 
@@ -118,7 +125,7 @@ static void say_unsaid(void)
 static void unsaid_due(struct run_timer *timer)
 {
 	(void)timer;
-	say_unsaid();
+	run_job_say_unsaid();
 }
 
 static int may_be_sent_to_all(int status)
@@ -129,38 +136,39 @@ static int may_be_sent_to_all(int status)
 	       signal == SIGKILL;
 }
 
-static void host_failed(const struct run_host *h, const char *why)
+static void run_job_host_failed(const struct run_host *h, const char *why)
 {
 	if (unsaid.host == h) {
 		unsaid.host = NULL;
-		end_status = 1;
+		job.end_status = 1;
 		run_say("%s", why);
 	}
-	fail("%s", why);
+	run_job_fail("%s", why);
 }
 
-static void fail_rank(const struct rank *r, int status, const char *format, ...) kd_printf(3, 4);
-static void fail_rank(const struct rank *r, int status, const char *format, ...)
+static void run_job_fail_rank(const struct run_job_rank *r, int status, const char *format, ...)
+	kd_printf(3, 4);
+static void run_job_fail_rank(const struct run_job_rank *r, int status, const char *format, ...)
 {
 	char text[900];
 	va_list args;
 
-	if (ending)
+	if (job.ending)
 		return;
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	snprintf(unsaid.text, sizeof(unsaid.text), "rank %u (host %s, process %u) %s",
-		 (unsigned)(r - ranks), r->host->place->name, r->pid, text);
+		 (unsigned)(r - job.ranks), r->host->place->name, r->pid, text);
 	unsaid.host = r->host;
 	if (r->exited && may_be_sent_to_all(r->status))
 		run_timer_set(&unsaid_timer, UNSAID_NS);
 	else
-		say_unsaid();
-	end_job(status);
+		run_job_say_unsaid();
+	run_job_end(status);
 }
 
-static const char *status_text(int status, char *text, size_t size)
+static const char *run_job_status_text(int status, char *text, size_t size)
 {
 	if (WIFSIGNALED(status))
 		snprintf(text, size, "was killed by signal %d (%s)%s", WTERMSIG(status),
@@ -176,34 +184,33 @@ static const char *status_text(int status, char *text, size_t size)
  * once if its status is not 0, otherwise if they do not exit within PARTNER_NS.
  */
 
-static void check_exit(const struct rank *r, int missed, int *waiting_p)
+static void check_exit(const struct run_job_rank *r, int missed, int *waiting_p)
 {
 	char text[128];
 
-	if (!r->exited || r->stage == LEFT)
+	if (!r->exited || r->stage == RUN_LEFT)
 		return;
-	status_text(r->status, text, sizeof(text));
+	run_job_status_text(r->status, text, sizeof(text));
 	if (WIFSIGNALED(r->status))
-		fail_rank(r, shell_status(r->status), "%s", text);
+		run_job_fail_rank(r, shell_status(r->status), "%s", text);
 	else if (missed && r->status)
-		fail_rank(r, shell_status(r->status), "%s before the job had ended", text);
+		run_job_fail_rank(r, shell_status(r->status), "%s before the job had ended", text);
 	else if (missed && !partners_late)
 		*waiting_p = 1;
 	else if (missed)
-		fail_rank(r, 1, "%s before the job had ended: it %s, and others are still running",
-			  text,
-			  r->stage == JOINED ? "did not call kdds_finalize" :
-					       "never called kdds_init");
+		run_job_fail_rank(r, 1, "%s before the job had ended: it %s, and others are still "
+				  "running", text, r->stage == RUN_JOINED ?
+				  "did not call kdds_finalize" : "never called kdds_init");
 }
 
-static void check_ranks(void)
+static void run_job_check(void)
 {
 	int missed = 0, waiting = 0;
 
-	for (uint32_t i = 0; i < options->size; i++)
-		missed |= ranks[i].stage == JOINED && !ranks[i].exited;
-	for (uint32_t i = 0; i < options->size && !ending; i++)
-		check_exit(&ranks[i], missed, &waiting);
+	for (uint32_t i = 0; i < job.options->size; i++)
+		missed |= job.ranks[i].stage == RUN_JOINED && !job.ranks[i].exited;
+	for (uint32_t i = 0; i < job.options->size && !job.ending; i++)
+		check_exit(&job.ranks[i], missed, &waiting);
 	if (waiting && !partner_timer.at_ns)
 		run_timer_set(&partner_timer, PARTNER_NS);
 }
@@ -212,38 +219,115 @@ static void partner_due(struct run_timer *timer)
 {
 	(void)timer;
 	partners_late = 1;
-	check_ranks();
+	run_job_check();
 }
 
 /* The status of rank 0 or, if that is 0, of the first other rank that failed. */
 static int job_status(void)
 {
-	for (uint32_t i = 0; i < options->size; i++)
-		if (shell_status(ranks[i].status))
-			return shell_status(ranks[i].status);
+	for (uint32_t i = 0; i < job.options->size; i++)
+		if (shell_status(job.ranks[i].status))
+			return shell_status(job.ranks[i].status);
 	return 0;
+}
+
+static void timed_out(struct run_timer *timer)
+{
+	(void)timer;
+	run_say("the job has run for %g s (--timeout): ending it",
+		job.options->timeout_ms / 1000.0);
+	run_job_end(STATUS_TIMEOUT);
+}
+
+static void end_due(struct run_timer *timer)
+{
+	(void)timer;
+	if (run_hosts_left())
+		run_hosts_kill(1);
+	else
+		flush_given_up = 1;
+}
+
+/* kddsrun got a signal that asks it to end. */
+static void run_job_interrupt(int number)
+{
+	if (end_signal) {
+		run_hosts_send(KD_CONTROL_END, 1); /* asked again: kill at once */
+		return;
+	}
+	end_signal = number;
+	if (!job.ending || unsaid.host)
+		run_say("%s: ending the job", strsignal(number));
+	unsaid.host = NULL;
+	run_job_end(128 + number);
+}
+
+static void run_job_limit_time(uint64_t limit_ns)
+{
+	run_timer_set(&time_out, limit_ns);
+}
+
+/* Reports and writes what is left. A reader may take its time, unless the job was ended. */
+static void run_job_flush(void)
+{
+	run_out_end();
+	if (job.ending)
+		run_timer_set(&end_timer, FLUSH_NS);
+	while (run_out_waiting() && !flush_given_up)
+		run_loop_once();
+}
+
+/* A shell that waits for kddsrun must see that Ctrl-C ended it; otherwise it continues its
+ * script. */
+static void end_by_signal(int number)
+{
+	const struct rlimit none = {0, 0};
+	sigset_t set;
+
+	setrlimit(RLIMIT_CORE, &none);
+	signal(number, SIG_DFL);
+	raise(number);
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+/* Returns the exit status, or ends the process by the signal that ended the job. */
+static int run_job_conclude(void)
+{
+	if (end_signal)
+		end_by_signal(end_signal);
+	return job.ending ? job.end_status : job_status();
 }
 
 /* Fences, published values, HELLO. */
 
+static struct kd_published values;
+static uint32_t greeted;
+
+static void run_job_fence_init(void)
+{
+	kd_published_init(&values, job.options->size);
+}
+
 /* Sends a host the values of all other hosts. */
 static void share_values(struct run_host *h)
 {
-	for (uint32_t i = 0; i < options->size; i++)
-		if (ranks[i].host != h)
+	for (uint32_t i = 0; i < job.options->size; i++)
+		if (job.ranks[i].host != h)
 			kd_published_each(&values, i, run_link_add_value, &h->link);
 }
 
-static void check_fence(void)
+static void run_job_check_fence(void)
 {
-	int fenced = 0, share = options->size <= SHARE_RANKS;
+	int fenced = 0, share = job.options->size <= SHARE_RANKS;
 
-	for (size_t i = 0; i < options->places.count; i++) {
+	for (size_t i = 0; i < job.options->places.count; i++) {
 		if (run_hosts[i].members && !run_hosts[i].fenced)
 			return;
 		fenced |= run_hosts[i].fenced;
 	}
-	for (size_t i = 0; i < options->places.count && fenced; i++)
+	for (size_t i = 0; i < job.options->places.count && fenced; i++)
 		if (run_hosts[i].fenced) {
 			uint8_t shared = (uint8_t)(share && run_hosts[i].shares);
 
@@ -261,32 +345,36 @@ static void compare_builds(void)
 	size_t n = 0;
 	uint32_t other = 0;
 
-	for (uint32_t i = 0; i < options->size; i++) {
-		if (ranks[i].version == ranks[0].version && ranks[i].build == ranks[0].build)
+	for (uint32_t i = 0; i < job.options->size; i++) {
+		if (job.ranks[i].version == job.ranks[0].version &&
+		    job.ranks[i].build == job.ranks[0].build)
 			continue;
 		if (!other)
 			other = i;
 		if (n < sizeof(text) - 300)
 			n += (size_t)snprintf(text + n, 300, "%s%u (host %s)", n ? ", " : "", i,
-					      ranks[i].host->place->name);
+					      job.ranks[i].host->place->name);
 		else if (text[n - 1] != '.')
 			n += (size_t)snprintf(text + n, 8, ", ...");
 	}
 	if (!other)
 		return;
-	if (ranks[other].version != ranks[0].version)
-		fail("libkdds is version %u.%u.%u at rank 0 (host %s), %u.%u.%u at rank %s: "
-		     "install one version on all hosts",
-		     ranks[0].version / 10000, ranks[0].version / 100 % 100, ranks[0].version % 100,
-		     ranks[0].host->place->name, ranks[other].version / 10000,
-		     ranks[other].version / 100 % 100, ranks[other].version % 100, text);
+	if (job.ranks[other].version != job.ranks[0].version)
+		run_job_fail(
+			"libkdds is version %u.%u.%u at rank 0 (host %s), %u.%u.%u at rank %s: "
+			"install one version on all hosts",
+			job.ranks[0].version / 10000, job.ranks[0].version / 100 % 100,
+			job.ranks[0].version % 100, job.ranks[0].host->place->name,
+			job.ranks[other].version / 10000, job.ranks[other].version / 100 % 100,
+			job.ranks[other].version % 100, text);
 	else
-		fail("%s is another program, or another build of it, at rank %s than at rank 0 "
-		     "(host %s): install one build on all hosts",
-		     options->argument[0], text, ranks[0].host->place->name);
+		run_job_fail(
+			"%s is another program, or another build of it, at rank %s than at rank 0 "
+			"(host %s): install one build on all hosts",
+			job.options->argument[0], text, job.ranks[0].host->place->name);
 }
 
-static int handle_hello(struct rank *r, struct kd_unpack *u)
+static int run_job_hello(struct run_job_rank *r, struct kd_unpack *u)
 {
 	uint32_t pid;
 
@@ -298,18 +386,18 @@ static int handle_hello(struct rank *r, struct kd_unpack *u)
 	if (!kd_unpack_complete(u))
 		return -1;
 	if (pid != r->pid)
-		run_tell("rank %u: the program is process %u, started by %u", (unsigned)(r - ranks),
-			 pid, r->pid);
-	r->stage = JOINED;
+		run_tell("rank %u: the program is process %u, started by %u",
+			 (unsigned)(r - job.ranks), pid, r->pid);
+	r->stage = RUN_JOINED;
 	greeted += !r->greeted;
 	r->greeted = 1;
-	if (greeted == options->size)
+	if (greeted == job.options->size)
 		compare_builds();
-	check_ranks();
+	run_job_check();
 	return 0;
 }
 
-static int handle_put(uint32_t rank, struct kd_unpack *u)
+static int run_job_put(uint32_t rank, struct kd_unpack *u)
 {
 	const char *key = kd_unpack_string(u);
 	size_t size;
@@ -320,13 +408,13 @@ static int handle_put(uint32_t rank, struct kd_unpack *u)
 	return kd_published_put(&values, rank, key, value, size);
 }
 
-static int handle_get(struct run_host *h, uint32_t rank, struct kd_unpack *u)
+static int run_job_get(struct run_host *h, uint32_t rank, struct kd_unpack *u)
 {
 	const char *key = kd_unpack_string(u);
 	const void *value;
 	size_t size;
 
-	if (!kd_unpack_complete(u) || rank >= options->size || !kd_control_key_valid(key))
+	if (!kd_unpack_complete(u) || rank >= job.options->size || !kd_control_key_valid(key))
 		return -1;
 	value = kd_published_get(&values, rank, key, &size);
 	run_link_add_value(&h->link, rank, key, value, size);
@@ -336,7 +424,14 @@ static int handle_get(struct run_host *h, uint32_t rank, struct kd_unpack *u)
 
 /* Standard input goes to rank 0. */
 
-static void input_stop(void)
+static void input_ready(struct run_watch *watch, short events);
+static void input_due(struct run_timer *timer);
+
+static struct run_watch input = {STDIN_FILENO, POLLIN, 0, input_ready};
+static struct run_timer input_timer = {.due = input_due};
+static uint32_t input_window = RUN_AGENT_WINDOW_BYTES;
+
+static void run_job_input_stop(void)
 {
 	run_watch_remove(&input);
 }
@@ -366,16 +461,16 @@ static void input_ready(struct run_watch *watch, short events)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n < 0 && !is_plain_end(watch->fd, errno)) {
-		fail("cannot read standard input: %s", kd_errno_text(errno));
-		input_stop();
+		run_job_fail("cannot read standard input: %s", kd_errno_text(errno));
+		run_job_input_stop();
 		return;
 	}
 	n = kd_max(n, 0);
 	input_window -= (uint32_t)n;
-	run_link_send(&ranks[0].host->link, KD_CONTROL_INPUT, 0, block, (size_t)n);
+	run_link_send(&job.ranks[0].host->link, KD_CONTROL_INPUT, 0, block, (size_t)n);
 	watch->events = input_window ? POLLIN : 0;
 	if (!n)
-		input_stop();
+		run_job_input_stop();
 }
 
 static void input_due(struct run_timer *timer)
@@ -384,17 +479,24 @@ static void input_due(struct run_timer *timer)
 	input.events = input_window ? POLLIN : 0;
 }
 
-static void input_start(void)
+static void run_job_input_start(void)
 {
-	input = (struct run_watch){STDIN_FILENO, POLLIN, 0, input_ready};
 	run_watch_add(&input);
+}
+
+/* Rank 0 has read this many bytes. */
+static int run_job_input_taken(uint32_t bytes)
+{
+	input_window += bytes;
+	input.events = POLLIN;
+	return input_window > RUN_AGENT_WINDOW_BYTES;
 }
 
 /* Output. */
 
 static void output_written(void)
 {
-	for (size_t i = 0; i < options->places.count; i++) {
+	for (size_t i = 0; i < job.options->places.count; i++) {
 		uint8_t payload[4];
 		struct kd_pack p = {payload, payload + sizeof(payload), 0};
 
@@ -414,9 +516,9 @@ static void output_broken(int stream, int error)
 		return;
 	if (error == -EPIPE) {
 		run_tell("nobody reads the output any more");
-		end_job(128 + SIGPIPE);
+		run_job_end(128 + SIGPIPE);
 	} else {
-		fail("cannot write standard output: %s", kd_errno_text(-error));
+		run_job_fail("cannot write standard output: %s", kd_errno_text(-error));
 	}
 }
 
@@ -436,7 +538,7 @@ static int handle_output(struct run_host *h, uint32_t rank, struct kd_unpack *u)
 
 /* Messages from agents. */
 
-static int handle_exit(struct rank *r, struct kd_unpack *u)
+static int handle_exit(struct run_job_rank *r, struct kd_unpack *u)
 {
 	char text[128];
 
@@ -444,28 +546,28 @@ static int handle_exit(struct rank *r, struct kd_unpack *u)
 	if (u->bad || r->exited)
 		return -1;
 	r->exited = 1;
-	r->host->members -= r->stage == LEFT;
-	run_tell("rank %u (host %s, process %u) %s", (unsigned)(r - ranks), r->host->place->name,
-		 r->pid, status_text(r->status, text, sizeof(text)));
-	if (r == ranks)
-		input_stop();
-	if (WIFSIGNALED(r->status) && r->stage == LEFT && !ending)
+	r->host->members -= r->stage == RUN_LEFT;
+	run_tell("rank %u (host %s, process %u) %s", (unsigned)(r - job.ranks),
+		 r->host->place->name, r->pid, run_job_status_text(r->status, text, sizeof(text)));
+	if (r == job.ranks)
+		run_job_input_stop();
+	if (WIFSIGNALED(r->status) && r->stage == RUN_LEFT && !job.ending)
 		run_say("rank %u (host %s, process %u) %s after it had left the job",
-			(unsigned)(r - ranks), r->host->place->name, r->pid, text);
-	check_ranks();
-	check_fence();
+			(unsigned)(r - job.ranks), r->host->place->name, r->pid, text);
+	run_job_check();
+	run_job_check_fence();
 	return 0;
 }
 
-static int handle_started(struct rank *r, struct kd_unpack *u)
+static int handle_started(struct run_job_rank *r, struct kd_unpack *u)
 {
 	r->pid = (uint32_t)kd_unpack_uint(u, 4);
 	if (u->bad)
 		return -1;
-	run_tell("rank %u runs on host %s as process %u", (unsigned)(r - ranks),
+	run_tell("rank %u runs on host %s as process %u", (unsigned)(r - job.ranks),
 		 r->host->place->name, r->pid);
-	if (r == ranks)
-		input_start();
+	if (r == job.ranks)
+		run_job_input_start();
 	return 0;
 }
 
@@ -473,24 +575,25 @@ static void send_job(struct run_host *h)
 {
 	char directory[4096];
 	struct run_order order = {
-		.size = options->size,
+		.size = job.options->size,
 		.first = h->place->first,
 		.ranks = h->place->ranks,
-		.heartbeat_ms = h->place->near ? 0 : options->heartbeat_ms,
-		.bind = (uint32_t)options->bind,
+		.heartbeat_ms = h->place->near ? 0 : job.options->heartbeat_ms,
+		.bind = (uint32_t)job.options->bind,
 		.secret = secret,
 		.directory = getcwd(directory, sizeof(directory)) ? directory : "/",
-		.arguments = options->argument_count,
-		.settings = options->setting_count,
-		.argument = options->argument,
-		.setting = options->settings,
+		.arguments = job.options->argument_count,
+		.settings = job.options->setting_count,
+		.argument = job.options->argument,
+		.setting = job.options->settings,
 	};
 	size_t size;
 	void *payload = run_order_pack(&order, &size);
 
 	if (size > RUN_AGENT_FRAME_BYTES - KD_CONTROL_HEADER_BYTES)
-		fail("the program's arguments and variables take %zu bytes; %u is the maximum",
-		     size, RUN_AGENT_FRAME_BYTES);
+		run_job_fail(
+			"the program's arguments and variables take %zu bytes; %u is the maximum",
+			size, RUN_AGENT_FRAME_BYTES);
 	else
 		run_link_send(&h->link, KD_CONTROL_JOB, 0, payload, size);
 	free(payload);
@@ -498,34 +601,34 @@ static void send_job(struct run_host *h)
 
 static void host_answered(struct run_host *h)
 {
-	if (ending)
+	if (job.ending)
 		run_host_send(h, KD_CONTROL_END, 0);
 	else
 		send_job(h);
 }
 
-static int rank_message(struct run_host *h, struct rank *r, const struct kd_control_header *head,
-			struct kd_unpack *u)
+static int rank_message(struct run_host *h, struct run_job_rank *r,
+			const struct kd_control_header *head, struct kd_unpack *u)
 {
 	switch (head->type) {
 	case KD_CONTROL_STARTED:
 		return handle_started(r, u);
 	case KD_CONTROL_HELLO:
-		return handle_hello(r, u);
+		return run_job_hello(r, u);
 	case KD_CONTROL_PUT:
-		return handle_put(head->rank, u);
+		return run_job_put(head->rank, u);
 	case KD_CONTROL_BYE:
-		r->stage = LEFT;
+		r->stage = RUN_LEFT;
 		return 0;
 	case KD_CONTROL_EXIT:
 		return handle_exit(r, u);
 	case KD_CONTROL_OUTPUT:
 		return handle_output(h, head->rank, u);
 	case KD_CONTROL_COMPLAINT:
-		fail_rank(r, 1, "%s", kd_unpack_string(u));
+		run_job_fail_rank(r, 1, "%s", kd_unpack_string(u));
 		return u->bad;
 	case KD_CONTROL_FAILED:
-		fail("host %s: cannot start rank %u: %s", h->place->name, head->rank,
+		run_job_fail("host %s: cannot start rank %u: %s", h->place->name, head->rank,
 		     kd_unpack_string(u));
 		return u->bad;
 	default:
@@ -542,14 +645,12 @@ static int host_message(struct run_host *h, const struct kd_control_header *head
 		h->shares = (int)kd_unpack_uint(u, 1);
 		if (u->bad)
 			return -1;
-		check_fence();
+		run_job_check_fence();
 		return 0;
 	case KD_CONTROL_GET:
-		return handle_get(h, head->rank, u);
+		return run_job_get(h, head->rank, u);
 	case KD_CONTROL_INPUT_TAKEN:
-		input_window += (uint32_t)kd_unpack_uint(u, 4);
-		input.events = POLLIN;
-		return u->bad || input_window > RUN_AGENT_WINDOW_BYTES;
+		return run_job_input_taken((uint32_t)kd_unpack_uint(u, 4)) || u->bad;
 	case KD_CONTROL_DONE:
 		h->done = 1;
 		return 0;
@@ -558,7 +659,7 @@ static int host_message(struct run_host *h, const struct kd_control_header *head
 	}
 	if (head->rank - h->place->first >= h->place->ranks)
 		return -1;
-	return rank_message(h, &ranks[head->rank], head, u);
+	return rank_message(h, &job.ranks[head->rank], head, u);
 }
 
 /* The loop. */
@@ -585,32 +686,8 @@ static void signalled(int number)
 		run_hosts_send(KD_CONTROL_SIGNAL, SIGCONT);
 		return;
 	default:
-		if (end_signal) {
-			run_hosts_send(KD_CONTROL_END, 1); /* asked again: kill at once */
-			return;
-		}
-		end_signal = number;
-		if (!ending || unsaid.host)
-			run_say("%s: ending the job", strsignal(number));
-		unsaid.host = NULL;
-		end_job(128 + number);
+		run_job_interrupt(number);
 	}
-}
-
-static void timed_out(struct run_timer *timer)
-{
-	(void)timer;
-	run_say("the job has run for %g s (--timeout): ending it", options->timeout_ms / 1000.0);
-	end_job(STATUS_TIMEOUT);
-}
-
-static void end_due(struct run_timer *timer)
-{
-	(void)timer;
-	if (run_hosts_left())
-		run_hosts_kill(1);
-	else
-		flush_given_up = 1;
 }
 
 /* Kills the children of killed agents, which this process has adopted. */
@@ -632,14 +709,9 @@ static void child_ended(pid_t pid, int status)
 
 static int init(void)
 {
-	ranks = run_alloc(NULL, options->size * sizeof(*ranks));
-	memset(ranks, 0, options->size * sizeof(*ranks));
-	kd_published_init(&values, options->size);
-	time_out.due = timed_out;
-	end_timer.due = end_due;
-	partner_timer.due = partner_due;
-	input_timer.due = input_due;
-	unsaid_timer.due = unsaid_due;
+	job.ranks = run_alloc(NULL, job.options->size * sizeof(*job.ranks));
+	memset(job.ranks, 0, job.options->size * sizeof(*job.ranks));
+	run_job_fence_init();
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret)) {
 		run_say("cannot draw the job's secret (getrandom): %s", kd_errno_text(errno));
 		return -EIO;
@@ -649,50 +721,29 @@ static int init(void)
 		run_say("cannot listen to signals (signalfd): %s", kd_errno_text(errno));
 		return -EIO;
 	}
-	run_out_init(options->size, options->label, output_written, output_broken);
+	run_out_init(job.options->size, job.options->label, output_written, output_broken);
 	return 0;
-}
-
-/* A shell that waits for kddsrun must see that Ctrl-C ended it; otherwise it continues its
- * script. */
-static void end_by_signal(int number)
-{
-	const struct rlimit none = {0, 0};
-	sigset_t set;
-
-	setrlimit(RLIMIT_CORE, &none);
-	signal(number, SIG_DFL);
-	raise(number);
-	sigemptyset(&set);
-	sigaddset(&set, number);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
 int run_job(const struct run_options *given)
 {
-	static const struct run_host_events events = {host_message, host_answered, host_failed};
+	static const struct run_host_events events = {host_message, host_answered,
+						      run_job_host_failed};
 
-	options = given;
+	job.options = given;
 	if (init())
 		return 1;
-	if (options->timeout_ms)
-		run_timer_set(&time_out, options->timeout_ms * 1000000ull);
-	if (run_hosts_start(options, &events))
+	if (job.options->timeout_ms)
+		run_job_limit_time(job.options->timeout_ms * 1000000ull);
+	if (run_hosts_start(job.options, &events))
 		return 1;
-	for (size_t i = 0; i < options->places.count; i++)
+	for (size_t i = 0; i < job.options->places.count; i++)
 		for (uint32_t j = 0; j < run_hosts[i].place->ranks; j++)
-			ranks[run_hosts[i].place->first + j].host = &run_hosts[i];
+			job.ranks[run_hosts[i].place->first + j].host = &run_hosts[i];
 	while (run_hosts_left())
 		run_loop_once();
-	say_unsaid();
+	run_job_say_unsaid();
 	kill_orphans();
-	run_out_end();
-	/* A reader may take its time, unless the job was ended. */
-	if (ending)
-		run_timer_set(&end_timer, FLUSH_NS);
-	while (run_out_waiting() && !flush_given_up)
-		run_loop_once();
-	if (end_signal)
-		end_by_signal(end_signal);
-	return ending ? end_status : job_status();
+	run_job_flush();
+	return run_job_conclude();
 }

@@ -165,6 +165,14 @@ kddsrun_SOURCES = \
 	src/kddsrun/run_hosts.h \
 	src/kddsrun/run_job.c \
 	src/kddsrun/run_job.h \
+	src/kddsrun/run_job_end.c \
+	src/kddsrun/run_job_end.h \
+	src/kddsrun/run_job_fence.c \
+	src/kddsrun/run_job_fence.h \
+	src/kddsrun/run_job_input.c \
+	src/kddsrun/run_job_input.h \
+	src/kddsrun/run_job_state.c \
+	src/kddsrun/run_job_state.h \
 	src/kddsrun/run_link.c \
 	src/kddsrun/run_link.h \
 	src/kddsrun/run_loop.c \

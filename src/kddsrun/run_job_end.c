@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "kddsrun/run_job_end.h"
+
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+
+#include "kddsrun/run_loop.h"
+#include "kddsrun/run_out.h"
+#include "kddsrun/run_say.h"
+
+#define SECOND_NS 1000000000ull
+#define PARTNER_NS (2 * SECOND_NS) /* for the other ranks to exit after one exited with status 0 */
+#define UNSAID_NS SECOND_NS        /* for the reason why a rank was killed */
+#define END_NS (2 * SECOND_NS)     /* for agents to end their ranks: more than RUN_AGENT_GRACE_NS */
+#define FLUSH_NS SECOND_NS         /* for our output to be read, when the job was ended */
+#define STATUS_TIMEOUT 124         /* timeout(1)'s */
+
+static void end_due(struct run_timer *timer);
+static void partner_due(struct run_timer *timer);
+static void unsaid_due(struct run_timer *timer);
+static void timed_out(struct run_timer *timer);
+
+static struct run_timer time_out = {.due = timed_out}, end_timer = {.due = end_due};
+static struct run_timer partner_timer = {.due = partner_due}, unsaid_timer = {.due = unsaid_due};
+static int partners_late; /* a rank exited with status 0, and others did not follow in time */
+static int end_signal, flush_given_up;
+
+void run_job_end(int status)
+{
+	if (job.ending)
+		return;
+	job.ending = 1;
+	job.end_status = status;
+	run_hosts_send(KD_CONTROL_END, 0);
+	/* agents that have not answered have no ranks yet, and may never answer */
+	run_hosts_kill(0);
+	run_timer_set(&end_timer, END_NS);
+	run_timer_stop(&time_out);
+}
+
+void run_job_fail(const char *format, ...)
+{
+	char text[1500];
+	va_list args;
+
+	if (job.ending)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	run_say("%s", text);
+	run_job_end(1);
+}
+
+static int shell_status(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+/*
+ * A signal that asks a process to end, or SIGKILL, may have been sent to this rank alone or, by a
+ * batch system when the time of the job is over, to all its processes. So this line waits
+ * UNSAID_NS for one that explains it: that kddsrun got the signal, too, or a line from the rank's
+ * agent. The job does not wait.
+ */
+static struct {
+	const struct run_host *host; /* NULL: no line waits */
+	char text[1000];
+} unsaid;
+
+void run_job_say_unsaid(void)
+{
+	const char *why = unsaid.host ? run_host_cancelled(unsaid.host) : NULL;
+
+	if (unsaid.host)
+		run_say("%s%s%s", unsaid.text, why ? ": " : "", why ? why : "");
+	unsaid.host = NULL;
+}
+
+static void unsaid_due(struct run_timer *timer)
+{
+	(void)timer;
+	run_job_say_unsaid();
+}
+
+static int may_be_sent_to_all(int status)
+{
+	int signal = shell_status(status) - 128; /* or a shell's status for it */
+
+	return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT ||
+	       signal == SIGKILL;
+}
+
+void run_job_host_failed(const struct run_host *h, const char *why)
+{
+	if (unsaid.host == h) {
+		unsaid.host = NULL;
+		job.end_status = 1;
+		run_say("%s", why);
+	}
+	run_job_fail("%s", why);
+}
+
+void run_job_fail_rank(const struct run_job_rank *r, int status, const char *format, ...)
+{
+	char text[900];
+	va_list args;
+
+	if (job.ending)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	snprintf(unsaid.text, sizeof(unsaid.text), "rank %u (host %s, process %u) %s",
+		 (unsigned)(r - job.ranks), r->host->place->name, r->pid, text);
+	unsaid.host = r->host;
+	if (r->exited && may_be_sent_to_all(r->status))
+		run_timer_set(&unsaid_timer, UNSAID_NS);
+	else
+		run_job_say_unsaid();
+	run_job_end(status);
+}
+
+const char *run_job_status_text(int status, char *text, size_t size)
+{
+	if (WIFSIGNALED(status))
+		snprintf(text, size, "was killed by signal %d (%s)%s", WTERMSIG(status),
+			 strsignal(WTERMSIG(status)), WCOREDUMP(status) ? ", core dumped" : "");
+	else
+		snprintf(text, size, "exited with status %d", WEXITSTATUS(status));
+	return text;
+}
+
+/*
+ * How ranks end. A rank that a signal killed ends the job, except after kd_boot_stop, when the
+ * others are ending, too. A rank that exits ends the job if others have joined and not left: at
+ * once if its status is not 0, otherwise if they do not exit within PARTNER_NS.
+ */
+
+static void check_exit(const struct run_job_rank *r, int missed, int *waiting_p)
+{
+	char text[128];
+
+	if (!r->exited || r->stage == RUN_LEFT)
+		return;
+	run_job_status_text(r->status, text, sizeof(text));
+	if (WIFSIGNALED(r->status))
+		run_job_fail_rank(r, shell_status(r->status), "%s", text);
+	else if (missed && r->status)
+		run_job_fail_rank(r, shell_status(r->status), "%s before the job had ended", text);
+	else if (missed && !partners_late)
+		*waiting_p = 1;
+	else if (missed)
+		run_job_fail_rank(r, 1, "%s before the job had ended: it %s, and others are still "
+				  "running", text, r->stage == RUN_JOINED ?
+				  "did not call kdds_finalize" : "never called kdds_init");
+}
+
+void run_job_check(void)
+{
+	int missed = 0, waiting = 0;
+
+	for (uint32_t i = 0; i < job.options->size; i++)
+		missed |= job.ranks[i].stage == RUN_JOINED && !job.ranks[i].exited;
+	for (uint32_t i = 0; i < job.options->size && !job.ending; i++)
+		check_exit(&job.ranks[i], missed, &waiting);
+	if (waiting && !partner_timer.at_ns)
+		run_timer_set(&partner_timer, PARTNER_NS);
+}
+
+static void partner_due(struct run_timer *timer)
+{
+	(void)timer;
+	partners_late = 1;
+	run_job_check();
+}
+
+/* The status of rank 0 or, if that is 0, of the first other rank that failed. */
+static int job_status(void)
+{
+	for (uint32_t i = 0; i < job.options->size; i++)
+		if (shell_status(job.ranks[i].status))
+			return shell_status(job.ranks[i].status);
+	return 0;
+}
+
+static void timed_out(struct run_timer *timer)
+{
+	(void)timer;
+	run_say("the job has run for %g s (--timeout): ending it",
+		job.options->timeout_ms / 1000.0);
+	run_job_end(STATUS_TIMEOUT);
+}
+
+static void end_due(struct run_timer *timer)
+{
+	(void)timer;
+	if (run_hosts_left())
+		run_hosts_kill(1);
+	else
+		flush_given_up = 1;
+}
+
+void run_job_interrupt(int number)
+{
+	if (end_signal) {
+		run_hosts_send(KD_CONTROL_END, 1); /* asked again: kill at once */
+		return;
+	}
+	end_signal = number;
+	if (!job.ending || unsaid.host)
+		run_say("%s: ending the job", strsignal(number));
+	unsaid.host = NULL;
+	run_job_end(128 + number);
+}
+
+void run_job_limit_time(uint64_t limit_ns)
+{
+	run_timer_set(&time_out, limit_ns);
+}
+
+void run_job_flush(void)
+{
+	run_out_end();
+	if (job.ending)
+		run_timer_set(&end_timer, FLUSH_NS);
+	while (run_out_waiting() && !flush_given_up)
+		run_loop_once();
+}
+
+/* A shell that waits for kddsrun must see that Ctrl-C ended it; otherwise it continues its
+ * script. */
+static void end_by_signal(int number)
+{
+	const struct rlimit none = {0, 0};
+	sigset_t set;
+
+	setrlimit(RLIMIT_CORE, &none);
+	signal(number, SIG_DFL);
+	raise(number);
+	sigemptyset(&set);
+	sigaddset(&set, number);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+}
+
+int run_job_conclude(void)
+{
+	if (end_signal)
+		end_by_signal(end_signal);
+	return job.ending ? job.end_status : job_status();
+}

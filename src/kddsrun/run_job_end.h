@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The end of the job: how ranks end, and what that means for the others and for the exit status.
+ * The first reason is reported and decides the status. */
+#ifndef KD_RUN_JOB_END_H
+#define KD_RUN_JOB_END_H
+
+#include "kddsrun/run_job_state.h"
+
+/* Ends the job with this status, unless it is ending already. */
+void run_job_end(int status);
+/* The same with status 1, after a line. */
+void run_job_fail(const char *format, ...) kd_printf(1, 2);
+/* The same with a line about a rank. */
+void run_job_fail_rank(const struct run_job_rank *r, int status, const char *format, ...)
+	kd_printf(3, 4);
+/* The job cannot continue without a host. */
+void run_job_host_failed(const struct run_host *h, const char *why);
+/* Prints the line about a rank that waits for an explanation, if there is one. */
+void run_job_say_unsaid(void);
+/* A wait status in words. */
+const char *run_job_status_text(int status, char *text, size_t size);
+/* Ends the job if ranks have exited in a way that the others cannot survive. */
+void run_job_check(void);
+/* kddsrun got a signal that asks it to end. */
+void run_job_interrupt(int number);
+/* Ends the job after this time. */
+void run_job_limit_time(uint64_t limit_ns);
+/* Writes what is left. A reader may take its time, unless the job was ended. */
+void run_job_flush(void);
+/* Returns the exit status, or ends the process by the signal that ended the job. */
+int run_job_conclude(void);
+
+#endif

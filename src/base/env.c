@@ -14,8 +14,10 @@ struct option {
 	const char *name;
 	size_t field;
 	uint64_t min, max;
-	const char *value;   /* default, as one would write it */
-	const char *choices; /* words separated by '|', numbered from 0; "": any text; NULL: a number, with an optional K, M or G */
+	const char *value; /* default, as a user would write it */
+	/* Words separated by '|', numbered from 0; "": any text; NULL: a number, with an optional
+	 * K, M or G. */
+	const char *choices;
 	const char *help;
 };
 
@@ -23,34 +25,42 @@ struct option {
 
 static const struct option options[] = {
 	{"KDDS_WORKERS", FIELD(workers), 0, 1024, "0", NULL,
-	 "workers (threads) of this process; 0: the CPUs it may use (affinity mask and cgroup quota)"},
+	 "number of workers (threads) of this process; 0: the number of CPUs that it may use "
+	 "(affinity mask and cgroup quota)"},
 	{"KDDS_BIND", FIELD(bind), 0, 1, "core", "none|core",
-	 "core: one worker per CPU it may use, when there are enough; none: leave placement to the kernel"},
+	 "core: bind each worker to one CPU if there are enough; "
+	 "none: leave placement to the kernel"},
 	{"KDDS_WINDOW", FIELD(window), 65536, 1u << 30, "512K", NULL,
-	 "bytes of closures a frame holds before its owner runs some of them"},
+	 "bytes of closures that a frame holds before its owner runs some of them"},
 	{"KDDS_STACK", FIELD(stack), 4u << 20, 1ull << 36, "1G", NULL,
-	 "bytes of address space for a stack of frames; committed only as used"},
+	 "bytes of address space for a stack of frames; memory is committed only as it is used"},
 	{"KDDS_SPIN_US", FIELD(spin_us), 0, 10000000, "1000", NULL,
-	 "microseconds a worker without work looks for some before it sleeps"},
+	 "microseconds for which an idle worker searches for work before it sleeps"},
 	{"KDDS_CACHE", FIELD(cache), 0, 1ull << 40, "256M", NULL,
-	 "bytes of other ranks' data, not in use, that a rank keeps in case it needs them again; likewise of results left with thieves"},
+	 "bytes of the copy cache, which keeps data of other ranks for later tasks; the same limit "
+	 "applies to retained results"},
 	{"KDDS_VERIFY", FIELD(verify), 0, 1, "1", "0|1",
-	 "1: data read from other ranks is compared with a tag that its owner makes of it; 0: only "
-	 "packages and lists of results are"},
+	 "1: compare everything read from other ranks with a tag that its owner computes; "
+	 "0: compare only steal messages and lists of results"},
 	{"KDDS_PROVIDER", FIELD(provider), 0, 0, "tcp", "",
-	 "how messages between ranks travel: tcp, or a libfabric provider"},
+	 "transport for messages and data between ranks: tcp, or a libfabric provider"},
 	{"KDDS_ADDRESS", FIELD(address), 0, 0, "", "",
-	 "address or host name to listen on when ranks are on several hosts; empty: that of the host's name"},
+	 "address or host name to listen on if the ranks are on several hosts; "
+	 "empty: the address of the host name"},
 	{"KDDS_PORTS", FIELD(ports), 0, 0, "", "",
-	 "TCP ports for ranks to listen on, such as 40000-40999; empty: any"},
+	 "TCP ports that ranks may listen on, such as 40000-40999; empty: any"},
 	{"KDDS_STATS", FIELD(stats), 0, 4, "0", "0|1|text|json|counts",
-	 "report on stderr at the end: counters, work and critical path; 1: as text; counts: without timing tasks"},
-	{"KDDS_TRACE", FIELD(trace), 0, 0, "", "", "file for a trace of the run, for Perfetto's viewer and kdds-trace(1)"},
+	 "report on stderr at the end: counters, work and critical path; 1: as text; "
+	 "counts: without timing tasks"},
+	{"KDDS_TRACE", FIELD(trace), 0, 0, "", "",
+	 "file for a trace of the run, for Perfetto's viewer and kdds-trace(1)"},
 	{"KDDS_TRACE_SIZE", FIELD(trace_size), 64u << 10, 1ull << 36, "16M", NULL,
-	 "bytes of memory for each worker's trace; when they are full the oldest events go"},
-	{"KDDS_DOT", FIELD(dot), 0, 0, "", "", "file for the graph of the first 10,000 tasks, for graphviz"},
+	 "bytes of memory for the trace of each worker; when it is full, new events overwrite the "
+	 "oldest"},
+	{"KDDS_DOT", FIELD(dot), 0, 0, "", "",
+	 "file for the graph of the first 10,000 tasks, for Graphviz"},
 	{"KDDS_PROGRESS", FIELD(progress), 0, 2, "0", "0|1|always",
-	 "a line on stderr that tells how the run goes; 1: if that is a terminal"},
+	 "show the progress of the run in a line on stderr; 1: only if stderr is a terminal"},
 };
 
 static int parse_number(const char *text, uint64_t *value_p)
@@ -98,13 +108,15 @@ static int read_option(const struct option *o)
 		memcpy((char *)&kd_env + o->field, &text, sizeof(text));
 		return 0;
 	}
-	if ((o->choices ? parse_choice(text, o->choices, &value) : parse_number(text, &value)) || value < o->min ||
-	    value > o->max) {
+	if ((o->choices ? parse_choice(text, o->choices, &value) : parse_number(text, &value)) ||
+	    value < o->min || value > o->max) {
 		if (o->choices)
 			kd_error("%s=%s: allowed are %s", o->name, text, o->choices);
 		else
-			kd_error("%s=%s: allowed are whole numbers from %llu to %llu, with an optional K, M or G", o->name, text,
-				 (unsigned long long)o->min, (unsigned long long)o->max);
+			kd_error("%s=%s: allowed are whole numbers from %llu to %llu, with an "
+				 "optional K, M or G",
+				 o->name, text, (unsigned long long)o->min,
+				 (unsigned long long)o->max);
 		return -EINVAL;
 	}
 	memcpy((char *)&kd_env + o->field, &value, sizeof(value));
@@ -117,14 +129,15 @@ int kd_env_read(void)
 
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
 		bad |= read_option(&options[i]);
-	/* A frame may need four windows, and there is to be room for frames. */
+	/* A frame may need four windows, and a stack must have room for more than one frame. */
 	if (!bad && kd_env.stack < 8 * kd_env.window) {
-		kd_error("KDDS_STACK is %llu bytes and KDDS_WINDOW %llu: a stack must be 8 times as large as a window, or larger",
+		kd_error("KDDS_STACK is %llu bytes and KDDS_WINDOW %llu: a stack must be at least "
+			 "8 times as large as a window",
 			 (unsigned long long)kd_env.stack, (unsigned long long)kd_env.window);
 		bad = 1;
 	}
 	if (!bad && *kd_env.trace && !strcmp(kd_env.trace, kd_env.dot)) {
-		kd_error("KDDS_TRACE and KDDS_DOT are to write the same file, %s", kd_env.dot);
+		kd_error("KDDS_TRACE and KDDS_DOT name the same file, %s", kd_env.dot);
 		bad = 1;
 	}
 	return bad ? -EINVAL : 0;
@@ -134,6 +147,8 @@ void kd_env_help(FILE *out)
 {
 	fprintf(out, "Environment:\n");
 	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++)
-		fprintf(out, "  %-15s %s%s%s (default %s)\n", options[i].name, options[i].choices ? options[i].choices : "",
-			options[i].choices && *options[i].choices ? ": " : "", options[i].help, options[i].value);
+		fprintf(out, "  %-15s %s%s%s (default %s)\n", options[i].name,
+			options[i].choices ? options[i].choices : "",
+			options[i].choices && *options[i].choices ? ": " : "", options[i].help,
+			options[i].value);
 }

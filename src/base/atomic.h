@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Atomic accesses, the order in the name. The objects are plain (users' programs, C and C++, share their layouts), so these
- * are the compiler's builtins rather than <stdatomic.h>.
+ * Atomic accesses, with the memory order in the name. The objects are plain, since users' programs
+ * in C and C++ share their layouts. So these are the compiler's builtins rather than <stdatomic.h>.
  */
 #ifndef KD_ATOMIC_H
 #define KD_ATOMIC_H
@@ -18,13 +18,15 @@
 #define kd_fetch_add(p, v) __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST)
 #define kd_fetch_or(p, v) __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST)
 #define kd_fetch_and(p, v) __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST)
-#define kd_cas(p, old, new) \
-	__atomic_compare_exchange_n(p, &(__typeof__(*(p))){old}, new, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+#define kd_cas(p, old, new)                                                                        \
+	__atomic_compare_exchange_n(p, &(__typeof__(*(p))){old}, new, 0, __ATOMIC_SEQ_CST,         \
+				    __ATOMIC_SEQ_CST)
 
-/* Keeps the compiler, not the processor, from moving accesses across. */
+/* Keeps the compiler, but not the processor, from moving accesses across it. */
 #define kd_compiler_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
 
-/* Every store before it is visible before any load after it. ThreadSanitizer knows read-modify-writes but not fences. */
+/* Every store before the fence is visible before any load after it. ThreadSanitizer understands
+ * read-modify-writes but not fences. */
 static inline void kd_fence(void)
 {
 #ifdef KD_TSAN
@@ -36,8 +38,9 @@ static inline void kd_fence(void)
 #endif
 }
 
-/* Some 10 to 60 ns. On most aarch64 cores `yield' does nothing, and a loop that counts pauses is over before anybody else has
- * moved; isb empties the pipeline, which takes about as long as x86's pause. */
+/* Takes 10 to 60 ns. On most aarch64 cores `yield' does nothing, so a loop that counts pauses ends
+ * before any other thread has moved. isb empties the pipeline, which takes about as long as x86's
+ * pause. */
 static inline void kd_pause(void)
 {
 #if defined(__x86_64__)

@@ -18,7 +18,7 @@
 #define kd_min(a, b) ((a) < (b) ? (a) : (b))
 #define kd_max(a, b) ((a) > (b) ? (a) : (b))
 
-/* The alignment that what lies at addr may count on, up to `most`, a power of two. */
+/* The alignment that is guaranteed at addr, at most `most`, a power of two. */
 static inline size_t kd_alignment(uint64_t addr, size_t most)
 {
 	return addr % most ? (size_t)(addr & -addr) : most;

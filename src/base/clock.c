@@ -8,12 +8,13 @@
 #include <cpuid.h>
 #endif
 
-#define SETTLE_NS 200000u /* two readings so far apart agree to a thousandth */
+#define SETTLE_NS 200000u /* readings this far apart give the rate to a thousandth */
 
 struct kd_clock kd_clock = {.ns_per_tick = 1};
 
 #if defined(__x86_64__)
-/* It ticks at one rate whatever the processor's (CPUID), and the kernel, which watches it, has not found processors to differ. */
+/* The counter ticks at a constant rate whatever the frequency of the processor (CPUID), and the
+ * kernel, which watches it, has found no difference between processors. */
 static int counter_usable(void)
 {
 	unsigned a, b, c, d = 0;
@@ -22,18 +23,20 @@ static int counter_usable(void)
 
 	if (!__get_cpuid(0x80000007u, &a, &b, &c, &d) || !(d & 1u << 8))
 		return 0;
-	fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource", O_RDONLY | O_CLOEXEC);
+	fd = open("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+		  O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return 0;
 	if (read(fd, source, sizeof(source) - 1) < 0)
 		source[0] = 0;
 	close(fd);
-	return !strncmp(source, "tsc", 3) || !strncmp(source, "kvm-clock", 9) || strstr(source, "tsc_page");
+	return !strncmp(source, "tsc", 3) || !strncmp(source, "kvm-clock", 9) ||
+	       strstr(source, "tsc_page");
 }
 #elif defined(__aarch64__)
 static int counter_usable(void)
 {
-	return 1; /* the architecture says so */
+	return 1; /* guaranteed by the architecture */
 }
 #else
 static int counter_usable(void)
@@ -42,7 +45,7 @@ static int counter_usable(void)
 }
 #endif
 
-/* Both clocks at once: the try that was interrupted least. */
+/* Reads both clocks together. Keeps the attempt that was interrupted least. */
 static void read_both(uint64_t *ticks_p, uint64_t *ns_p)
 {
 	uint64_t best = UINT64_MAX;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A clock for the observers that is cheap enough to be read once per task: the processor's counter where it can be trusted (7 ns
- * instead of 23 for CLOCK_MONOTONIC), in ticks that become nanoseconds of CLOCK_MONOTONIC only where they are shown.
+ * A clock for the observers, cheap enough to be read once per task: the processor's counter where
+ * it can be trusted (7 ns instead of 23 for CLOCK_MONOTONIC). Ticks are converted to nanoseconds of
+ * CLOCK_MONOTONIC only where they are shown.
  */
 #ifndef KD_CLOCK_H
 #define KD_CLOCK_H
@@ -10,14 +11,14 @@
 
 struct kd_clock {
 	int counter; /* 0: ticks are nanoseconds */
-	uint64_t ticks, ns; /* both at kd_clock_start */
+	uint64_t ticks, ns; /* both read at kd_clock_start */
 	double ns_per_tick; /* atomic: any thread may settle it */
 };
 
 extern struct kd_clock kd_clock;
 
 void kd_clock_start(void);
-/* Compares the two clocks once more: the longer after the start, the better. Any thread. */
+/* Measures the rate again. The longer after the start, the more precise it is. Any thread. */
 void kd_clock_settle(void);
 
 static inline uint64_t kd_clock_ticks(void)
@@ -50,10 +51,11 @@ static inline uint64_t kd_clock_ns(uint64_t ticks)
 	return (uint64_t)((double)ticks * kd_clock_rate() + 0.5);
 }
 
-/* A point in time, also one before the start. */
+/* A point in time, which may be before the start. */
 static inline uint64_t kd_clock_time_ns(uint64_t ticks)
 {
-	return kd_clock.ns + (uint64_t)(int64_t)((double)(int64_t)(ticks - kd_clock.ticks) * kd_clock_rate());
+	return kd_clock.ns +
+	       (uint64_t)(int64_t)((double)(int64_t)(ticks - kd_clock.ticks) * kd_clock_rate());
 }
 
 #endif

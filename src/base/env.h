@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The KDDS_ environment variables: one table makes the parser, the help text and (checked by a test) the man page. */
+/* The KDDS_ environment variables. One table defines the parser and the help text; a test compares
+ * the man page with it. */
 #ifndef KD_ENV_H
 #define KD_ENV_H
 
@@ -8,7 +9,13 @@
 #include "base/base.h"
 
 enum kd_bind { KD_BIND_NONE, KD_BIND_CORE };
-enum kd_stats_choice { KD_STATS_NONE, KD_STATS_1, KD_STATS_TEXT, KD_STATS_JSON, KD_STATS_COUNTS }; /* 1: text */
+enum kd_stats_choice {
+	KD_STATS_NONE,
+	KD_STATS_1, /* text */
+	KD_STATS_TEXT,
+	KD_STATS_JSON,
+	KD_STATS_COUNTS
+};
 enum kd_progress_choice { KD_PROGRESS_NONE, KD_PROGRESS_TERMINAL, KD_PROGRESS_ALWAYS };
 
 struct kd_env {
@@ -18,8 +25,9 @@ struct kd_env {
 	uint64_t stack;   /* bytes */
 	uint64_t spin_us;
 	uint64_t cache; /* bytes */
-	uint64_t verify; /* 1: data that is read from other ranks, too */
-	const char *provider, *address, *ports; /* address "": the host's own; ports "": any */
+	uint64_t verify; /* 1: compare data read from other ranks, too */
+	const char *provider;
+	const char *address, *ports; /* address "": that of the host name; ports "": any */
 	uint64_t stats;      /* enum kd_stats_choice */
 	const char *trace, *dot; /* file names; "": none */
 	uint64_t trace_size; /* bytes */
@@ -28,7 +36,8 @@ struct kd_env {
 
 extern struct kd_env kd_env;
 
-/* Reads the environment. 0, or -EINVAL after a line that names the variable, its value and what is allowed. */
+/* Reads the environment. Returns 0, or -EINVAL after a line that names the variable, its value and
+ * what is allowed. */
 int kd_env_read(void);
 void kd_env_help(FILE *out);
 

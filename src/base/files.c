@@ -15,7 +15,7 @@
 #include "base/log.h"
 
 #define LINKS_MAX 16
-#define FOREIGN (-EREMOTE) /* no error of the kernel's: another user's link or file */
+#define FOREIGN (-EREMOTE) /* another user's link or file; no error of the kernel */
 
 static void forget(struct kd_file *f)
 {
@@ -34,15 +34,17 @@ static int refuse(struct kd_file *f, int error)
 	return error == FOREIGN ? -EACCES : error;
 }
 
-/* Turns to the path, relative to the directory of f. 0 or -errno. */
+/* Makes f name the path, relative to the directory of f. 0 or -errno. */
 static int turn_to(struct kd_file *f, const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	char *base = strdup(slash ? slash + 1 : path), *directory = strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
+	char *base = strdup(slash ? slash + 1 : path);
+	char *directory = strndup(path, slash ? (size_t)(slash - path) + 1 : 0);
 	int fd = -1, error = -ENOMEM;
 
 	if (base && directory) {
-		fd = openat(f->directory, *directory ? directory : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		fd = openat(f->directory, *directory ? directory : ".",
+			    O_PATH | O_DIRECTORY | O_CLOEXEC);
 		error = fd < 0 ? -errno : *base ? 0 : -EISDIR;
 	}
 	free(directory);
@@ -60,8 +62,9 @@ static int turn_to(struct kd_file *f, const char *path)
 	return 0;
 }
 
-/* Where a link of the user's or of the system's leads: 1, f has turned to there; 0: that is no name, the kernel follows it; or -errno.
- * Somebody else's might lead to any file of the user's. */
+/* Follows a link that belongs to the user or to root. 1: f names its target now; 0: its target is
+ * not a name, and the kernel follows it; or -errno. Another user's link could lead to any file of
+ * this user. */
 static int follow(struct kd_file *f, int link, const struct stat *st)
 {
 	char target[PATH_MAX];
@@ -81,19 +84,22 @@ static int follow(struct kd_file *f, int link, const struct stat *st)
 	return error ? error : 1;
 }
 
-/* Where everybody may make files, like /tmp, one that is there already may be somebody's who waits for this. */
+/* In a world-writable directory such as /tmp, another user may have created the file that is there
+ * in order to receive the output. */
 static int is_bait(const struct kd_file *f, const struct stat *st)
 {
 	struct stat directory;
 
-	return !fstat(f->directory, &directory) && directory.st_mode & S_IWOTH && st->st_uid != directory.st_uid &&
+	return !fstat(f->directory, &directory) && directory.st_mode & S_IWOTH &&
+	       st->st_uid != directory.st_uid &&
 	       (st->st_uid != geteuid() || (S_ISREG(st->st_mode) && st->st_nlink > 1));
 }
 
 static int open_stream(struct kd_file *f, int flags)
 {
-	int fd = openat(f->directory, f->base, O_WRONLY | O_NOCTTY | O_CLOEXEC | flags, 0666), error;
+	int fd = openat(f->directory, f->base, O_WRONLY | O_NOCTTY | O_CLOEXEC | flags, 0666);
 	struct stat st;
+	int error;
 
 	if (fd < 0)
 		return -errno;
@@ -109,7 +115,8 @@ static int open_stream(struct kd_file *f, int flags)
 	return error;
 }
 
-/* Whether a file can be made, or the one that is there be written. What is no file, but a terminal or a pipe, is opened. */
+/* Whether the file can be created or, if it exists, written. What is not a regular file, such as a
+ * terminal or a pipe, is opened. */
 static int try(struct kd_file *f)
 {
 	for (unsigned links = 0; links < LINKS_MAX; links++) {
@@ -117,8 +124,14 @@ static int try(struct kd_file *f)
 		struct stat st;
 
 		if (fd < 0)
-			return errno == ENOENT && !faccessat(f->directory, ".", W_OK | X_OK, AT_EACCESS) ? 0 : -errno;
-		error = fstat(fd, &st) ? -errno : S_ISLNK(st.st_mode) ? follow(f, fd, &st) : is_bait(f, &st) ? FOREIGN : 0;
+			return errno == ENOENT &&
+			       !faccessat(f->directory, ".", W_OK | X_OK, AT_EACCESS) ? 0 : -errno;
+		if (fstat(fd, &st))
+			error = -errno;
+		else if (S_ISLNK(st.st_mode))
+			error = follow(f, fd, &st);
+		else
+			error = is_bait(f, &st) ? FOREIGN : 0;
 		close(fd);
 		if (error < 0)
 			return error;
@@ -131,7 +144,8 @@ static int try(struct kd_file *f)
 	return -ELOOP;
 }
 
-int kd_file_open(struct kd_file *f, const char *variable, const char *name, uint32_t rank, uint32_t size)
+int kd_file_open(struct kd_file *f, const char *variable, const char *name, uint32_t rank,
+		 uint32_t size)
 {
 	int error;
 
@@ -159,13 +173,14 @@ int kd_file_begin(struct kd_file *f)
 	return error ? refuse(f, error) : 0;
 }
 
-/* Closes it; 1: it was a file like any other, and has been removed. */
+/* Closes the stream. 1: it was a regular file, and has been removed. */
 static int discard(struct kd_file *f)
 {
 	struct stat st = {.st_mode = 0}, named;
 	int regular = !fstat(fileno(f->stream), &st) && S_ISREG(st.st_mode) &&
-		      !fstatat(f->directory, f->base, &named, AT_SYMLINK_NOFOLLOW) && named.st_ino == st.st_ino &&
-		      named.st_dev == st.st_dev && !unlinkat(f->directory, f->base, 0);
+		      !fstatat(f->directory, f->base, &named, AT_SYMLINK_NOFOLLOW) &&
+		      named.st_ino == st.st_ino && named.st_dev == st.st_dev &&
+		      !unlinkat(f->directory, f->base, 0);
 
 	fclose(f->stream);
 	return regular;
@@ -187,11 +202,12 @@ int kd_file_close(struct kd_file *f)
 	errno = 0;
 	if (ferror(f->stream) | fflush(f->stream)) {
 		error = errno ? -errno : -EIO;
-		kd_error("%s: cannot write all of %s: %s%s", f->variable, f->name, kd_errno_text(-error),
-			 discard(f) ? "; it has been removed" : "");
+		kd_error("%s: cannot write all of %s: %s%s", f->variable, f->name,
+			 kd_errno_text(-error), discard(f) ? "; it has been removed" : "");
 	} else if (fclose(f->stream)) {
 		error = -errno;
-		kd_error("%s: cannot write all of %s: %s", f->variable, f->name, kd_errno_text(-error));
+		kd_error("%s: cannot write all of %s: %s", f->variable, f->name,
+			 kd_errno_text(-error));
 	}
 	forget(f);
 	return error;
@@ -203,7 +219,7 @@ void kd_file_quote(FILE *out, const char *text)
 		if (*c == '"' || *c == '\\')
 			fprintf(out, "\\%c", *c);
 		else if (*c < ' ' || *c >= 127)
-			putc('?', out); /* control characters, and bytes that may be no UTF-8 */
+			putc('?', out); /* control characters, and bytes that may not be UTF-8 */
 		else
 			putc(*c, out);
 }

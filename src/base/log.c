@@ -8,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Composed first and written at once, so that lines of several threads do not mix. */
+/* Composes the line first and writes it with one call, so that lines of several threads do not
+ * mix. */
 static void say(const char *format, va_list args)
 {
 	char line[1024];
@@ -19,7 +20,7 @@ static void say(const char *format, va_list args)
 	line[n++] = '\n';
 	fflush(stdout);
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
-		return; /* nobody is left to tell */
+		return; /* stderr is closed: nothing else can be done */
 }
 
 void kd_error(const char *format, ...)
@@ -44,7 +45,7 @@ void kd_die(const char *format, ...)
 void *kd_must(void *p)
 {
 	if (!p)
-		kd_die("out of memory for what is under way between ranks");
+		kd_die("out of memory for communication between ranks");
 	return p;
 }
 
@@ -55,6 +56,7 @@ const char *kd_errno_text(int error)
 
 void kd_assert_failed(const char *condition, const char *file, int line)
 {
-	kd_error("internal error: %s does not hold at %s:%d; please report it", condition, file, line);
+	kd_error("internal error: %s does not hold at %s:%d; please report it", condition,
+		 file, line);
 	abort();
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One line on stderr, "kdds: ...", and assertions. */
+/* Messages to the user, each one line "kdds: ..." on stderr; and assertions. */
 #ifndef KD_LOG_H
 #define KD_LOG_H
 
 #include "base/base.h"
 
 void kd_error(const char *format, ...) kd_printf(1, 2) kd_cold;
-/* For what the program did wrong or the system cannot give when there is no caller to tell: says so, ends with status 1. */
+/* Prints the line and ends the process with status 1. For errors of the program, and resources that
+ * the system does not have, where no caller could handle an error code. */
 kd_noreturn void kd_die(const char *format, ...) kd_printf(1, 2) kd_cold;
 
-/* p, or the end when it is NULL: no memory for what is under way between ranks. */
+/* Returns p. If it is NULL, dies: there is no memory for communication between ranks. */
 void *kd_must(void *p);
 
 const char *kd_errno_text(int error);

@@ -18,11 +18,12 @@
 
 #include "base/log.h"
 
-#define SLICE_NS 100000u /* the shortest there is */
+#define SLICE_NS 100000u /* the shortest that Linux grants */
 
 void *kd_os_reserve(size_t size)
 {
-	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *p = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	return p == MAP_FAILED ? NULL : p;
 }
@@ -35,7 +36,7 @@ void kd_os_release(void *p, size_t size)
 
 void kd_os_trim(void *p, size_t size)
 {
-	madvise(p, size, MADV_DONTNEED); /* EINVAL: mlockall, whose pages stay */
+	madvise(p, size, MADV_DONTNEED); /* EINVAL: the pages are locked (mlockall) and stay */
 }
 
 char *kd_os_c_stack(size_t *size_p)
@@ -98,7 +99,8 @@ void kd_os_speak(const sigset_t kept[2])
 
 	write_signals(&set);
 	for (int i = 0; i < 2; i++)
-		if (sigismember(&kept[1], i ? SIGPIPE : SIGXFSZ)) /* it has been pending before */
+		/* Pending since before kd_os_hush. */
+		if (sigismember(&kept[1], i ? SIGPIPE : SIGXFSZ))
 			sigdelset(&set, i ? SIGPIPE : SIGXFSZ);
 	while (sigtimedwait(&set, NULL, &now) > 0)
 		;
@@ -110,11 +112,12 @@ void kd_os_yield(void)
 	sched_yield();
 }
 
-/* A short slice, the one thing an unprivileged thread can ask for: from Linux 6.12 on a thread that wakes up interrupts one with
- * a longer slice, which would otherwise go on for some 3 ms. Older ones ignore it. */
+/* Requests a short time slice, the only thing that an unprivileged thread can request. From Linux
+ * 6.12 on, a thread that wakes up preempts one with a longer slice, which would otherwise run on
+ * for some 3 ms. Older kernels ignore the request. */
 void kd_os_be_prompt(void)
 {
-	struct { /* struct sched_attr, which not every libc has */
+	struct { /* struct sched_attr, which not every libc declares */
 		uint32_t size, policy;
 		uint64_t flags;
 		int32_t nice;
@@ -158,10 +161,10 @@ uint64_t kd_os_random(void)
 	static pid_t owner;
 	uint64_t x;
 
-	if (!left || owner != getpid()) { /* a child must not draw what its parent does */
-		if (getrandom(drawn, sizeof(drawn), 0) !=
-		    sizeof(drawn)) /* up to 256 bytes come whole */
-			kd_die("the kernel gives no random numbers: %s", kd_errno_text(errno));
+	if (!left || owner != getpid()) { /* a child must not draw the same numbers as its parent */
+		/* The kernel returns up to 256 bytes whole. */
+		if (getrandom(drawn, sizeof(drawn), 0) != sizeof(drawn))
+			kd_die("the kernel provides no random numbers: %s", kd_errno_text(errno));
 		left = sizeof(drawn) / sizeof(*drawn);
 		owner = getpid();
 	}
@@ -180,11 +183,14 @@ uint64_t kd_os_now_ns(void)
 
 int kd_os_membarrier_init(void)
 {
-	return syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) ? -errno : 0;
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0))
+		return -errno;
+	return 0;
 }
 
 void kd_os_membarrier(void)
 {
 	if (syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0))
-		kd_die("membarrier, granted when the library started, now fails: %s", kd_errno_text(errno));
+		kd_die("membarrier, granted when the library started, now fails: %s",
+		       kd_errno_text(errno));
 }

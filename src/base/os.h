@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The only system calls of the library: address space, sleeping, time, signals, and the barrier that spares the owner a fence. */
+/* The operating system apart from files and sockets: address space, sleep, time, signals, and the
+ * barrier that saves the owner a fence. */
 #ifndef KD_OS_H
 #define KD_OS_H
 
@@ -7,43 +8,49 @@
 
 #include "base/base.h"
 
-/* Reserves size bytes of zeroed address space; memory is committed page by page as it is touched. NULL: none to be had. */
+/* Reserves size bytes of zeroed address space. Memory is committed page by page as it is touched.
+ * NULL: there is no such space. */
 void *kd_os_reserve(size_t size);
 void kd_os_release(void *p, size_t size);
-/* Gives the pages of [p, p + size) back unless they are locked; what they hold is undefined afterwards. */
+/* Returns the pages of [p, p + size) to the system unless they are locked. Their contents are
+ * undefined afterwards. */
 void kd_os_trim(void *p, size_t size);
 
-/* Where the calling thread's C stack ends, growing downwards, by the limits of now; *size_p is how large it may become. NULL: it cannot
- * be found out, or the thread runs on another one. */
+/* The lowest address to which the C stack of the calling thread may grow under the current limits;
+ * *size_p is its maximum size. NULL: this is not known, or the thread runs on another stack. */
 char *kd_os_c_stack(size_t *size_p);
 
-/* Sleeps while *word == expected, at most timeout_ns; may return early. Wakes n sleepers on word. */
+/* Sleeps while *word == expected, at most timeout_ns; may return early. kd_os_wake wakes n sleepers
+ * on word. */
 void kd_os_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns);
 void kd_os_wake(uint32_t *word, int n);
 
-/* Between the two, what the calling thread writes into a pipe that nobody reads, or beyond a limit (ulimit -f), is an error and no
- * signal. kept: what kd_os_speak needs. */
+/* Between kd_os_hush and kd_os_speak, a write by the calling thread to a pipe without a reader, or
+ * beyond a limit (ulimit -f), returns an error and raises no signal. kept: what kd_os_speak
+ * restores. */
 void kd_os_hush(sigset_t kept[2]);
 void kd_os_speak(const sigset_t kept[2]);
 
 void kd_os_yield(void);
-/* The calling thread runs seldom and shortly, and when it wakes up it should soon: in front of threads that compute. */
+/* Requests low wake-up latency for the calling thread, which runs briefly, ahead of threads that
+ * compute. */
 void kd_os_be_prompt(void);
-/* Raises this process's limit of open files to n, or as far as its hard limit goes. */
+/* Raises the limit of open files of this process to n, or to its hard limit if that is lower. */
 void kd_os_allow_files(uint64_t n);
-/* Whether n more, at most 8, could be opened now. */
+/* Whether n more files, at most 8, can be opened now. */
 int kd_os_can_open(int n);
 /* Bytes of memory and swap space of this machine that this process may use (ulimit -v). */
 uint64_t kd_os_memory(void);
 uint64_t kd_os_now_ns(void);
-/* 64 bits from the kernel's generator, fetched many at once: nobody can tell one from the others.
- * One thread at a time. */
+/* 64 bits from the kernel's generator, fetched many at a time. No value can be derived from the
+ * others. One thread at a time. */
 uint64_t kd_os_random(void);
 
 /*
- * A full memory barrier on every thread of the process that is running, paid for by the caller: what another thread stored
- * before is visible afterwards, and its later loads see what the caller stored before. kd_os_membarrier_init returns 0, or
- * -errno when the kernel refuses (seccomp, old kernels): then nobody may count on kd_os_membarrier.
+ * A full memory barrier on every running thread of the process, paid for by the caller: what
+ * another thread stored before it is visible after it, and loads of that thread after it see what
+ * the caller stored before it. kd_os_membarrier_init returns 0, or -errno when the kernel refuses
+ * (seccomp, old kernels). Then kd_os_membarrier must not be called.
  */
 int kd_os_membarrier_init(void);
 void kd_os_membarrier(void);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What messages refer to by number. */
+/* Objects that messages refer to by number. */
 #ifndef KD_TABLE_H
 #define KD_TABLE_H
 
@@ -10,7 +10,7 @@ struct kd_table {
 	uint32_t size, *free, nfree;
 };
 
-/* The number of p, not NULL, from now on. Dies without memory. */
+/* Adds p, not NULL, and returns its number. Dies without memory. */
 uint32_t kd_table_add(struct kd_table *t, void *p);
 /* NULL: the number is not in use. */
 void *kd_table_get(const struct kd_table *t, uint32_t i);

@@ -16,9 +16,10 @@
 
 struct kd_boot kd_boot = {.size = 1, .local_size = 1, .fd = -1};
 
-/* The one that started this process is the first that says so. */
-static const struct kd_boot_launcher *const launchers[] = {&kd_boot_kddsrun, &kd_boot_pmix, &kd_boot_pmi};
-static const struct kd_boot_launcher *launcher; /* NULL: a job of one */
+/* The first of these that is present has started this process. */
+static const struct kd_boot_launcher *const launchers[] = {&kd_boot_kddsrun, &kd_boot_pmix,
+							   &kd_boot_pmi};
+static const struct kd_boot_launcher *launcher; /* NULL: a job of one rank */
 
 static int read_file(const char *path, char *text, size_t size)
 {
@@ -33,9 +34,10 @@ static int read_file(const char *path, char *text, size_t size)
 }
 
 /*
- * Two processes are on one host when they run under one boot of one kernel and one host name: what decides whether they can
- * share memory. That they reach each other over some interface says nothing, and containers and network namespaces of one
- * machine are hosts of their own if their host names differ.
+ * Two processes are on one host if they run under one boot of one kernel and one host name. This
+ * decides whether they can share memory. That they reach each other over some interface proves
+ * nothing. Containers and network namespaces of one machine are hosts of their own if their host
+ * names differ.
  */
 void kd_boot_host(char *id, size_t size)
 {
@@ -64,7 +66,7 @@ static int have_secret(void)
 	return memcmp(kd_boot.secret, none, sizeof(none)) != 0;
 }
 
-/* What a rank has certainly put. */
+/* Gets a value that the rank is known to have put. */
 static int get_put(uint32_t rank, const char *key, void *value, size_t *size_p)
 {
 	int error = launcher->get(rank, key, value, size_p);
@@ -75,7 +77,7 @@ static int get_put(uint32_t rank, const char *key, void *value, size_t *size_p)
 	return -EPROTO;
 }
 
-/* Ranks on the same host are counted by comparing everybody's identity. */
+/* Counts the ranks on this host by comparing everybody's host identity. */
 static int find_local(const char *mine)
 {
 	kd_boot.local_rank = kd_boot.local_size = 0;
@@ -106,7 +108,7 @@ static int find_secret(void)
 	return error;
 }
 
-/* What the back end left unset, at the price of one fence. */
+/* Determines what the back end left unset, at the cost of one fence. */
 static int complete(void)
 {
 	int local = !kd_boot.local_size, secret = !have_secret(), error = 0;
@@ -129,14 +131,15 @@ static int complete(void)
 	return error;
 }
 
-/* srun without a PMI says nothing, and starts as many jobs of one. */
+/* Without a PMI srun prints nothing, and each of its tasks is a job of one rank. */
 static void warn_alone(void)
 {
 	const char *tasks = getenv("SLURM_STEP_NUM_TASKS"), *number = getenv("SLURM_PROCID");
 
 	if (tasks && atoi(tasks) > 1 && number && !strcmp(number, "0"))
-		kd_error("Slurm has started %s tasks and offers no PMI: each is a job of its own; use srun --mpi=pmi2, srun --mpi=pmix or "
-			 "kddsrun", tasks);
+		kd_error("Slurm has started %s tasks and offers no PMI: each is a job of its own; "
+			 "use srun --mpi=pmi2, srun --mpi=pmix or kddsrun",
+			 tasks);
 }
 
 int kd_boot_start(void)
@@ -168,11 +171,11 @@ int kd_boot_start(void)
 		error = complete();
 	}
 	if (error)
-		launcher = NULL; /* without stop: this is no good end */
+		launcher = NULL; /* without stop: the job has not ended well */
 	return error;
 }
 
-/* A job of one has nobody to tell. */
+/* In a job of one rank nobody gets what is put. */
 int kd_boot_put(const char *key, const void *value, size_t size)
 {
 	return launcher ? launcher->put(key, value, size) : 0;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Under kddsrun: a stream socket inherited from the launcher (or its agent on this host), control.h's frames on it. Questions
- * are answered in order, one at a time; only ABORT comes unasked, and before FENCED the values that are shared with all. The
- * socket outlives kd_boot_stop, so that a job of one can initialise the library again.
+ * Under kddsrun: a stream socket, inherited from the launcher or its agent on this host, carries
+ * the frames of control.h. Requests are answered in order, one at a time. Only ABORT arrives
+ * unrequested and, before FENCED, the values that are shared with all ranks. The socket outlives
+ * kd_boot_stop, so that a job of one rank can initialise the library again.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -23,22 +24,24 @@
 #include "boot/published.h"
 #include "kdds.h"
 
-/* Waits end long before, with the launcher: it sees ranks and hosts die. These are for what it cannot see. */
+/* Normally waits end long before: the launcher sees ranks and hosts die, and ends the job. These
+ * limits are for what it cannot see. */
 #define ANSWER_SECONDS 60
-#define FENCE_SECONDS 3600 /* some programs are long to reach kdds_init on one rank */
+#define FENCE_SECONDS 3600 /* some programs take long to reach kdds_init on one rank */
 
 static int control = -1;
 static uint8_t input[KD_CONTROL_RANK_BYTES];
 static size_t filled;
-static int aborted; /* ABORT has come */
-static struct kd_published shared; /* by the last fence */
+static int aborted; /* ABORT has arrived */
+static struct kd_published shared; /* values, by the last fence */
 
 static int present(void)
 {
 	return control >= 0 || getenv(KD_CONTROL_ENV);
 }
 
-/* A number that was inherited by mistake may name anything by now, so the launcher also says which socket it is. */
+/* A descriptor number that was inherited by mistake may name anything by now, so the launcher also
+ * gives the inode of the socket. */
 static int adopt(void)
 {
 	const char *text = getenv(KD_CONTROL_ENV);
@@ -47,12 +50,17 @@ static int adopt(void)
 	int fd, end = 0;
 
 	if (sscanf(text, "%d:%ju%n", &fd, &inode, &end) != 2 || text[end] || fd < 0) {
-		kd_error(KD_CONTROL_ENV "=%s: this is for kddsrun to set; unset it, or start the program with kddsrun", text);
+		kd_error(KD_CONTROL_ENV "=%s: only kddsrun sets this variable; "
+			 "unset it, or start the program with kddsrun",
+			 text);
 		return -EINVAL;
 	}
 	if (fstat(fd, &s) || !S_ISSOCK(s.st_mode) || s.st_ino != inode) {
-		kd_error(KD_CONTROL_ENV "=%s: descriptor %d is not kddsrun's socket: something between kddsrun and this "
-			 "program closed it; let it be inherited, or unset the variable for a job of one", text, fd);
+		kd_error(KD_CONTROL_ENV "=%s: descriptor %d is not kddsrun's socket: something "
+					"between kddsrun and this program closed it; let it be "
+					"inherited, or unset "
+					"the variable for a job of one rank",
+			 text, fd);
 		return -ENOTSOCK;
 	}
 	if (fcntl(fd, F_SETFD, FD_CLOEXEC)) {
@@ -70,7 +78,8 @@ static int lost(int error)
 	if (aborted)
 		return -ECANCELED;
 	if (error == -EPROTO)
-		kd_error("rank %u: kddsrun's control socket carries something else: does another process use it?",
+		kd_error("rank %u: kddsrun's control socket carries invalid data: does another "
+			 "process use it?",
 			 kd_boot.rank);
 	else
 		kd_error("rank %u: kddsrun is gone (%s)", kd_boot.rank,
@@ -102,7 +111,7 @@ static int send_frame(uint16_t type, uint32_t rank, const void *payload, size_t 
 	return 0;
 }
 
-/* Whether a whole frame lies at the start of input. 1, 0 or -EPROTO. */
+/* Whether input begins with a whole frame. 1, 0 or -EPROTO. */
 static int whole_frame(struct kd_control_header *header_p)
 {
 	struct kd_unpack u = {input, input + filled, 0};
@@ -115,7 +124,7 @@ static int whole_frame(struct kd_control_header *header_p)
 	return filled >= KD_CONTROL_HEADER_BYTES + header_p->size;
 }
 
-/* Takes what there is. 0 or -errno, after a line. */
+/* Receives what has arrived. 0, or -errno after a line. */
 static int receive(void)
 {
 	ssize_t n = recv(control, input + filled, sizeof(input) - filled, MSG_DONTWAIT);
@@ -136,8 +145,9 @@ static void drop_frame(const struct kd_control_header *header)
 	memmove(input, input + length, filled);
 }
 
-/* A VALUE frame's. Status 0: it is there. */
-static int unpack_value(const uint8_t *payload, size_t payload_bytes, const char **key_p, const void **value_p, size_t *size_p)
+/* Unpacks the payload of a VALUE frame. Returns its status (0: there is a value) or -EPROTO. */
+static int unpack_value(const uint8_t *payload, size_t payload_bytes, const char **key_p,
+			const void **value_p, size_t *size_p)
 {
 	struct kd_unpack u = {payload, payload + payload_bytes, 0};
 	int status = (int)kd_unpack_uint(&u, 4);
@@ -152,14 +162,16 @@ static int keep_shared(const struct kd_control_header *header)
 	const char *key;
 	const void *value;
 	size_t size;
-	int status = unpack_value(input + KD_CONTROL_HEADER_BYTES, header->size, &key, &value, &size);
+	int status = unpack_value(input + KD_CONTROL_HEADER_BYTES, header->size, &key, &value,
+				  &size);
 
 	if (status || header->rank >= shared.ranks)
 		return -EPROTO;
 	return kd_published_put(&shared, header->rank, key, value, size);
 }
 
-/* Waits for the one kind of frame that can come now but for shared values, and copies its payload. */
+/* Waits for a frame of this type, the only one that can arrive now besides shared values, and
+ * copies its payload. */
 static int await(uint16_t type, uint64_t seconds, uint8_t *payload, size_t *size_p)
 {
 	uint64_t end_ns = kd_os_now_ns() + seconds * 1000000000u;
@@ -189,8 +201,10 @@ static int await(uint16_t type, uint64_t seconds, uint8_t *payload, size_t *size
 			return 0;
 		}
 		if (now_ns >= end_ns) {
-			kd_error("rank %u: waited %u s in vain for %s", kd_boot.rank, (unsigned)seconds,
-				 type == KD_CONTROL_FENCED ? "the other ranks to start" : "kddsrun to answer");
+			kd_error("rank %u: gave up after waiting %u s for %s", kd_boot.rank,
+				 (unsigned)seconds,
+				 type == KD_CONTROL_FENCED ? "the other ranks to start"
+							   : "kddsrun to answer");
 			return -ETIMEDOUT;
 		}
 		poll(&wait, 1, (int)kd_min((end_ns - now_ns) / 1000000u + 1, 60000u));
@@ -213,7 +227,8 @@ static int welcome(void)
 	u.end = payload + size;
 	protocol = (uint32_t)kd_unpack_uint(&u, 4);
 	if (protocol != KD_CONTROL_PROTOCOL) {
-		kd_error("kddsrun speaks protocol %u, this library (%s) protocol %u: use the kddsrun that came with it",
+		kd_error("kddsrun speaks protocol %u, this library (%s) protocol %u: use the "
+			 "kddsrun that came with it",
 			 protocol, kdds_version(), KD_CONTROL_PROTOCOL);
 		return -EPROTO;
 	}
@@ -222,7 +237,8 @@ static int welcome(void)
 	kd_boot.local_rank = (uint32_t)kd_unpack_uint(&u, 4);
 	kd_boot.local_size = (uint32_t)kd_unpack_uint(&u, 4);
 	kd_unpack_bytes(&u, kd_boot.secret, sizeof(kd_boot.secret));
-	if (!kd_unpack_complete(&u) || kd_boot.rank >= kd_boot.size || kd_boot.local_rank >= kd_boot.local_size)
+	if (!kd_unpack_complete(&u) || kd_boot.rank >= kd_boot.size ||
+	    kd_boot.local_rank >= kd_boot.local_size)
 		return lost(-EPROTO);
 	return 0;
 }
@@ -273,8 +289,9 @@ static int fence(int share)
 	return error ? error : await(KD_CONTROL_FENCED, FENCE_SECONDS, payload, &size);
 }
 
-/* Asks for what has not been shared. */
-static int ask(uint32_t rank, const char *key, uint8_t answer[KD_CONTROL_RANK_BYTES], const void **value_p, size_t *size_p)
+/* Asks the launcher for a value that has not been shared. */
+static int ask(uint32_t rank, const char *key, uint8_t answer[KD_CONTROL_RANK_BYTES],
+	       const void **value_p, size_t *size_p)
 {
 	struct kd_pack p = {answer, answer + KD_CONTROL_RANK_BYTES, 0};
 	int error;
@@ -311,7 +328,7 @@ static int get(uint32_t rank, const char *key, void *value, size_t *size_p)
 	return 0;
 }
 
-/* Nothing but ABORT comes unasked. */
+/* Only ABORT arrives unrequested. */
 static int event(void)
 {
 	struct kd_control_header h;
@@ -334,4 +351,6 @@ static void stop(void)
 	send_frame(KD_CONTROL_BYE, kd_boot.rank, NULL, 0);
 }
 
-const struct kd_boot_launcher kd_boot_kddsrun = {"kddsrun", present, start, put, fence, get, event, stop};
+const struct kd_boot_launcher kd_boot_kddsrun = {
+	"kddsrun", present, start, put, fence, get, event, stop,
+};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What each launcher's back end gives to boot.c: the functions of boot.h; and what it finds out. */
+/* The back end of a launcher: it provides the functions of boot.h to boot.c, and fills kd_boot. */
 #ifndef KD_BOOT_LAUNCHER_H
 #define KD_BOOT_LAUNCHER_H
 
@@ -11,19 +11,24 @@
 struct kd_boot {
 	uint32_t rank, size;
 	uint32_t local_rank, local_size; /* among the job's processes on this host */
-	int fd;                          /* -1, or: when it is readable kd_boot_event has something to look at */
+	/* -1, or readable when kd_boot_event has something to handle. */
+	int fd;
 	uint8_t secret[KD_BOOT_SECRET_BYTES]; /* the job's, the same on every rank */
-	uint64_t build; /* set by the caller before kd_boot_start: what all ranks must agree on; kddsrun compares it */
+	/* Set by the caller before kd_boot_start: what all ranks must agree on. kddsrun compares
+	 * it. */
+	uint64_t build;
 };
 
 extern struct kd_boot kd_boot;
 
 struct kd_boot_launcher {
 	const char *name;
-	/* Whether this process was started by it, to be told from the environment, cheaply and in silence. */
+	/* Whether this launcher has started this process: determined from the environment, cheaply
+	 * and without messages. */
 	int (*present)(void);
-	/* Sets kd_boot's rank and size, and local_rank, local_size, fd, secret as far as it knows them (boot.c sets local_size to 0
-	 * and the secret to zeroes before, and finds out by itself what is not set). */
+	/* Sets kd_boot.rank and .size, and .local_rank, .local_size, .fd and .secret if it knows
+	 * them. boot.c sets local_size to 0 and the secret to zeroes before, and determines what is
+	 * still unset. */
 	int (*start)(void);
 	int (*put)(const char *key, const void *value, size_t size);
 	int (*fence)(int share);

@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PMI-1, which mpiexec.hydra and srun --mpi=pmi2 speak on the socket PMI_FD: lines "cmd=NAME field=value ...", one answer to
- * each request. (Slurm's plugin takes PMI-1 from a client that says so in its first line.)
+ * PMI-1, which mpiexec.hydra and srun --mpi=pmi2 speak on the socket PMI_FD: lines "cmd=NAME
+ * field=value ...", one answer to each request. (Slurm's plugin accepts PMI-1 from a client that
+ * says so in its first line.)
  *
  *   init             version 1.1                  response_to_init
- *   get_maxes                                     maxes             longest name of a space, key, value
- *   get_my_kvsname                                my_kvsname        the space of this job's keys and values
+ *   get_maxes                                     maxes             longest space, key, value
+ *   get_my_kvsname                                my_kvsname        the space of the job
  *   put              kvsname key value            put_result        a key can be put once
- *   barrier_in                                    barrier_out       the puts of before are there for everyone's gets
+ *   barrier_in                                    barrier_out       gets see the puts before it
  *   get              kvsname key                  get_result        rc other than 0: no such key
  *   finalize                                      finalize_ack
  *   abort            exitcode                     none: the launcher kills the job
  *
- * A value may contain neither a space nor a newline, so it travels in hexadecimal. Slurm takes what one read gives it, 1024
- * bytes at most, for a request: each is written by one call and is shorter.
+ * A value may contain neither a space nor a newline, so it travels in hexadecimal. Slurm takes what
+ * one read returns, 1024 bytes at most, for one request. So each request is shorter and is written
+ * by one call.
  *
- * PMI does not tell that a process has died. Hydra kills the others then, and so does srun --kill-on-bad-exit=1, but that is
- * not srun's default. So under Slurm a rank watches the next one on its host (a ring, by a pidfd), and if that one ends
- * before the job does asks the launcher to abort the job. Nobody watches a rank that is alone on its host. Under hydra an
- * abort that comes while it kills the others confuses it.
+ * PMI does not report the death of a process. Hydra then kills the others, and so does srun
+ * --kill-on-bad-exit=1, which is not srun's default. So under Slurm each rank watches the next one
+ * on its host (a ring, with a pidfd). If that rank ends before the job does, the watcher asks the
+ * launcher to abort the job. Nobody watches a rank that is alone on its host. Under hydra ranks do
+ * not watch each other, since an abort request that arrives while hydra kills the others confuses
+ * it.
  */
 #define _GNU_SOURCE
 #include "boot/boot_pmi.h"
@@ -40,26 +44,28 @@
 #include "base/os.h"
 #include "boot/boot_launcher.h"
 
-#define REQUEST_BYTES 1024    /* that Slurm reads at once */
-#define LINE_BYTES 4096       /* the longest answer: a value of 1024 bytes, and what is around it */
-#define NAME_BYTES 257        /* a space's name of 256 bytes */
-#define KEY_BYTES 64          /* what every launcher takes, with a NUL */
-#define RANKS_MAX (1 << 24)   /* more is nonsense in the environment */
-#define GRACE_MS 10000        /* for the last barrier's end to come from the launcher after a rank that has passed it is gone */
-#define KILL_MS 2000          /* for the launcher to kill this process when asked to abort the job */
+#define REQUEST_BYTES 1024    /* the most that Slurm reads at once */
+#define LINE_BYTES 4096       /* the longest answer: a value of 1024 bytes and the text around it */
+#define NAME_BYTES 257        /* the name of a space: 256 bytes and a NUL */
+#define KEY_BYTES 64          /* accepted by every launcher, with a NUL */
+#define RANKS_MAX (1 << 24)   /* a larger number in the environment is nonsense */
+/* For the end of the last barrier to arrive after the watched rank has passed it and ended. */
+#define GRACE_MS 10000
+/* For the launcher to kill this process when asked to abort the job. */
+#define KILL_MS 2000
 
 int kd_pmi_answer_ms = 60000, kd_pmi_fence_ms = 300000;
 
 static struct {
 	int fd;    /* PMI_FD */
-	int peer;  /* the next rank on this host as a pidfd, or -1 */
+	int peer;  /* a pidfd of the next rank on this host, or -1 */
 	int watch; /* an epoll of both */
-	int error; /* what has gone wrong and been told: no use to go on */
+	int error; /* what has gone wrong and been reported; later calls fail with it */
 	int stopping;
 	uint32_t peer_rank;
 	int key_max, value_max; /* key_max counts a NUL */
 	char space[NAME_BYTES];
-	size_t len; /* of what has come and is not yet used, in line */
+	size_t len; /* of what has arrived in line and is not used yet */
 	char line[LINE_BYTES];
 	char answer[LINE_BYTES];
 } pmi = {.fd = -1, .peer = -1, .watch = -1};
@@ -140,7 +146,7 @@ int kd_pmi_decode(const char *text, void *value, size_t *size_p)
 	return 0;
 }
 
-/* The one place where things go irreparably wrong. */
+/* Reports an error from which this connection cannot recover, and records it. */
 static int kd_printf(2, 3) broken(int error, const char *format, ...)
 {
 	char text[512];
@@ -157,8 +163,8 @@ static int kd_printf(2, 3) broken(int error, const char *format, ...)
 }
 
 /*
- * The launcher is to end the job. It will kill us, too: leaving before would make the rank that watches this one say that it
- * is we who died.
+ * Asks the launcher to end the job, and waits until it kills this process too. If this process
+ * ended first, the rank that watches it would report it as the dead one.
  */
 static int peer_gone(void)
 {
@@ -173,7 +179,7 @@ static int peer_gone(void)
 	return pmi.error;
 }
 
-/* Takes a line off what has come, to answer. 1, 0: it is not whole yet. */
+/* Moves a line from what has arrived to answer. 1; 0: there is no whole line yet. */
 static int take_line(void)
 {
 	char *end = memchr(pmi.line, '\n', pmi.len);
@@ -189,7 +195,7 @@ static int take_line(void)
 	return 1;
 }
 
-/* Receives what is there. 0 or -errno after a line. */
+/* Receives what has arrived. 0, or -errno after a line. */
 static int receive(const char *request)
 {
 	ssize_t n = recv(pmi.fd, pmi.line + pmi.len, sizeof(pmi.line) - pmi.len, MSG_DONTWAIT);
@@ -197,32 +203,36 @@ static int receive(const char *request)
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n < 0)
-		return broken(-errno, "%s: cannot read from the launcher: %s", request, kd_errno_text(errno));
+		return broken(-errno, "%s: cannot read from the launcher: %s", request,
+			      kd_errno_text(errno));
 	if (!n)
 		return broken(-ECONNRESET, "%s: the launcher is gone", request);
 	if (memchr(pmi.line + pmi.len, 0, (size_t)n))
 		return broken(-EPROTO, "%s: the launcher sent something that is not text", request);
 	pmi.len += (size_t)n;
 	if (pmi.len == sizeof(pmi.line) && !memchr(pmi.line, '\n', pmi.len))
-		return broken(-EPROTO, "%s: the launcher sent a line of more than %d bytes", request, LINE_BYTES);
+		return broken(-EPROTO, "%s: the launcher sent a line of more than %d bytes",
+			      request, LINE_BYTES);
 	return 0;
 }
 
-/* Waits for the launcher's line. */
+/* Waits for a line from the launcher. */
 static int await(const char *request, int timeout_ms)
 {
 	uint64_t deadline = kd_os_now_ns() + (uint64_t)timeout_ms * 1000000;
 	int gone = 0;
 
 	while (!take_line()) {
-		struct pollfd fds[2] = {{.fd = pmi.fd, .events = POLLIN}, {.fd = gone ? -1 : pmi.peer, .events = POLLIN}};
+		struct pollfd fds[2] = {{.fd = pmi.fd, .events = POLLIN},
+					{.fd = gone ? -1 : pmi.peer, .events = POLLIN}};
 		uint64_t now = kd_os_now_ns();
 		int n, error;
 
 		if (now >= deadline && gone)
 			return peer_gone();
 		if (now >= deadline)
-			return broken(-ETIMEDOUT, "%s: no answer from the launcher in %d ms", request, timeout_ms);
+			return broken(-ETIMEDOUT, "%s: no answer from the launcher in %d ms",
+				      request, timeout_ms);
 		n = poll(fds, 2, (int)((deadline - now) / 1000000) + 1);
 		if (n < 0 && errno != EINTR)
 			return broken(-errno, "%s: poll: %s", request, kd_errno_text(errno));
@@ -234,19 +244,23 @@ static int await(const char *request, int timeout_ms)
 		if (n > 0 && fds[1].revents) {
 			if (!pmi.stopping)
 				return peer_gone();
-			/* It may have passed the last barrier, of whose end we are still to hear. */
+			/* It may have passed the last barrier, whose end has not been reported here
+			 * yet. */
 			gone = 1;
-			deadline = kd_min(deadline, now + (uint64_t)kd_min(GRACE_MS, timeout_ms) * 1000000);
+			deadline = kd_min(deadline,
+					  now + (uint64_t)kd_min(GRACE_MS, timeout_ms) * 1000000);
 		}
 	}
 	return 0;
 }
 
 /*
- * Sends a request and waits for the answer of that name, which is then in pmi.answer. 0; what it says is wrong, if rc_p is
- * given (and else an error); -errno after a line.
+ * Sends a request and waits for the answer of that name, which is then in pmi.answer. Returns 0, or
+ * -errno after a line. An rc other than 0 in the answer is an error, unless rc_p is given to return
+ * it.
  */
-static int kd_printf(4, 5) ask(const char *answer, int timeout_ms, int *rc_p, const char *format, ...)
+static int kd_printf(4, 5) ask(const char *answer, int timeout_ms, int *rc_p,
+			       const char *format, ...)
 {
 	char request[REQUEST_BYTES], name[32];
 	va_list args;
@@ -264,9 +278,10 @@ static int kd_printf(4, 5) ask(const char *answer, int timeout_ms, int *rc_p, co
 	do
 		n = send(pmi.fd, request, (size_t)len + 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
-	request[kd_min(len, 64)] = 0; /* from now on for messages */
+	request[kd_min(len, 64)] = 0; /* from here on only for error messages */
 	if (n < 0)
-		return broken(-errno, "%s: cannot write to the launcher: %s", request, kd_errno_text(errno));
+		return broken(-errno, "%s: cannot write to the launcher: %s", request,
+			      kd_errno_text(errno));
 	if (n != len + 1)
 		return broken(-EPROTO, "%s: the launcher does not read", request);
 
@@ -274,7 +289,8 @@ static int kd_printf(4, 5) ask(const char *answer, int timeout_ms, int *rc_p, co
 	if (error)
 		return error;
 	if (kd_pmi_field(pmi.answer, "cmd", name, sizeof(name)) || strcmp(name, answer))
-		return broken(-EPROTO, "%s: expected cmd=%s, the launcher answered %.128s", request, answer, pmi.answer);
+		return broken(-EPROTO, "%s: expected cmd=%s, the launcher answered %.128s", request,
+			      answer, pmi.answer);
 	error = kd_pmi_number(pmi.answer, "rc", &rc);
 	if (error && error != -ENOENT)
 		return broken(-EPROTO, "%s: the launcher answered %.128s", request, pmi.answer);
@@ -303,11 +319,13 @@ static int put(const char *name, const void *value, size_t size)
 	if (error)
 		return error;
 	if (size > KD_BOOT_VALUE_BYTES || (int)(2 * size) >= pmi.value_max) {
-		kd_error("PMI: put %s: a value of %zu bytes; the launcher takes fewer than %d", key, size, pmi.value_max / 2);
+		kd_error("PMI: put %s: a value of %zu bytes; the launcher takes fewer than %d", key,
+			 size, pmi.value_max / 2);
 		return -EMSGSIZE;
 	}
 	kd_pmi_encode(value, size, text);
-	return ask("put_result", kd_pmi_answer_ms, NULL, "cmd=put kvsname=%s key=%s value=%s", pmi.space, key, text);
+	return ask("put_result", kd_pmi_answer_ms, NULL, "cmd=put kvsname=%s key=%s value=%s",
+		   pmi.space, key, text);
 }
 
 static int fence(int share)
@@ -322,7 +340,8 @@ static int get(uint32_t rank, const char *name, void *value, size_t *size_p)
 	int rc, error = make_key(rank, name, key);
 
 	if (!error)
-		error = ask("get_result", kd_pmi_answer_ms, &rc, "cmd=get kvsname=%s key=%s", pmi.space, key);
+		error = ask("get_result", kd_pmi_answer_ms, &rc, "cmd=get kvsname=%s key=%s",
+			    pmi.space, key);
 	if (error)
 		return error;
 	if (rc)
@@ -340,7 +359,8 @@ static int number_of(const char *name, int min, int max, int *value_p)
 	const char *text = getenv(name);
 
 	if (!text || parse(text, value_p) || *value_p < min || *value_p > max) {
-		kd_error("PMI: %s=%s in the environment: a number from %d to %d is expected", name, text ? text : "", min, max);
+		kd_error("PMI: %s=%s in the environment: a number from %d to %d is expected", name,
+			 text ? text : "", min, max);
 		return -EINVAL;
 	}
 	return 0;
@@ -348,7 +368,9 @@ static int number_of(const char *name, int min, int max, int *value_p)
 
 static int shake_hands(void)
 {
-	int version, error = ask("response_to_init", kd_pmi_answer_ms, NULL, "cmd=init pmi_version=1 pmi_subversion=1");
+	int error = ask("response_to_init", kd_pmi_answer_ms, NULL,
+			"cmd=init pmi_version=1 pmi_subversion=1");
+	int version;
 
 	if (error)
 		return error;
@@ -357,7 +379,8 @@ static int shake_hands(void)
 	error = ask("maxes", kd_pmi_answer_ms, NULL, "cmd=get_maxes");
 	if (error)
 		return error;
-	if (kd_pmi_number(pmi.answer, "keylen_max", &pmi.key_max) || kd_pmi_number(pmi.answer, "vallen_max", &pmi.value_max))
+	if (kd_pmi_number(pmi.answer, "keylen_max", &pmi.key_max) ||
+	    kd_pmi_number(pmi.answer, "vallen_max", &pmi.value_max))
 		return broken(-EPROTO, "get_maxes: the launcher answered %.128s", pmi.answer);
 	error = ask("my_kvsname", kd_pmi_answer_ms, NULL, "cmd=get_my_kvsname");
 	if (error)
@@ -367,7 +390,8 @@ static int shake_hands(void)
 	return 0;
 }
 
-/* "BOOT-ID/PID-NAMESPACE/PID": the same before the last slash means that we see each other's pids. */
+/* "BOOT-ID/PID-NAMESPACE/PID": two ranks whose texts are equal before the last slash see each
+ * other's pids. */
 static void identify(char text[KD_BOOT_VALUE_BYTES])
 {
 	char boot[64] = "";
@@ -382,11 +406,14 @@ static void identify(char text[KD_BOOT_VALUE_BYTES])
 		close(fd);
 	}
 	if (!boot[0] || stat("/proc/self/ns/pid", &st))
-		snprintf(boot, sizeof(boot), "%u", (unsigned)kd_boot.rank); /* like nobody */
-	snprintf(text, KD_BOOT_VALUE_BYTES, "%s/%llu/%d", boot, (unsigned long long)st.st_ino, (int)getpid());
+		/* Equal to nobody else's. */
+		snprintf(boot, sizeof(boot), "%u", (unsigned)kd_boot.rank);
+	snprintf(text, KD_BOOT_VALUE_BYTES, "%s/%llu/%d", boot, (unsigned long long)st.st_ino,
+		 (int)getpid());
 }
 
-/* Finds the next rank on this host, if there is one, and a pidfd of it, if the kernel knows such. */
+/* Finds the next rank on this host, if there is one, and opens a pidfd of it if the kernel has
+ * pidfds. */
 static int find_peer(void)
 {
 	char mine[KD_BOOT_VALUE_BYTES], theirs[KD_BOOT_VALUE_BYTES];
@@ -404,11 +431,12 @@ static int find_peer(void)
 
 		error = get(rank, "pid", theirs, &size);
 		if (error == -ENOENT || error == -EMSGSIZE)
-			return broken(-EPROTO, "rank %u has not said who it is", (unsigned)rank);
+			return broken(-EPROTO, "rank %u has not published its pid", (unsigned)rank);
 		if (error)
 			break;
 		theirs[size] = 0;
-		if (size <= host_len || memcmp(mine, theirs, host_len) || parse(theirs + host_len, &pid) || pid <= 0)
+		if (size <= host_len || memcmp(mine, theirs, host_len) ||
+		    parse(theirs + host_len, &pid) || pid <= 0)
 			continue;
 		pmi.peer = (int)syscall(SYS_pidfd_open, pid, 0);
 		pmi.peer_rank = rank;
@@ -448,10 +476,12 @@ static int start(void)
 	if (error)
 		return error;
 	if (fstat(fd, &st) || !S_ISSOCK(st.st_mode)) {
-		kd_error("PMI: PMI_FD=%d in the environment, but that is no socket to a launcher", fd);
+		kd_error("PMI: PMI_FD=%d in the environment, which is not a launcher's socket",
+			 fd);
 		return -ENOTSOCK;
 	}
-	fcntl(fd, F_SETFD, FD_CLOEXEC); /* when this process ends the launcher is to see it, whoever else it has started */
+	/* So that the launcher sees the end of this process, whatever programs it has started. */
+	fcntl(fd, F_SETFD, FD_CLOEXEC);
 	pmi.fd = fd;
 	pmi.error = pmi.stopping = 0;
 	pmi.len = 0;
@@ -478,7 +508,8 @@ static int start(void)
 
 static int event(void)
 {
-	struct pollfd fds[2] = {{.fd = pmi.fd, .events = POLLIN}, {.fd = pmi.peer, .events = POLLIN}};
+	struct pollfd fds[2] = {{.fd = pmi.fd, .events = POLLIN},
+				{.fd = pmi.peer, .events = POLLIN}};
 
 	if (pmi.error)
 		return pmi.error;
@@ -488,7 +519,9 @@ static int event(void)
 		return peer_gone();
 	if (receive("between requests"))
 		return pmi.error;
-	return take_line() ? broken(-EPROTO, "the launcher sent %.128s, which nobody asked for", pmi.answer) : 0;
+	if (take_line())
+		return broken(-EPROTO, "the launcher sent an unrequested line: %.128s", pmi.answer);
+	return 0;
 }
 
 static int present(void)
@@ -496,7 +529,7 @@ static int present(void)
 	return getenv("PMI_FD") && getenv("PMI_RANK") && getenv("PMI_SIZE");
 }
 
-/* Nobody is to end while another may still take that for a death: hence the fence. */
+/* The fence: no rank may end while another one would take its end for a death. */
 static void stop(void)
 {
 	pmi.stopping = 1;

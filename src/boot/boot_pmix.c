@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PMIx, which mpirun and srun --mpi=pmix speak: a client library, loaded when the environment says that there is a server, so
- * that a program can do without. What waits for the server may wait for ever, so it is done in another thread: a callback in
- * the library's, or one of ours for PMIx_Get, since releases differ in who owns the value that a callback of PMIx_Get_nb is
- * given.
+ * PMIx, which mpirun and srun --mpi=pmix speak: a client library, loaded when the environment says
+ * that there is a server, so that programs run without it. A call that waits for the server may
+ * wait forever, so another thread completes it: a callback in a thread of the library or, for
+ * PMIx_Get, a thread of ours, since releases differ in who owns the value that the callback of
+ * PMIx_Get_nb receives.
  *
- * A rank that dies: mpirun and Slurm's server kill the others by themselves. The handler of events is for servers that leave
- * that to the processes, and for a server that is gone.
+ * When a rank dies, mpirun and Slurm's server kill the others by themselves. The event handler is
+ * for servers that leave this to the processes, and for a server that is gone.
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
@@ -35,11 +36,13 @@ static int present(void)
 
 #define LIBRARY "libpmix.so.2"
 #define ANSWER_SECONDS 60
-#define FENCE_SECONDS 300 /* for the last rank to come */
+#define FENCE_SECONDS 300 /* for the last rank to arrive */
 #define KEY_BYTES 64
 
-/* The functions that are used, each as lib.NAME of the header's type. */
-#define FUNCTIONS(f) f(Init) f(Finalize) f(Put) f(Commit) f(Fence_nb) f(Get) f(Register_event_handler) f(Error_string)
+/* The functions used, each as lib.NAME with its type from the header. */
+#define FUNCTIONS(f)                                                                               \
+	f(Init) f(Finalize) f(Put) f(Commit) f(Fence_nb) f(Get) f(Register_event_handler)          \
+		f(Error_string)
 
 static struct {
 #define MEMBER(name) __typeof__(PMIx_##name) *name;
@@ -58,27 +61,28 @@ static const struct {
 
 static pmix_proc_t self;
 
-/* Main and those threads share what follows, under lock. */
+/* Main and these threads share what follows, under lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t answered;
 
-/* The request under way. Its answer carries its number, so that one that comes too late is known. */
+/* The request in progress. Its answer carries its number, so that a late answer to an earlier
+ * request is recognised. */
 static struct {
 	uintptr_t number;
 	int done;
 	pmix_status_t status;
-	pmix_data_type_t type; /* of the value, PMIX_UNDEF: none */
+	pmix_data_type_t type; /* of the value; PMIX_UNDEF: none */
 	uint64_t integer;
 	size_t size;
 	char bytes[KD_BOOT_VALUE_BYTES];
 } request;
 
-/* The first event that tells that the job cannot go on; 0: none. */
+/* The first event that says that the job cannot go on; 0: none. */
 static pmix_status_t bad_news;
 static pmix_rank_t bad_rank;
 static int stopping;
 
-/* Not const, for the library asks for that; static, for it may look at them later. */
+/* Not const, because the library takes no const pointer; static, because it may read them later. */
 static pmix_status_t bad_codes[] = {
 	PMIX_ERR_PROC_REQUESTED_ABORT,
 	PMIX_ERR_PROC_TERM_WO_SYNC,
@@ -94,7 +98,7 @@ static pmix_status_t bad_codes[] = {
 	PMIX_ERR_JOB_TERM_WO_SYNC,
 	PMIX_ERR_JOB_NON_ZERO_TERM,
 	PMIX_EVENT_NODE_DOWN,
-	/* What older servers say; a newer header may not know their names. */
+	/* Sent by older servers; a newer header may not have their names. */
 	-7, /* PMIX_ERR_PROC_ABORTED */
 	-9, /* PMIX_ERR_PROC_ABORTING */
 };
@@ -120,14 +124,17 @@ static int tell_bad_news(void)
 	if (lost_connection(bad_news))
 		kd_error("PMIx: the launcher is gone");
 	else if (bad_rank <= PMIX_RANK_VALID)
-		kd_error("PMIx: rank %u has ended before the job did: %s", (unsigned)bad_rank, lib.Error_string(bad_news));
+		kd_error("PMIx: rank %u has ended before the job did: %s", (unsigned)bad_rank,
+			 lib.Error_string(bad_news));
 	else
-		kd_error("PMIx: a process has ended before the job did: %s", lib.Error_string(bad_news));
+		kd_error("PMIx: a process has ended before the job did: %s",
+			 lib.Error_string(bad_news));
 	return lost_connection(bad_news) ? -ECONNRESET : -ECONNABORTED;
 }
 
-static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[], size_t n,
-		     pmix_info_t results[], size_t n_results, pmix_event_notification_cbfunc_fn_t then, void *then_data)
+static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
+		     size_t n, pmix_info_t results[], size_t n_results,
+		     pmix_event_notification_cbfunc_fn_t then, void *then_data)
 {
 	const pmix_proc_t *whom = source;
 
@@ -135,13 +142,15 @@ static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
 	(void)results;
 	(void)n_results;
 	for (size_t i = 0; i < n; i++)
-		if (!strncmp(info[i].key, PMIX_EVENT_AFFECTED_PROC, PMIX_MAX_KEYLEN) && info[i].value.type == PMIX_PROC &&
-		    info[i].value.data.proc)
+		if (!strncmp(info[i].key, PMIX_EVENT_AFFECTED_PROC, PMIX_MAX_KEYLEN) &&
+		    info[i].value.type == PMIX_PROC && info[i].value.data.proc)
 			whom = info[i].value.data.proc;
 	pthread_mutex_lock(&lock);
-	/* Another job's processes are no concern of ours; whoever has lost the server need not name anybody. */
+	/* Processes of other jobs do not matter. An event about the loss of the server may name no
+	 * process. */
 	if (!bad_news && !stopping &&
-	    (lost_connection(status) || !whom || !strncmp(whom->nspace, self.nspace, sizeof(self.nspace)))) {
+	    (lost_connection(status) || !whom ||
+	     !strncmp(whom->nspace, self.nspace, sizeof(self.nspace)))) {
 		bad_news = status;
 		bad_rank = whom ? whom->rank : PMIX_RANK_UNDEF;
 		eventfd_write(kd_boot.fd, 1);
@@ -214,7 +223,8 @@ static void on_registered(pmix_status_t status, size_t id, void *number)
 	answer((uintptr_t)number, status, NULL);
 }
 
-/* Waits for the answer to a request whose function has returned status. 0 and the answer's status, or -errno after a line. */
+/* Waits for the answer to a request whose function has returned status. 0 and the answer's status,
+ * or -errno after a line. */
 static int end_request(const char *what, pmix_status_t status, int seconds, pmix_status_t *status_p)
 {
 	struct timespec deadline;
@@ -291,7 +301,8 @@ static int start_thread(struct question *q)
 	return -error;
 }
 
-/* The value is then in request, or its type is PMIX_UNDEF. immediate: what is not there now will not come. */
+/* The value is then in request, or its type is PMIX_UNDEF. immediate: a value that is not there now
+ * will never be. */
 static int ask(pmix_rank_t rank, const char *key, int immediate)
 {
 	struct question *q = calloc(1, sizeof(*q));
@@ -323,7 +334,8 @@ static int load(void)
 	void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
 
 	if (!handle) {
-		kd_error("PMIx: a PMIx launcher has started this process, but %s cannot be loaded (Debian: libpmix2): %s",
+		kd_error("PMIx: a PMIx launcher has started this process, but %s cannot be loaded "
+			 "(Debian: libpmix2): %s",
 			 LIBRARY, dlerror());
 		return -ENOENT;
 	}
@@ -340,13 +352,14 @@ static int load(void)
 }
 
 /*
- * Slurm's server refuses the codes of dead processes (it kills the others by itself, whatever --kill-on-bad-exit says); the
- * job works without. So no refusal is an error, and the loss of the server, which the library itself notes, is registered
- * apart.
+ * Slurm's server refuses the codes of dead processes (it kills the others by itself, whatever
+ * --kill-on-bad-exit says), and the job works without them. So a refusal is not an error, and the
+ * loss of the server, which the library itself notices, is registered separately.
  */
 static int register_events(pmix_status_t *codes, size_t n)
 {
-	pmix_status_t status = lib.Register_event_handler(codes, n, NULL, 0, on_event, on_registered, begin_request());
+	pmix_status_t status = lib.Register_event_handler(codes, n, NULL, 0, on_event,
+							  on_registered, begin_request());
 
 	return end_request("PMIx_Register_event_handler", status, ANSWER_SECONDS, &status);
 }
@@ -362,14 +375,16 @@ static int introduce(void)
 		error = ask(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, 0);
 	if (error)
 		return error;
-	if (request.type == PMIX_UNDEF || request.integer <= kd_boot.rank || request.integer > UINT32_MAX) {
-		kd_error("PMIx: the launcher does not say how many processes there are");
+	if (request.type == PMIX_UNDEF || request.integer <= kd_boot.rank ||
+	    request.integer > UINT32_MAX) {
+		kd_error("PMIx: the launcher does not provide the number of processes");
 		return -EPROTO;
 	}
 	kd_boot.size = (uint32_t)request.integer;
 
 	error = ask(PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, 1);
-	if (error || request.type == PMIX_UNDEF || request.integer < 1 || request.integer > kd_boot.size)
+	if (error || request.type == PMIX_UNDEF || request.integer < 1 ||
+	    request.integer > kd_boot.size)
 		return error;
 	uint32_t local_size = (uint32_t)request.integer;
 
@@ -412,12 +427,13 @@ static int start(void)
 	}
 	status = lib.Init(&self, NULL, 0);
 	if (status != PMIX_SUCCESS) {
-		failed("PMIX_NAMESPACE is in the environment, but PMIx_Init finds no launcher to talk to", status);
+		failed("PMIX_NAMESPACE is in the environment, but PMIx_Init finds no launcher",
+		       status);
 		close_fd();
 		return -ECONNREFUSED;
 	}
 	error = introduce();
-	if (error) /* without PMIx_Finalize: the launcher is to see that this did not go well */
+	if (error) /* without PMIx_Finalize, so that the launcher sees the failure */
 		close_fd();
 	return error;
 }
@@ -428,8 +444,10 @@ static int put(const char *name, const void *value, size_t size)
 	pmix_value_t v;
 	pmix_status_t status;
 
-	if (snprintf(key, sizeof(key), "kdds-%s", name) >= (int)sizeof(key) || size > KD_BOOT_VALUE_BYTES) {
-		kd_error("PMIx: put %s: its name or its value, of %zu bytes, is too long", key, size);
+	if (snprintf(key, sizeof(key), "kdds-%s", name) >= (int)sizeof(key) ||
+	    size > KD_BOOT_VALUE_BYTES) {
+		kd_error("PMIx: put %s: its name or its value, of %zu bytes, is too long", key,
+			 size);
 		return -EMSGSIZE;
 	}
 	memset(&v, 0, sizeof(v));
@@ -450,7 +468,8 @@ static int fence(int share)
 	(void)share;
 	if (status != PMIX_SUCCESS)
 		return failed("PMIx_Commit", status);
-	/* Always: else each get is a question to another host, and one for what is not there waits. */
+	/* Always: otherwise each get is a request to another host, and a get of a missing value
+	 * waits. */
 	set_flag(&info, PMIX_COLLECT_DATA);
 	number = begin_request();
 	status = lib.Fence_nb(NULL, 0, &info, 1, on_done, number);
@@ -510,11 +529,12 @@ static void stop(void)
 
 static int start(void)
 {
-	kd_error("PMIx: a PMIx launcher has started this process, but libkdds was built without PMIx (Debian: libpmix-dev)");
+	kd_error("PMIx: a PMIx launcher has started this process, but libkdds was built without "
+		 "PMIx (Debian: libpmix-dev)");
 	return -ENOSYS;
 }
 
-/* Not reached: it has not started. */
+/* Not reached: start has failed. */
 static int put(const char *name, const void *value, size_t size)
 {
 	(void)name;

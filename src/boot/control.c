@@ -105,7 +105,7 @@ void kd_control_unpack_header(struct kd_unpack *u, struct kd_control_header *hea
 	header_p->rank = (uint32_t)kd_unpack_uint(u, 4);
 	header_p->type = (uint16_t)kd_unpack_uint(u, 2);
 	if (kd_unpack_uint(u, 2))
-		u->bad = 1; /* a byte that tells noise from frames */
+		u->bad = 1; /* bytes that distinguish frames from noise */
 }
 
 int kd_control_key_valid(const char *key)

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What kddsrun, its agents and the ranks say to each other, over byte streams: frames of a header of 12 bytes and a payload,
- * little-endian. A rank talks to whoever forked it, on the socket that KDDS_CONTROL_FD names:
+ * The messages between kddsrun, its agents and the ranks, over byte streams: frames of a header of
+ * 12 bytes and a payload, little-endian. A rank is connected to the process that forked it by the
+ * socket that KDDS_CONTROL_FD names:
  *
  *   rank to launcher                                launcher to rank
- *   HELLO  magic, protocol, version, build, pid     WELCOME  protocol, rank, size, local rank, local size, secret
+ *   HELLO  magic, protocol, version, build, pid     WELCOME  protocol, rank, size, local rank,
+ *                                                            local size, secret
  *   PUT    key, value
- *   FENCE  share (0, 1)                             FENCED   everybody has sent FENCE; with share after the VALUEs of all
- *   GET    key; the header's rank: whose            VALUE    status (0, ENOENT), key, value; the header's rank: whose
+ *   FENCE  share (0, 1)                             FENCED   every rank has sent FENCE; with share
+ *                                                            after the VALUEs of all
+ *   GET    key; header's rank: whose                VALUE    status (0, ENOENT), key, value;
+ *                                                            header's rank: whose
  *   BYE                                             ABORT    end now
  *
- * HELLO comes first; after BYE a HELLO may come again. Between kddsrun and an agent the same messages travel with the header's
- * rank saying whose they are, and those from KD_CONTROL_AGENT on besides (run_job.c, run_agent.c).
+ * HELLO comes first; after BYE another HELLO may come. Between kddsrun and an agent the same
+ * messages travel, with the rank that they concern in the header, and those from KD_CONTROL_AGENT
+ * on in addition (run_job.c, run_agent.c).
  *
- * Nothing here trusts the other side: an unpacker that was asked for more than there is gives zeroes and stays `bad'.
+ * No function here trusts the other side: an unpacker that reads beyond the end returns zeroes and
+ * stays `bad'.
  */
 #ifndef KD_CONTROL_H
 #define KD_CONTROL_H
@@ -22,9 +28,9 @@
 
 #define KD_CONTROL_ENV "KDDS_CONTROL_FD" /* "descriptor:inode of the socket" */
 #define KD_CONTROL_MAGIC 0x7364646bu     /* "kdds" */
-#define KD_CONTROL_PROTOCOL 3            /* to be raised with every change of this file */
+#define KD_CONTROL_PROTOCOL 3            /* raise it with every change of this file */
 #define KD_CONTROL_HEADER_BYTES 12
-#define KD_CONTROL_KEY_BYTES 64    /* the longest key, its 0 included */
+#define KD_CONTROL_KEY_BYTES 64    /* the longest key, with its NUL */
 #define KD_CONTROL_RANK_BYTES 1024 /* the longest frame from or to a rank */
 
 enum kd_control_type {
@@ -45,14 +51,14 @@ enum kd_control_type {
 	KD_CONTROL_EXIT,         /* agent: a rank has ended; wait status */
 	KD_CONTROL_COMPLAINT,    /* agent: a rank broke this protocol; how */
 	KD_CONTROL_INPUT,        /* kddsrun: standard input for a rank; empty: its end */
-	KD_CONTROL_INPUT_TAKEN,  /* agent: so many bytes of it are with the rank */
-	KD_CONTROL_OUTPUT,       /* agent: stream (1, 2), bytes; none: its end */
-	KD_CONTROL_OUTPUT_TAKEN, /* kddsrun: so many bytes of it are written */
-	KD_CONTROL_BEAT,         /* either: I live */
+	KD_CONTROL_INPUT_TAKEN,  /* agent: the rank has taken so many bytes of it */
+	KD_CONTROL_OUTPUT,       /* agent: stream (1, 2), bytes; no bytes: its end */
+	KD_CONTROL_OUTPUT_TAKEN, /* kddsrun: so many bytes of it have been written */
+	KD_CONTROL_BEAT,         /* either: heartbeat */
 	KD_CONTROL_SIGNAL,       /* kddsrun: send this signal to every rank */
 	KD_CONTROL_END,          /* kddsrun: end every rank, asking first or (1) at once */
 	KD_CONTROL_DONE,         /* agent: nothing of the job is left on this host */
-	KD_CONTROL_LEAVING,      /* agent: it ends its ranks and itself, unasked; why */
+	KD_CONTROL_LEAVING,      /* agent: it ends its ranks and itself, unrequested; why */
 };
 
 struct kd_control_header {
@@ -68,21 +74,21 @@ struct kd_pack {
 
 struct kd_unpack {
 	const uint8_t *at, *end;
-	int bad; /* it was not there */
+	int bad; /* something was missing */
 };
 
 void kd_pack_uint(struct kd_pack *p, uint64_t value, size_t bytes);
 void kd_pack_bytes(struct kd_pack *p, const void *bytes, size_t size);
-/* With its length in front. */
+/* Preceded by its length. */
 void kd_pack_block(struct kd_pack *p, const void *bytes, size_t size);
 void kd_pack_string(struct kd_pack *p, const char *s);
 
 uint64_t kd_unpack_uint(struct kd_unpack *u, size_t bytes);
 void kd_unpack_bytes(struct kd_unpack *u, void *bytes, size_t size);
 const void *kd_unpack_block(struct kd_unpack *u, size_t *size_p);
-/* A string in place; never NULL. */
+/* The string in place; never NULL. */
 const char *kd_unpack_string(struct kd_unpack *u);
-/* Everything was there and nothing is left over. */
+/* Nothing was missing, and nothing is left over. */
 int kd_unpack_complete(const struct kd_unpack *u);
 
 void kd_control_pack_header(struct kd_pack *p, uint32_t size, uint16_t type, uint32_t rank);

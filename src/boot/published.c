@@ -11,7 +11,7 @@
 
 struct kd_publication {
 	struct kd_publication *next;
-	uint32_t size, key_bytes; /* its 0 included */
+	uint32_t size, key_bytes; /* with its NUL */
 	char bytes[];             /* the key, the value */
 };
 
@@ -21,8 +21,9 @@ void kd_published_init(struct kd_published *p, uint32_t ranks)
 	p->of_rank = kd_must(calloc(ranks, sizeof(*p->of_rank)));
 }
 
-/* Where the value hangs, or where its list ends. */
-static struct kd_publication **find(const struct kd_published *p, uint32_t rank, const char *key, size_t *steps_p)
+/* The link to the value, or the end of the rank's list. */
+static struct kd_publication **find(const struct kd_published *p, uint32_t rank, const char *key,
+				    size_t *steps_p)
 {
 	struct kd_publication **at = &p->of_rank[rank];
 
@@ -31,7 +32,8 @@ static struct kd_publication **find(const struct kd_published *p, uint32_t rank,
 	return at;
 }
 
-int kd_published_put(struct kd_published *p, uint32_t rank, const char *key, const void *value, size_t size)
+int kd_published_put(struct kd_published *p, uint32_t rank, const char *key, const void *value,
+		     size_t size)
 {
 	size_t steps, key_bytes = strlen(key) + 1;
 	struct kd_publication **at = find(p, rank, key, &steps), *new;
@@ -39,7 +41,8 @@ int kd_published_put(struct kd_published *p, uint32_t rank, const char *key, con
 	if (steps >= VALUES_PER_RANK)
 		return -ENOSPC;
 	new = kd_must(malloc(sizeof(*new) + key_bytes + size));
-	*new = (struct kd_publication){*at ? (*at)->next : NULL, (uint32_t)size, (uint32_t)key_bytes};
+	*new = (struct kd_publication){*at ? (*at)->next : NULL, (uint32_t)size,
+				       (uint32_t)key_bytes};
 	memcpy(new->bytes, key, key_bytes);
 	memcpy(new->bytes + key_bytes, value, size);
 	free(*at);
@@ -47,7 +50,8 @@ int kd_published_put(struct kd_published *p, uint32_t rank, const char *key, con
 	return 0;
 }
 
-const void *kd_published_get(const struct kd_published *p, uint32_t rank, const char *key, size_t *size_p)
+const void *kd_published_get(const struct kd_published *p, uint32_t rank, const char *key,
+			     size_t *size_p)
 {
 	size_t steps;
 	struct kd_publication *v = rank < p->ranks ? *find(p, rank, key, &steps) : NULL;
@@ -57,7 +61,9 @@ const void *kd_published_get(const struct kd_published *p, uint32_t rank, const 
 }
 
 void kd_published_each(const struct kd_published *p, uint32_t rank,
-		       void (*tell)(void *arg, uint32_t rank, const char *key, const void *value, size_t size), void *arg)
+		       void (*tell)(void *arg, uint32_t rank, const char *key, const void *value,
+				    size_t size),
+		       void *arg)
 {
 	for (const struct kd_publication *v = p->of_rank[rank]; v; v = v->next)
 		tell(arg, rank, v->bytes, v->bytes + v->key_bytes, v->size);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What ranks have published: kddsrun has all of it, an agent and a rank what they were told. */
+/* The values that ranks have published. kddsrun has all of them; an agent and a rank have those
+ * they were sent. */
 #ifndef KD_PUBLISHED_H
 #define KD_PUBLISHED_H
 
@@ -13,13 +14,17 @@ struct kd_published {
 };
 
 void kd_published_init(struct kd_published *p, uint32_t ranks);
-/* Replaces what was there. -ENOSPC: this rank has published more than any program means to. */
-int kd_published_put(struct kd_published *p, uint32_t rank, const char *key, const void *value, size_t size);
-/* NULL: nothing. */
-const void *kd_published_get(const struct kd_published *p, uint32_t rank, const char *key, size_t *size_p);
-/* Tells all that a rank has published. */
+/* Replaces an earlier value. -ENOSPC: this rank has published more than any program should. */
+int kd_published_put(struct kd_published *p, uint32_t rank, const char *key, const void *value,
+		     size_t size);
+/* NULL: there is none. */
+const void *kd_published_get(const struct kd_published *p, uint32_t rank, const char *key,
+			     size_t *size_p);
+/* Calls tell with each value of a rank. */
 void kd_published_each(const struct kd_published *p, uint32_t rank,
-		       void (*tell)(void *arg, uint32_t rank, const char *key, const void *value, size_t size), void *arg);
+		       void (*tell)(void *arg, uint32_t rank, const char *key, const void *value,
+				    size_t size),
+		       void *arg);
 void kd_published_forget(struct kd_published *p, uint32_t rank);
 void kd_published_fini(struct kd_published *p);
 

@@ -59,8 +59,8 @@ void kd_bell_sleep(struct kd_bell *b, pthread_mutex_t *lock, struct pollfd other
 	n = ppoll(fds, 3, &t, NULL);
 	pthread_mutex_lock(lock);
 	kd_store(&b->sleeping, 0);
-	/* The mark first: a ring that finds it gone writes again. One that has marked and not yet
-	 * written makes us return once more for nothing. */
+	/* Clears the mark first: a ring that finds it cleared writes again. A ring that has set the
+	 * mark and not written yet causes one more return for nothing. */
 	if ((kd_exchange(&b->rung, 0) || (n > 0 && fds[2].revents)) &&
 	    read(b->fd, &count, sizeof(count)) < 0 && errno != EAGAIN)
 		kd_die("cannot read from an eventfd: %s", kd_errno_text(errno));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A sleep that any thread can end: an eventfd, and two marks which spare the system calls of those
- * who ring while nobody sleeps.
+ * A sleep that any thread can end: an eventfd, and two marks that save the system calls of rings
+ * while nobody sleeps.
  *
- * Whoever rings leaves its mark in .rung, then writes to the descriptor if somebody sleeps; a
- * sleeper says so in .sleeping, then looks at .rung: a Dekker, at least one of them sees the other.
- * Only the first ring since the last sleep writes.
+ * A ring sets .rung, then writes to the descriptor if .sleeping is set. A sleeper sets .sleeping,
+ * then reads .rung. This is Dekker's pattern: at least one of them sees the other. Only the first
+ * ring since the last sleep writes.
  */
 #ifndef KD_BELL_H
 #define KD_BELL_H
@@ -26,12 +26,12 @@ void kd_bell_close(struct kd_bell *b);
 
 /* Any thread, no lock. */
 void kd_bell_ring(struct kd_bell *b);
-/* Under the sleeper's lock: whether it is in kd_bell_sleep. */
+/* Under the sleeper's lock: whether a thread is in kd_bell_sleep. */
 int kd_bell_sleeping(const struct kd_bell *b);
 /*
- * Sleeps, without the lock, until one of the two descriptors (-1: none) is ready, somebody rings
- * (or has since the last sleep), or timeout_ns have passed. One thread at a time. Their revents say
- * which is ready.
+ * Sleeps, without the lock, until one of the two descriptors (-1: none) is ready, the bell rings
+ * (or has rung since the last sleep), or timeout_ns have passed. One thread at a time. The revents
+ * of the two say which is ready.
  */
 void kd_bell_sleep(struct kd_bell *b, pthread_mutex_t *lock, struct pollfd others[2],
 		   uint64_t timeout_ns);

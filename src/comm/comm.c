@@ -15,7 +15,8 @@ int kd_comm_open(const struct kd_comm_config *config, void *address, size_t *siz
 	int loop = !strcmp(provider, "loop") || !strncmp(provider, "loop:", 5);
 
 	if (!config->local && (loop || !strcmp(provider, "shm"))) {
-		kd_error("the %s provider reaches ranks on one host only: choose another (KDDS_PROVIDER, kddsrun --provider)",
+		kd_error("the %s provider reaches ranks on one host only: choose another "
+			 "(KDDS_PROVIDER, kddsrun --provider)",
 			 loop ? "loop" : provider);
 		return -EINVAL;
 	}
@@ -43,7 +44,8 @@ int kd_comm_send(uint32_t rank, const void *message, size_t len)
 	return engine->send(rank, message, len);
 }
 
-int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len, struct kd_comm_get *get)
+int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
+		struct kd_comm_get *get)
 {
 	return engine->get(rank, local, addr, key, len, get);
 }

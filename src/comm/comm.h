@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The communication engine: datagrams to ranks, reads of their memory, sleep until something comes.
- * comm_tcp.c is TCP with connections that prove who is at the other end; comm_ofi.c is libfabric,
- * loaded at run time, for networks with interfaces of their own; comm_loop.c is for tests.
+ * The communication engine: datagrams to ranks, reads of their memory, and sleep until something
+ * arrives. comm_tcp.c is TCP with connections on which both ends prove who they are; comm_ofi.c is
+ * libfabric, loaded at run time, for networks with interfaces of their own; comm_loop.c is for
+ * tests.
  *
- * What the layer above may count on, no more: a message arrives whole, once or (a dead connection,
- * a dead peer) not at all, in no particular order; peer.c makes that reliable. A get ends with 0 or
- * an error. Nothing is set up between two ranks before the first message or get from one to the
- * other.
+ * The layer above may rely on this and no more: a message arrives whole, once or (a dead
+ * connection, a dead peer) not at all, in no particular order; peer.c makes messages reliable. A
+ * get ends with 0 or an error. Nothing is set up between two ranks before the first message or get
+ * from one to the other.
  *
- * All functions but kd_comm_wake are called under one lock, the caller's (net.c); kd_comm_wait
- * releases it while it sleeps, and one thread at a time is in it. Callbacks are made from
- * kd_comm_progress, and by kd_comm_close for the gets that are left, under that lock; they may call
+ * All functions but kd_comm_wake are called under one lock, the caller's (net.c). kd_comm_wait
+ * releases it while it sleeps, and one thread at a time is in it. Callbacks are made under that
+ * lock, by kd_comm_progress and, for the gets that are left, by kd_comm_close; they may call
  * kd_comm_send and kd_comm_get.
  *
- * What the layer above must see to: a limit of messages to a peer that it has not acknowledged, for
- * a provider may read until nothing comes any more; to look after each kd_comm_progress, before
- * kd_comm_wait, whether what was told -EAGAIN can be sent; not to hide a region that somebody still
- * reads: the read fails by ending the connection, with all that is on its way.
+ * The layer above must
+ *
+ *  - limit the messages to a peer that it has not acknowledged, since a provider may read until
+ *    nothing more arrives;
+ *  - check after each kd_comm_progress, before kd_comm_wait, whether what got -EAGAIN can be sent;
+ *  - hide no region that a rank still reads: the read fails by ending the connection, with
+ *    everything that is in flight on it.
  */
 #ifndef KD_COMM_H
 #define KD_COMM_H
@@ -31,28 +35,32 @@ void kd_comm_close(void);
 /* The provider in use, "tcp". */
 const char *kd_comm_name(void);
 
-/* Tells where a rank is: once, before anything is sent to it. 0 or -errno. */
+/* Sets the address of a rank: once, before anything is sent to it. 0 or -errno. */
 int kd_comm_connect(uint32_t rank, const void *address, size_t size);
 
-/* Sends a copy of the message. 0; -EAGAIN: not now, try again after some progress; another -errno: the peer is unreachable. A
- * peer that has died cannot be told from one that is about to answer: messages are lost, then -EAGAIN is all there is. */
+/* Sends a copy of the message. 0; -EAGAIN: not now, try again after some progress; another -errno:
+ * the peer is unreachable. A dead peer looks like one that is about to answer: messages to it are
+ * lost, and later ones get -EAGAIN. */
 int kd_comm_send(uint32_t rank, const void *message, size_t len);
 
-/* Reads len bytes from addr in the rank's memory into local, memory of any kind; get->done is called some time, once: with an
- * error if the peer dies meanwhile; but only from kd_comm_close, with -ECANCELED, if nothing listens there when its turn comes.
- * Any length is split as the provider needs. 0; or an error, never -EAGAIN, when done will not be called. */
-int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len, struct kd_comm_get *get);
+/* Reads len bytes from addr in the rank's memory into local, memory of any kind. Returns 0, or an
+ * error, never -EAGAIN. After 0 get->done is called once: with an error if the peer dies meanwhile;
+ * only by kd_comm_close, with -ECANCELED, if nobody listens at the peer's address when the turn of
+ * the read comes. A read of any length is split as the provider needs. */
+int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
+		struct kd_comm_get *get);
 
 int kd_comm_expose(void *p, size_t len, struct kd_comm_region *region_p);
 void kd_comm_hide(struct kd_comm_region *region);
 
-/* Handles what has come in and gone out; returns how many events there were. Never blocks. */
+/* Handles what has arrived and what has been sent. Returns the number of events. Never blocks. */
 int kd_comm_progress(void);
 
-/* Sleeps until there may be progress to make or something refused to send, fd (-1: none) is readable, kd_comm_wake was called
- * (since the last wait: a wake is never lost), or timeout_ns have passed. Without watch it leaves progress to others. The lock
- * is free meanwhile; other threads may use the engine. Returns 1 if fd is readable; while there is always work it may look
- * only every now and then. */
+/* Sleeps until progress may be possible, or until something that was refused may be sent; until fd
+ * (-1: none) is readable; until kd_comm_wake is called (or has been since the last wait: no wake is
+ * lost); or until timeout_ns have passed. Without watch it leaves progress to other threads. The
+ * lock is free meanwhile; other threads may use the engine. Returns 1 if fd is readable; while
+ * there is always work it may look only now and then. */
 int kd_comm_wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch);
 /* Any thread, no lock. */
 void kd_comm_wake(void);

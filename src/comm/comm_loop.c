@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The engine for ranks on one host and for tests: datagrams between UNIX sockets, no library beneath. Provider "loop"; with
- * "loop:SEED" it loses, doubles and delays messages, and delays reads, as the seed has it: what peer.c and those above it must bear.
- * And it alters a bit of what some reads bring: reading.c must notice, which for data it does
- * unless KDDS_VERIFY is 0.
+ * The engine for ranks on one host and for tests: datagrams between UNIX sockets, without a
+ * library. Provider "loop". With "loop:SEED" it loses, duplicates and delays messages and delays
+ * reads at random, to test peer.c and everything above it. It also alters a bit of what some reads
+ * return: reading.c must notice this, which it does for data unless KDDS_VERIFY is 0.
  *
- * A get is a question to the owner's engine, answered in pieces. Strangers can find the sockets and send to them; the kernel tells who has
- * sent a datagram, so a piece counts only when it comes from whom it was asked for. Messages carry their own proof (peer.c), and
- * who asks for memory must know a key of 64 random bits.
+ * A get is a request to the owner's engine, answered in pieces. Strangers can find the sockets and
+ * send to them. The kernel reports who has sent a datagram, so a piece counts only if it comes from
+ * the rank that was asked. Messages carry their own proof (peer.c), and a request for memory must
+ * have a key of 64 random bits.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -25,7 +26,7 @@
 #include "comm/comm_engine.h"
 
 #define PIECE_BYTES 65536
-#define PIECES_AHEAD 4 /* of one get, asked for and not there yet */
+#define PIECES_AHEAD 4 /* of one get, requested and not yet arrived */
 #define DROP_PERCENT 3
 #define DOUBLE_PERCENT 3
 #define DELAY_PERCENT 20
@@ -34,11 +35,11 @@
 
 enum kind { MESSAGE, ASK, PIECE, REFUSAL };
 
-/* Begins every datagram. */
+/* The beginning of every datagram. */
 struct head {
 	uint32_t kind, bytes;
 	uint64_t addr, key;  /* ASK */
-	uint64_t get, offset; /* names the get at the asking end; where the piece belongs */
+	uint64_t get, offset; /* the number of the get at the reader; where the piece belongs */
 };
 
 struct datagram {
@@ -47,7 +48,7 @@ struct datagram {
 	struct sockaddr_un to;
 	socklen_t to_size;
 	size_t size;
-	char *bytes; /* behind this */
+	char *bytes; /* they follow this struct */
 };
 
 struct reading {
@@ -57,7 +58,7 @@ struct reading {
 	uint32_t rank;
 	char *local;
 	uint64_t addr, key, len, asked, arrived;
-	int alter; /* a bit of the next piece */
+	int alter; /* alter a bit of the next piece */
 };
 
 struct region {
@@ -75,8 +76,8 @@ static struct {
 	const struct kd_comm_events *events;
 	struct address own, *ranks;
 	uint32_t nranks;
-	struct datagram *waiting, **last; /* the kernel would not have them yet, or delayed */
-	int sleeping; /* in wait(), counting on what was waiting then */
+	struct datagram *waiting, **last; /* delayed, or refused by the kernel so far */
+	int sleeping; /* in wait(), with a timeout from what was waiting then */
 	struct reading *readings;
 	struct region *regions;
 	uint64_t ids;
@@ -105,7 +106,8 @@ static int start(const struct kd_comm_config *config, void *address, size_t *siz
 	loop.events = config->events;
 	loop.last = &loop.waiting;
 	if (provider[4] == ':')
-		loop.random = ((uint32_t)strtoul(provider + 5, NULL, 0) * 2654435769u ^ (uint32_t)getpid() * 40503u) | 1u;
+		loop.random = 1u | ((uint32_t)strtoul(provider + 5, NULL, 0) * 2654435769u ^
+				    (uint32_t)getpid() * 40503u);
 	snprintf(loop.name, sizeof(loop.name), "%s", provider);
 	loop.buffer = malloc(sizeof(struct head) + PIECE_BYTES);
 	loop.socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -117,9 +119,10 @@ static int start(const struct kd_comm_config *config, void *address, size_t *siz
 	setsockopt(loop.socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
 	loop.own.name.sun_family = AF_UNIX;
 	/* An abstract name: nothing in the file system. */
-	snprintf(loop.own.name.sun_path + 1, sizeof(loop.own.name.sun_path) - 1, "kdds-%016llx%016llx", (unsigned long long)name[0],
-		 (unsigned long long)name[1]);
-	loop.own.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(loop.own.name.sun_path + 1));
+	snprintf(loop.own.name.sun_path + 1, sizeof(loop.own.name.sun_path) - 1,
+		 "kdds-%016llx%016llx", (unsigned long long)name[0], (unsigned long long)name[1]);
+	loop.own.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+				    strlen(loop.own.name.sun_path + 1));
 	if (bind(loop.socket, (struct sockaddr *)&loop.own.name, loop.own.size)) {
 		kd_error("cannot bind a UNIX socket: %s", kd_errno_text(errno));
 		return -errno;
@@ -181,13 +184,18 @@ static int put_out(const struct sockaddr_un *to, socklen_t to_size, const void *
 	return errno == EAGAIN || errno == ENOBUFS || errno == EINTR ? -EAGAIN : -errno;
 }
 
-static int keep(const struct sockaddr_un *to, socklen_t to_size, const void *bytes, size_t size, uint64_t due)
+static int keep(const struct sockaddr_un *to, socklen_t to_size, const void *bytes, size_t size,
+		uint64_t due)
 {
 	struct datagram *d = malloc(sizeof(*d) + size);
 
 	if (!d)
 		return -ENOMEM;
-	*d = (struct datagram){.due_ns = due, .to = *to, .to_size = to_size, .size = size, .bytes = (char *)(d + 1)};
+	*d = (struct datagram){.due_ns = due,
+			       .to = *to,
+			       .to_size = to_size,
+			       .size = size,
+			       .bytes = (char *)(d + 1)};
 	memcpy(d->bytes, bytes, size);
 	*loop.last = d;
 	loop.last = &d->next;
@@ -196,8 +204,9 @@ static int keep(const struct sockaddr_un *to, socklen_t to_size, const void *byt
 	return 0;
 }
 
-/* What goes out besides messages is kept until it can: nobody would repeat it. */
-static int put_out_surely(const struct sockaddr_un *to, socklen_t to_size, const void *bytes, size_t size)
+/* Anything but a message is kept until it can be sent: nobody would repeat it. */
+static int put_out_surely(const struct sockaddr_un *to, socklen_t to_size, const void *bytes,
+			  size_t size)
 {
 	uint64_t delay = loop.random && draw(100) < DELAY_PERCENT ? draw(DELAY_NS) : 0;
 	int error;
@@ -235,7 +244,11 @@ static int send_message(uint32_t rank, const void *message, size_t len)
 
 static int ask_piece(struct reading *r, uint32_t bytes)
 {
-	struct head h = {.kind = ASK, .bytes = bytes, .addr = r->addr + r->asked, .key = r->key, .get = r->id,
+	struct head h = {.kind = ASK,
+			 .bytes = bytes,
+			 .addr = r->addr + r->asked,
+			 .key = r->key,
+			 .get = r->id,
 			 .offset = r->asked};
 
 	r->asked += bytes;
@@ -245,7 +258,8 @@ static int ask_piece(struct reading *r, uint32_t bytes)
 static int ask(struct reading *r)
 {
 	while (r->asked < r->len && r->asked - r->arrived < (uint64_t)PIECES_AHEAD * PIECE_BYTES) {
-		int error = ask_piece(r, (uint32_t)kd_min(r->len - r->asked, (uint64_t)PIECE_BYTES));
+		int error =
+			ask_piece(r, (uint32_t)kd_min(r->len - r->asked, (uint64_t)PIECE_BYTES));
 
 		if (error)
 			return error;
@@ -253,15 +267,22 @@ static int ask(struct reading *r)
 	return 0;
 }
 
-static int get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len, struct kd_comm_get *get)
+static int get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
+	       struct kd_comm_get *get)
 {
 	struct reading *r = calloc(1, sizeof(*r));
 	int error;
 
 	if (!r)
 		return -ENOMEM;
-	*r = (struct reading){.next = loop.readings, .get = get, .id = ++loop.ids, .rank = rank, .local = local, .addr = addr,
-			      .key = key, .len = len,
+	*r = (struct reading){.next = loop.readings,
+			      .get = get,
+			      .id = ++loop.ids,
+			      .rank = rank,
+			      .local = local,
+			      .addr = addr,
+			      .key = key,
+			      .len = len,
 			      .alter = loop.random && draw(100) < ALTER_PERCENT};
 	error = len ? ask(r) : ask_piece(r, 0);
 	if (error) {
@@ -304,7 +325,7 @@ static int same_address(const struct address *a, const struct address *b)
 	return a->size == b->size && !memcmp(&a->name, &b->name, a->size);
 }
 
-/* Others are not answered: whoever reads no answers would fill the queue of all. */
+/* Only ranks are answered: anyone who does not read the answers would fill the queue of all. */
 static int is_rank(const struct address *from)
 {
 	for (uint32_t i = 0; i < loop.nranks; i++)
@@ -340,7 +361,8 @@ static void arrived(const struct head *h, const struct address *from)
 	while (*link && (*link)->id != h->get)
 		link = &(*link)->next;
 	r = *link;
-	if (!r || h->offset > r->len || h->bytes > r->len - h->offset || !same_address(from, &loop.ranks[r->rank]))
+	if (!r || h->offset > r->len || h->bytes > r->len - h->offset ||
+	    !same_address(from, &loop.ranks[r->rank]))
 		return;
 	if (h->kind == PIECE) {
 		memcpy(r->local + h->offset, h + 1, h->bytes);
@@ -377,7 +399,8 @@ static void receive(size_t size, const struct address *from)
 	}
 }
 
-/* Sends what is due of what had to wait; in order, but for the delays. Returns when more will be due. */
+/* Sends waiting datagrams that are due, in order except for the delays. Returns when the next will
+ * be due. */
 static uint64_t flush(uint64_t now)
 {
 	struct datagram **link = &loop.waiting;
@@ -392,7 +415,9 @@ static uint64_t flush(uint64_t now)
 			continue;
 		}
 		if (put_out(&d->to, d->to_size, d->bytes, d->size) == -EAGAIN) {
-			due = now + 200000; /* the receiver's queue is full: poll would not tell when it is not */
+			/* The receiver's queue is full: poll would not report when it no longer
+			 * is. */
+			due = now + 200000;
 			break;
 		}
 		*link = d->next;
@@ -424,7 +449,9 @@ static int progress(void)
 
 static int wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
 {
-	struct pollfd p[3] = {{watch ? loop.socket : -1, POLLIN, 0}, {loop.wake, POLLIN, 0}, {fd, POLLIN, 0}};
+	struct pollfd p[3] = {{watch ? loop.socket : -1, POLLIN, 0},
+			      {loop.wake, POLLIN, 0},
+			      {fd, POLLIN, 0}};
 	uint64_t now = kd_os_now_ns(), due = loop.waiting ? flush(now) : UINT64_MAX, count;
 	struct timespec t;
 
@@ -432,8 +459,9 @@ static int wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
 	t = (struct timespec){(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
 	loop.sleeping = 1;
 	pthread_mutex_unlock(lock);
-	if (ppoll(p, fd < 0 ? 2 : 3, &t, NULL) > 0 && p[1].revents && read(loop.wake, &count, sizeof(count)) < 0)
-		count = 0; /* another wait has had it: no matter */
+	if (ppoll(p, fd < 0 ? 2 : 3, &t, NULL) > 0 && p[1].revents &&
+	    read(loop.wake, &count, sizeof(count)) < 0)
+		count = 0; /* another wait has read it: this does not matter */
 	pthread_mutex_lock(lock);
 	loop.sleeping = 0;
 	return fd >= 0 && p[2].revents;
@@ -444,7 +472,9 @@ static void wake(void)
 	uint64_t one = 1;
 
 	if (write(loop.wake, &one, sizeof(one)) < 0)
-		return; /* the counter is full: it wakes */
+		return; /* the counter is full: that wakes as well */
 }
 
-const struct kd_comm_engine kd_comm_loop = {start, stop, name, connect_rank, send_message, get, expose, hide, progress, wait, wake};
+const struct kd_comm_engine kd_comm_loop = {
+	start, stop, name, connect_rank, send_message, get, expose, hide, progress, wait, wake,
+};

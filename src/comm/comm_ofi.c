@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * comm.h over libfabric: one reliable datagram endpoint, one completion queue, sends and receives through buffers of our own,
- * gets as reads of registered memory.
+ * comm.h over libfabric: one reliable datagram endpoint, one completion queue, sends and receives
+ * through our own buffers, gets as reads of registered memory.
  *
- *   send    copied into a buffer that its completion gives back. At most SENDS buffers wait in one peer's connection, so that a
- *           peer that reads nothing cannot take them all.
- *   receive RECEIVES posted buffers; each goes back when its message has been handled, or its connection has died in the
- *           middle of it.
- *   get     cut into chunks of at most CHUNK_BYTES, of which WINDOW_BYTES are under way from one peer: what a connection
- *           carries beside them, messages above all, waits for two chunks and not for the whole.
+ *   send    Copied into a buffer, which the completion returns. At most SENDS buffers wait in the
+ *           connection of one peer, so that a peer that reads nothing cannot take them all.
+ *   receive RECEIVES posted buffers. Each is posted again when its message has been handled, or
+ *           when its connection has died in the middle of it.
+ *   get     Split into chunks of at most CHUNK_BYTES, of which WINDOW_BYTES are in flight from one
+ *           peer: other traffic on the connection, above all messages, waits for two chunks and not
+ *           for the whole.
  *
- * A provider connects to a peer when the first thing is sent there and answers -FI_EAGAIN until that is done; it cannot say
- * when, nor whether it ever will: a peer that refuses the connection looks the same. So a peer that was refused is left alone
- * for a time that doubles up to REFUSED_NS_MAX. Sends to it get -EAGAIN meanwhile, gets wait in its queue; kd_comm_wait returns
- * when the time is over.
+ * A provider connects to a peer when something is first sent there, and returns -FI_EAGAIN until it
+ * is connected. It cannot say when that will be, nor whether: a peer that refuses the connection
+ * looks the same. So a peer that was refused is left alone for a time that doubles up to
+ * REFUSED_NS_MAX. Meanwhile sends to it get -EAGAIN and its gets wait in its queue. kd_comm_wait
+ * returns when the time is over.
  *
- * When a connection ends, rxm 1.17 reads, within fi_cq_read, until nothing comes from anybody; peers that send without waiting
- * for answers keep it there, and its memory grows. Users of comm.h must have a limit of messages not yet acknowledged.
+ * When a connection ends, rxm 1.17 reads, within fi_cq_read, until nothing arrives from anybody.
+ * Peers that send without waiting for answers keep it there, and its memory grows. So users of
+ * comm.h must limit the messages that are not yet acknowledged.
  */
 #define _GNU_SOURCE
 #include "comm/comm_engine.h"
@@ -38,29 +41,30 @@
 #define RECEIVES 64
 #define SENDS 64
 #define SMALL_BYTES 256
-#define CHUNK_BYTES (512u << 10) /* over loopback as fast as one piece; half of it is up to a tenth slower */
+/* Over loopback as fast as one piece; half of it is up to 10 % slower. */
+#define CHUNK_BYTES (512u << 10)
 #define WINDOW_BYTES (1u << 20)
-#define GET_BYTES_MIN 4096 /* the least that a get counts for */
-#define SPARE_FILES                                                                               \
-	6 /* to be free when a peer is named, for what others connect in the meantime: a provider \
-	     may end us */
-#define EVENTS_MAX 256     /* one kd_comm_progress handles not many more */
+#define GET_BYTES_MIN 4096 /* what a smaller get counts for */
+/* Descriptors that must be free when a peer is added, for connections that others make meanwhile: a
+ * provider may end the process when there are none. */
+#define SPARE_FILES 6
+#define EVENTS_MAX 256 /* one kd_comm_progress handles few more */
 
 #define REFUSED_NS_MIN 20000
 #define REFUSED_NS_MAX 20000000
-#define BLIND_NS 1000000   /* sleep with a provider that cannot wake us */
-#define CLOSE_NS 100000000 /* what has been sent may take that long to leave when we close */
+#define BLIND_NS 1000000   /* sleep, with a provider that cannot wake us */
+#define CLOSE_NS 100000000 /* for what has been sent to leave when we close */
 
-/* What an event is about; first in each thing that is given to the provider as a context. */
+/* What an event is about. First in everything that the provider gets as a context. */
 enum kind { RECEIVE, SEND, GET };
 
-/* A message's place. */
+/* Room for a message. */
 struct buffer {
 	enum kind kind;
 	uint8_t small;       /* SEND: SMALL_BYTES long */
-	uint32_t rank;       /* SEND: whose .sends it counts in */
+	uint32_t rank;       /* SEND: the peer whose .sends counts it */
 	void *desc;          /* of the registration */
-	struct buffer *next; /* in a free list, or RECEIVE: not posted yet */
+	struct buffer *next; /* in a free list; RECEIVE: not posted yet */
 	kd_aligned(16) char data[];
 };
 
@@ -90,37 +94,38 @@ struct get {
 struct peer {
 	fi_addr_t addr;
 	uint32_t sends; /* under way */
-	uint32_t full;  /* somebody waits for one of them to end */
-	size_t bytes;   /* of gets under way */
+	uint32_t full;  /* a send was refused until one of them ends */
+	size_t bytes;   /* of gets, in flight */
 	struct get *first, **last;
-	uint64_t refused_ns;  /* how long it was left alone when last refused; 0: something got through since */
-	uint64_t retry_ns;    /* 0, or: it is among the refused until then */
+	/* How long it was left alone when last refused; 0: something was accepted since. */
+	uint64_t refused_ns;
+	uint64_t retry_ns;    /* 0, or the time until which it is among the refused */
 	struct peer *refused; /* the next of these */
 };
 
 static struct {
 	const struct kd_comm_events *events;
 	struct kd_endpoint ofi;
-	int closing; /* messages that come are dropped */
+	int closing; /* arriving messages are dropped */
 	size_t chunk_bytes, address_size;
 
-	struct peer **peers; /* by rank; NULL: kd_comm_connect has not named it */
+	struct peer **peers; /* by rank; NULL: not set by kd_comm_connect */
 	uint32_t npeers;
 	struct peer *refused;
 
 	struct slab *slabs;
 	struct buffer *free[2];  /* [small] */
-	struct buffer *unposted; /* RECEIVE, refused by the provider */
+	struct buffer *unposted; /* RECEIVE buffers that the provider refused */
 	uint32_t sends;          /* under way to all */
 
 	struct get *gets; /* all */
-	struct get *finished, **finished_last; /* whose done is to be called */
+	struct get *finished, **finished_last; /* whose done must be called */
 
 	uint64_t lost_sends, lost_receives, lost_events; /* for the debugger */
 
 	struct kd_bell bell;
-	int watching; /* the sleeper: see kd_comm_wait */
-	uint32_t busy_waits; /* that found work */
+	int watching; /* whether the sleeper watches: see kd_comm_wait */
+	uint32_t busy_waits; /* waits that found work */
 } engine = {.ofi = {.cq_fd = -1}, .bell = {.fd = -1}};
 
 /* Memory */
@@ -146,10 +151,11 @@ static void hide(struct kd_comm_region *region)
 
 /* Buffers */
 
-/* Makes n buffers for messages of up to `bytes'. */
+/* Allocates n buffers for messages of up to `bytes'. */
 static struct buffer *buffers_create(size_t n, size_t bytes, enum kind kind)
 {
-	size_t stride = (sizeof(struct buffer) + bytes + KD_CACHE_LINE - 1) / KD_CACHE_LINE * KD_CACHE_LINE;
+	size_t stride =
+		(sizeof(struct buffer) + bytes + KD_CACHE_LINE - 1) / KD_CACHE_LINE * KD_CACHE_LINE;
 	size_t size = sizeof(struct slab) + n * stride;
 	struct slab *slab = kd_os_reserve(size);
 	struct buffer *list = NULL;
@@ -181,7 +187,8 @@ static struct buffer *buffer_get(size_t len)
 	struct buffer *b = engine.free[small];
 
 	if (!b)
-		b = small ? buffers_create(56, SMALL_BYTES, SEND) : buffers_create(15, KD_COMM_MESSAGE_BYTES, SEND);
+		b = small ? buffers_create(56, SMALL_BYTES, SEND)
+			  : buffers_create(15, KD_COMM_MESSAGE_BYTES, SEND);
 	if (b)
 		engine.free[small] = b->next;
 	return b;
@@ -203,15 +210,15 @@ static struct peer *peer_find(uint32_t rank)
 	return rank < engine.npeers ? engine.peers[rank] : NULL;
 }
 
-/* What another thread has changed, under the lock, so that there is more for the sleeper to do, or sooner. One that does not
- * watch has left it to others. */
+/* Another thread has changed something, under the lock, so that there is more for the sleeper to
+ * do, or sooner. A sleeper that does not watch has left it to others. */
 static void wake_sleeper(void)
 {
 	if (engine.watching && kd_bell_sleeping(&engine.bell)) /* their writers hold the lock */
 		wake();
 }
 
-/* The provider said -FI_EAGAIN. */
+/* The provider has returned -FI_EAGAIN. */
 static void peer_refuse(struct peer *p)
 {
 	p->refused_ns = kd_min(kd_max(2 * p->refused_ns, REFUSED_NS_MIN), REFUSED_NS_MAX);
@@ -233,7 +240,8 @@ static void get_unlink(struct get *g)
 		engine.gets = g->older;
 }
 
-/* Nothing more will be asked for and nothing is under way. done is called later: whoever asks for it now may hold locks. */
+/* Everything has been requested and nothing is in flight. done is called later, since the caller
+ * may hold locks. */
 static void get_finish(struct get *g)
 {
 	g->next = NULL;
@@ -242,11 +250,12 @@ static void get_finish(struct get *g)
 	wake_sleeper();
 }
 
-/* Asks for a chunk. */
+/* Requests a chunk. */
 static ssize_t get_push(struct get *g, struct peer *p)
 {
 	size_t n = kd_min(g->left, engine.chunk_bytes);
-	ssize_t error = fi_read(engine.ofi.ep, g->local, n, g->mr ? fi_mr_desc(g->mr) : NULL, p->addr, g->addr, g->key, g);
+	ssize_t error = fi_read(engine.ofi.ep, g->local, n, g->mr ? fi_mr_desc(g->mr) : NULL,
+				p->addr, g->addr, g->key, g);
 
 	if (error)
 		return error;
@@ -259,7 +268,7 @@ static ssize_t get_push(struct get *g, struct peer *p)
 	return 0;
 }
 
-/* Asks a peer for what its window has room for. */
+/* Requests from a peer what its window has room for. */
 static void peer_push(struct peer *p)
 {
 	while (p->first && ((p->bytes < WINDOW_BYTES && !p->retry_ns) || p->first->error)) {
@@ -284,7 +293,8 @@ static void peer_push(struct peer *p)
 	}
 }
 
-static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len, struct kd_comm_get *get)
+static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
+		      struct kd_comm_get *get)
 {
 	struct peer *p = peer_find(rank);
 	struct get *g;
@@ -329,7 +339,8 @@ static void get_event(struct get *g, int error)
 	g->chunks--;
 	if (error && !g->error)
 		g->error = error;
-	/* What has not been asked for is at the head of the queue, where peer_push finds the error. */
+	/* A get with something left to request is at the head of the queue, where peer_push finds
+	 * the error. */
 	if (!g->left && !g->chunks)
 		get_finish(g);
 	peer_push(p);
@@ -347,7 +358,7 @@ static void get_deliver(struct get *g)
 	user->done(user, error);
 }
 
-/* What finishes meanwhile, done may ask for more, is for the next time. */
+/* done may start more gets. Those that finish meanwhile wait for the next time. */
 static int gets_deliver(void)
 {
 	struct get *g = engine.finished;
@@ -383,7 +394,7 @@ static int send_message(uint32_t rank, const void *message, size_t len)
 		return -EAGAIN;
 	}
 	b = buffer_get(len);
-	if (!b) { /* no memory: in a while perhaps */
+	if (!b) { /* no memory: perhaps later */
 		peer_refuse(p);
 		return -EAGAIN;
 	}
@@ -464,7 +475,8 @@ static void event(void *context, size_t len, int error)
 	}
 }
 
-/* Those whose time is over; whoever has a message for one may try again as well, so they count as events. */
+/* Tries the refused peers whose time is over. Senders may try again as well, so each counts as an
+ * event. */
 static int refused_retry(void)
 {
 	struct peer *p = engine.refused;
@@ -513,7 +525,7 @@ static int progress(void)
 				event(entries[i].op_context, entries[i].len, 0);
 			if (got < 16) {
 				n += (int)got;
-				break; /* another read would be a system call for nothing, most of the time */
+				break; /* another read would usually be a system call for nothing */
 			}
 		}
 		n += (int)got;
@@ -523,8 +535,9 @@ static int progress(void)
 	if (engine.finished)
 		n += gets_deliver();
 	/*
-	 * Another thread sleeps: what it sleeps on must know the connections that have come up here (the provider adds them in
-	 * fi_trywait only), and if something is left to read here it shall do that.
+	 * Another thread sleeps. The set that it sleeps on must include the connections that have
+	 * been made here (the provider adds them in fi_trywait only), and if something is left to
+	 * read, that thread must read it.
 	 */
 	if (engine.watching && kd_bell_sleeping(&engine.bell)) {
 		struct fid *fid = &engine.ofi.cq->fid;
@@ -557,8 +570,8 @@ static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int w
 	if (watch && engine.ofi.cq_fd < 0) {
 		timeout_ns = kd_min(timeout_ns, BLIND_NS);
 	} else if (watch && timeout_ns && fi_trywait(engine.ofi.fabric, &fid, 1)) {
-		/* There is work. The caller's descriptor shall be looked at all the same, but a system call costs as much as a
-		 * message does. */
+		/* There is work. The caller's descriptor must be checked all the same, but a system
+		 * call costs as much as a message. */
 		if (++engine.busy_waits % 16)
 			return 0;
 		timeout_ns = 0;
@@ -646,7 +659,7 @@ static int connect_rank(uint32_t rank, const void *address, size_t size)
 	return 0;
 }
 
-/* Also what kd_comm_open has begun. */
+/* Also closes what kd_comm_open has begun. */
 static void stop(void)
 {
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -659,8 +672,8 @@ static void stop(void)
 			wait_events(&lock, -1, 1000000, 1);
 	pthread_mutex_unlock(&lock);
 
-	/* From here on nobody writes to buffers and the memory of gets; once there are no peers the functions called below can ask
-	 * for nothing. */
+	/* From here on nobody writes to buffers and the memory of gets. Once there are no peers,
+	 * the functions called below cannot start anything. */
 	kd_endpoint_stop(&engine.ofi);
 	for (uint32_t i = 0; i < engine.npeers; i++)
 		free(engine.peers[i]);
@@ -686,5 +699,7 @@ static void stop(void)
 	engine.ofi.cq_fd = engine.bell.fd = -1;
 }
 
-const struct kd_comm_engine kd_comm_ofi = {start, stop, name, connect_rank, send_message, get_memory, expose, hide, progress,
-					   wait_events, wake};
+const struct kd_comm_engine kd_comm_ofi = {
+	start,  stop, name,     connect_rank, send_message, get_memory,
+	expose, hide, progress, wait_events,  wake,
+};

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * comm.h over TCP: link.c makes connections to ranks that have proved who they are, this file makes
- * the traffic on them.
+ * comm.h over TCP: link.c makes connections to ranks that have proved who they are, and this file
+ * sends and receives on them.
  *
  *   send    At most SENDS messages wait in one link, so that a peer that reads nothing cannot take
  *           all memory.
- *   get     Cut into chunks of at most CHUNK_BYTES, of which WINDOW_BYTES are under way from one
- *           peer. The owner answers the chunks of a link in turn, from the memory itself; messages
- *           go before chunks that wait. A chunk comes straight into its place.
+ *   get     Split into chunks of at most CHUNK_BYTES, of which WINDOW_BYTES are in flight from one
+ *           peer. The owner answers the chunks of a link in order, from the memory itself; messages
+ *           go before waiting chunks. A chunk is received directly into place.
  *
- * Frames, all with one head: MESSAGE, its bytes; ASK, which chunk; CHUNK, its bytes; REFUSAL of a
- * chunk.
+ * Frames, all with the same head: MESSAGE, its bytes; ASK, which chunk; CHUNK, its bytes; REFUSAL
+ * of a chunk.
  *
- * A pair of ranks has one link, that of whoever has something to say first, or two when both have
- * at once: then each sends on its own and serves both. While there is none a peer's gets wait in
- * its queue and sends to it get -EAGAIN; it is dialled again and again, after a time that doubles
- * up to RETRY_NS_MAX. A link that proves to be the peer's replaces an older one that the peer has
- * made, which is dead at the other end, and nothing else does.
+ * A pair of ranks has one link, that of the rank that first has something to send, or two when both
+ * dial at the same moment: then each sends on its own and serves both. While there is none, gets
+ * from the peer wait in its queue and sends to it get -EAGAIN. The peer is dialled again and again,
+ * after a pause that doubles up to RETRY_NS_MAX. A link that proves to be the peer's replaces an
+ * older one that the peer has made, which is dead at the other end; nothing else replaces a link.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -35,7 +35,7 @@
 #define SENDS 64
 #define CHUNK_BYTES (512u << 10)
 #define WINDOW_BYTES (1u << 20)
-#define GET_BYTES_MIN 4096 /* the least that a get counts for */
+#define GET_BYTES_MIN 4096 /* what a smaller get counts for */
 #define RETRY_NS_MIN 1000000
 #define RETRY_NS_MAX 250000000
 
@@ -67,7 +67,7 @@ struct get {
 	struct get *older, *newer; /* all of them, for close */
 };
 
-/* Asked for on a link; in the order in which answers come. */
+/* Requested on a link, in the order in which the answers arrive. */
 struct kd_chunk {
 	struct kd_chunk *next;
 	struct get *get;
@@ -77,16 +77,16 @@ struct kd_chunk {
 
 struct peer {
 	uint32_t rank;
-	socklen_t address_size; /* 0: not named by kd_comm_connect; there may be a link already */
+	socklen_t address_size; /* 0: not set by kd_comm_connect; there may be a link already */
 	struct sockaddr_storage address;
-	struct kd_link *ours, *theirs; /* ours: perhaps not UP yet */
-	int wanted;   /* somebody was told -EAGAIN while there was no link, or gets wait for one */
-	size_t bytes; /* of gets under way */
+	struct kd_link *ours, *theirs; /* ours may not be UP yet */
+	int wanted;   /* a send got -EAGAIN while there was no link, or gets wait for one */
+	size_t bytes; /* of gets, in flight */
 	struct get *first, **last;
-	uint64_t pause_ns; /* after the last attempt to connect; 0: there has been none that failed */
+	uint64_t pause_ns; /* after the last attempt to connect; 0: none has failed */
 	uint64_t since_ns; /* when the first of these attempts began */
-	uint64_t retry_ns; /* 0, or: not to be dialled before */
-	struct peer *waiting; /* the next of those that alarm() looks at */
+	uint64_t retry_ns; /* 0, or the time before which it is not dialled */
+	struct peer *waiting; /* the next peer that alarm_rang() looks at */
 	int waits;
 };
 
@@ -100,7 +100,7 @@ static struct {
 	struct peer **peers; /* by rank; NULL: never met */
 	struct peer *waiting;
 	struct get *gets;
-	struct get *finished, **finished_last; /* whose done is to be called */
+	struct get *finished, **finished_last; /* whose done must be called */
 	uint64_t lost_links;		       /* for the debugger */
 } tcp = {.bell = {.fd = -1}};
 
@@ -116,8 +116,8 @@ static void get_unlink(struct get *g)
 		tcp.gets = g->older;
 }
 
-/* Nothing more will be asked for and nothing is under way. done is called later: whoever asks for
- * it now may hold locks. */
+/* Everything has been requested and nothing is in flight. done is called later, since the caller
+ * may hold locks. */
 static void get_finish(struct get *g)
 {
 	g->next = NULL;
@@ -138,7 +138,7 @@ static void get_deliver(struct get *g)
 	user->done(user, error);
 }
 
-/* What finishes meanwhile, done may ask for more, is for the next time. */
+/* done may start more gets. Those that finish meanwhile wait for the next time. */
 static int gets_deliver(void)
 {
 	struct get *g = tcp.finished;
@@ -155,7 +155,7 @@ static int gets_deliver(void)
 	return n;
 }
 
-/* A chunk has come, or never will. */
+/* A chunk has arrived, or never will. */
 static void chunk_end(struct peer *p, struct kd_chunk *c, int error)
 {
 	struct get *g = c->get;
@@ -164,8 +164,8 @@ static void chunk_end(struct peer *p, struct kd_chunk *c, int error)
 	g->chunks--;
 	if (error && !g->error)
 		g->error = error;
-	/* What has not been asked for is at the head of the queue, where peer_push finds the error.
-	 */
+	/* A get with something left to request is at the head of the queue, where peer_push finds
+	 * the error. */
 	if (!g->left && !g->chunks)
 		get_finish(g);
 	free(c);
@@ -200,7 +200,7 @@ static struct kd_link *peer_link(const struct peer *p)
 	return p->theirs;
 }
 
-/* Has alarm() look at it at that time. */
+/* Makes alarm_rang() look at the peer at that time. */
 static void peer_wait(struct peer *p, uint64_t at_ns)
 {
 	if (!p->waits) {
@@ -228,7 +228,7 @@ static void peer_failed(struct peer *p, int error)
 	peer_wait(p, now + p->pause_ns);
 }
 
-/* There is something for it, and no link. */
+/* There is something for the peer, and no link. */
 static void peer_dial(struct peer *p)
 {
 	int error;
@@ -243,7 +243,7 @@ static void peer_dial(struct peer *p)
 		peer_failed(p, error);
 }
 
-/* Asks for the next chunk of a get. */
+/* Requests the next chunk of a get. */
 static int get_push(struct get *g, struct peer *p, struct kd_link *l)
 {
 	size_t n = kd_min(g->left, (size_t)CHUNK_BYTES);
@@ -273,7 +273,7 @@ static int get_push(struct get *g, struct peer *p, struct kd_link *l)
 	return 0;
 }
 
-/* Asks a peer for what its window has room for. */
+/* Requests from a peer what its window has room for. */
 static void peer_push(struct peer *p)
 {
 	while (p->first && (p->bytes < WINDOW_BYTES || p->first->error)) {
@@ -340,7 +340,7 @@ static void link_up(struct kd_link *l)
 		p->theirs = l;
 		if (older)
 			kd_link_end(older, -ECONNRESET);
-		/* Both have dialled: the lower rank's link will do for both. */
+		/* Both have dialled: the lower rank's link serves both. */
 		if (p->ours && p->ours->state != KD_LINK_UP && l->rank < tcp.rank)
 			kd_link_end(p->ours, -EISCONN);
 	}
@@ -354,7 +354,7 @@ static void link_down(struct kd_link *l, int error)
 	struct peer *p = tcp.peers[l->rank];
 	struct kd_chunk *c = l->asked;
 
-	if (!p) /* there was no memory for it */
+	if (!p) /* there was no memory for the peer */
 		return;
 	l->asked = NULL;
 	l->asked_last = &l->asked;
@@ -379,7 +379,7 @@ static void link_down(struct kd_link *l, int error)
 
 /* Frames */
 
-/* The peer wants a chunk. */
+/* The peer has requested a chunk. */
 static void answer(struct kd_link *l, const struct ask *a, uint32_t bytes)
 {
 	struct kd_region *r = kd_region_find(a->key, a->addr, bytes);
@@ -630,6 +630,7 @@ static int start(const struct kd_comm_config *config, void *address, size_t *siz
 	return 0;
 }
 
-const struct kd_comm_engine kd_comm_tcp = {start,	 stop,	      name,   connect_rank,
-					   send_message, get_memory,  expose, hide,
-					   progress,	 wait_events, wake};
+const struct kd_comm_engine kd_comm_tcp = {
+	start,  stop, name,     connect_rank, send_message, get_memory,
+	expose, hide, progress, wait_events,  wake,
+};

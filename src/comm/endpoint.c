@@ -16,7 +16,8 @@ const char *kd_endpoint_name(const struct kd_endpoint *e)
 
 static int failed(const struct kd_endpoint *e, const char *what, int error)
 {
-	kd_error("libfabric's provider %s cannot %s: %s", kd_endpoint_name(e), what, kd_ofi.strerror(-error));
+	kd_error("libfabric's provider %s cannot %s: %s", kd_endpoint_name(e), what,
+		 kd_ofi.strerror(-error));
 	return kd_ofi_errno(error);
 }
 
@@ -63,7 +64,7 @@ static int open_all(struct kd_endpoint *e, void *address, size_t *size_p)
 	*size_p = KD_COMM_ADDRESS_BYTES;
 	error = fi_getname(&e->ep->fid, address, size_p);
 	if (error)
-		return failed(e, "tell an endpoint's address", error);
+		return failed(e, "get an endpoint's address", error);
 	return 0;
 }
 
@@ -77,7 +78,8 @@ static void note_modes(struct kd_endpoint *e)
 	e->key_mask = domain->mr_key_size < 8 ? (1ull << 8 * domain->mr_key_size) - 1 : UINT64_MAX;
 }
 
-int kd_endpoint_open(struct kd_endpoint *e, const char *provider, const char *node, void *address, size_t *size_p)
+int kd_endpoint_open(struct kd_endpoint *e, const char *provider, const char *node, void *address,
+		     size_t *size_p)
 {
 	int error;
 
@@ -120,16 +122,18 @@ void kd_endpoint_close(struct kd_endpoint *e)
 	*e = (struct kd_endpoint){.cq_fd = -1};
 }
 
-int kd_endpoint_register(struct kd_endpoint *e, void *p, size_t len, uint64_t access, struct fid_mr **mr_p)
+int kd_endpoint_register(struct kd_endpoint *e, void *p, size_t len, uint64_t access,
+			 struct fid_mr **mr_p)
 {
 	int error, tries = 0;
 
 	if (access != FI_REMOTE_READ && !e->local_mr)
 		return 0;
+	/* Where keys are short, one that is in use may be drawn. */
 	do
 		error = fi_mr_reg(e->domain, p, len, access, 0,
 				  e->prov_key ? 0 : kd_os_random() & e->key_mask, 0, mr_p, NULL);
-	while (error == -FI_ENOKEY && ++tries < 64); /* taken: only where keys are short */
+	while (error == -FI_ENOKEY && ++tries < 64);
 	return error;
 }
 

@@ -12,8 +12,8 @@
 void kd_handshake_key(uint8_t key[32], const uint8_t secret[32])
 {
 	for (uint64_t i = 0; i < 4; i++) {
-		uint64_t part[2] = {0x736b6e696c73646bu,
-				    i}; /* not a message between ranks: none is as short */
+		/* No message between ranks is as short. */
+		uint64_t part[2] = {0x736b6e696c73646bu, i};
 
 		part[0] = kd_siphash(secret, part, sizeof(part));
 		part[0] ^= kd_siphash(secret + 16, part, sizeof(part));
@@ -71,7 +71,7 @@ int kd_handshake_read(struct kd_handshake *h, const uint8_t key[32], enum kd_han
 	if (step != KD_PROOF)
 		memcpy(h->nonces[step - KD_HELLO], g->nonce, 16);
 	authenticate(h, key, step, mac);
-	for (int i = 0; i < 16; i++) /* all of them, whatever the first differ in */
+	for (int i = 0; i < 16; i++) /* all of them, wherever the first difference is */
 		differ |= mac[i] ^ g->mac[i];
 	return !differ;
 }

@@ -14,14 +14,14 @@
 #include "base/log.h"
 #include "base/os.h"
 
-#define STRANGERS 64		/* accepted and not UP */
-#define STRANGER_NS 5000000000u /* to prove who it is */
+#define STRANGERS 64		/* accepted, not UP */
+#define STRANGER_NS 5000000000u /* for a stranger to prove who it is */
 #define DIAL_NS 10000000000u    /* for TCP to connect */
-#define GREET_NS 60000000000u   /* for the rank to answer: it may have been stopped, by a debugger */
-#define RATE_NS 10000000u       /* at most RATE connections are accepted in that time: a flood of */
-#define RATE 64                 /* them takes about a tenth of a core */
-#define FULL_NS 100000000u      /* without descriptors: nothing is accepted for so long */
-#define FLUSH_NS 100000000u /* what has been sent may take that long to leave when we close */
+#define GREET_NS 60000000000u   /* for the rank to answer: a debugger may have stopped it */
+#define RATE_NS 10000000u       /* at most RATE connections are accepted in this time: */
+#define RATE 64                 /* a flood of them takes about a tenth of a core */
+#define FULL_NS 100000000u      /* for which nothing is accepted when descriptors have run out */
+#define FLUSH_NS 100000000u /* for what has been sent to leave when we close */
 #define EVENTS 64
 
 static struct {
@@ -30,12 +30,12 @@ static struct {
 	uint8_t key[32];
 	const struct kd_link_events *events;
 	struct kd_link *first, *last;
-	struct kd_link *dead; /* by next: to be freed when nobody looks at them any more */
+	struct kd_link *dead; /* by next: freed when nobody looks at them any more */
 	uint32_t strangers;
-	uint64_t armed_ns; /* the timer's, UINT64_MAX: none */
+	uint64_t armed_ns; /* when the timer expires; UINT64_MAX: never */
 	uint64_t alarm_ns; /* the user's */
-	uint64_t pause_ns; /* 0, or: the listener is not looked at until then */
-	uint64_t rate_ns;  /* accepted are counted since */
+	uint64_t pause_ns; /* 0, or the time until which the listener is not watched */
+	uint64_t rate_ns;  /* start of the count in accepted */
 	uint32_t accepted;
 	int closing;
 } me = {.epoll = -1, .timer = -1, .listener = -1};
@@ -129,7 +129,7 @@ static void bury(void)
 	}
 }
 
-/* Looks for room to write while something is kept. */
+/* Watches for room to write while something is kept. */
 static void watch_out(struct kd_link *l)
 {
 	int wanted = l->stream.first || l->state == KD_LINK_DIALS;
@@ -181,7 +181,7 @@ static void come_up(struct kd_link *l)
 	me.events->up(l);
 }
 
-/* A greeting has come. */
+/* A greeting has arrived. */
 static void heard(struct kd_link *l, const struct kd_greeting *g)
 {
 	struct kd_handshake *h = &l->handshake;
@@ -282,7 +282,7 @@ static void pause_until(uint64_t at_ns)
 	arm(at_ns);
 }
 
-/* Makes room for another. */
+/* Makes room for another stranger. */
 static void displace(void)
 {
 	struct kd_link *claims = NULL;
@@ -331,8 +331,9 @@ static int accept_some(uint64_t now)
 			continue;
 		}
 		me.strangers++;
-		readable(l); /* a rank's greeting is here already, most of the time: it cannot be
-				displaced by idle ones */
+		/* The greeting of a rank has usually arrived: then idle strangers cannot displace
+		 * it. */
+		readable(l);
 	}
 	pause_until(me.rate_ns + RATE_NS);
 	return n;
@@ -351,7 +352,7 @@ static void readable(struct kd_link *l)
 static int handle(struct kd_link *l, uint32_t events)
 {
 	if (l->state == KD_LINK_DOWN)
-		return 0; /* since the kernel was asked */
+		return 0; /* it has ended since epoll_wait */
 	if (l->state == KD_LINK_DIALS) {
 		dialled(l);
 	} else if (events & EPOLLOUT) {
@@ -367,7 +368,7 @@ static int handle(struct kd_link *l, uint32_t events)
 	return 1;
 }
 
-/* The timer has run off: who is late, and when is the next. */
+/* The timer has expired: ends the links that are late, and arms it for the next. */
 static int late(uint64_t now)
 {
 	uint64_t due = UINT64_MAX;
@@ -383,7 +384,7 @@ static int late(uint64_t now)
 		if (l->state == KD_LINK_UP)
 			continue;
 		if (now >= l->due_ns) {
-			/* A rank that was stopped is connected to by its kernel. */
+			/* The kernel of a stopped rank connects for it. */
 			kd_link_end(l, l->state == KD_LINK_GREETS ? -EAGAIN : -ETIMEDOUT);
 			n++;
 		} else {

@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 
-#define BACKLOG 4096 /* all ranks of a job may come at once */
+#define BACKLOG 4096 /* all ranks of a job may connect at once */
 
 static int is_loopback(const struct sockaddr *a)
 {
@@ -28,7 +28,7 @@ static socklen_t address_length(const struct sockaddr *a)
 	return a->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
 }
 
-/* Whether it is this host's. */
+/* Whether the address is this host's. */
 static int is_ours(const struct sockaddr *a)
 {
 	int fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -49,7 +49,8 @@ static int has_ipv4_loopback(void)
 	return is_ours((const struct sockaddr *)&a);
 }
 
-/* The first address of that name which is ours, loopback apart, as text. 0, or an error of getaddrinfo; EAI_NONAME: none is. */
+/* Writes the first address of that name that is this host's and not loopback, as text. 0, or an
+ * error of getaddrinfo; EAI_NONAME: there is none. */
 static int resolve(const char *name, char text[KD_NETADDR_BYTES])
 {
 	struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM}, *list;
@@ -59,13 +60,15 @@ static int resolve(const char *name, char text[KD_NETADDR_BYTES])
 		return error;
 	error = EAI_NONAME;
 	for (struct addrinfo *a = list; a && error; a = a->ai_next)
-		if ((a->ai_family == AF_INET || a->ai_family == AF_INET6) && !is_loopback(a->ai_addr) && is_ours(a->ai_addr))
-			error = getnameinfo(a->ai_addr, a->ai_addrlen, text, KD_NETADDR_BYTES, NULL, 0, NI_NUMERICHOST);
+		if ((a->ai_family == AF_INET || a->ai_family == AF_INET6) &&
+		    !is_loopback(a->ai_addr) && is_ours(a->ai_addr))
+			error = getnameinfo(a->ai_addr, a->ai_addrlen, text, KD_NETADDR_BYTES, NULL,
+					    0, NI_NUMERICHOST);
 	freeaddrinfo(list);
 	return error;
 }
 
-/* An interface that is up, IPv4 before IPv6. */
+/* The address of an interface that is up, IPv4 before IPv6. */
 static int first_interface(char text[KD_NETADDR_BYTES])
 {
 	static const int families[] = {AF_INET, AF_INET6};
@@ -76,11 +79,13 @@ static int first_interface(char text[KD_NETADDR_BYTES])
 		return EAI_SYSTEM;
 	for (int f = 0; f < 2; f++)
 		for (struct ifaddrs *i = list; i && error; i = i->ifa_next)
-			if (i->ifa_addr && i->ifa_addr->sa_family == families[f] && (i->ifa_flags & IFF_UP) &&
-			    (i->ifa_flags & IFF_RUNNING) && !is_loopback(i->ifa_addr) &&
-			    !(f && IN6_IS_ADDR_LINKLOCAL(&((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr)))
-				error = getnameinfo(i->ifa_addr, address_length(i->ifa_addr), text, KD_NETADDR_BYTES, NULL, 0,
-						    NI_NUMERICHOST);
+			if (i->ifa_addr && i->ifa_addr->sa_family == families[f] &&
+			    (i->ifa_flags & IFF_UP) && (i->ifa_flags & IFF_RUNNING) &&
+			    !is_loopback(i->ifa_addr) &&
+			    !(f && IN6_IS_ADDR_LINKLOCAL(
+					   &((struct sockaddr_in6 *)i->ifa_addr)->sin6_addr)))
+				error = getnameinfo(i->ifa_addr, address_length(i->ifa_addr), text,
+						    KD_NETADDR_BYTES, NULL, 0, NI_NUMERICHOST);
 	freeifaddrs(list);
 	return error;
 }
@@ -99,15 +104,18 @@ int kd_netaddr_choose(const char *listen, int local, char text[KD_NETADDR_BYTES]
 		if (!error)
 			return 0;
 		kd_error("KDDS_ADDRESS=%s: %s", listen,
-			 error == EAI_NONAME ? "no address of this host by which others reach it; `ip address' lists them" :
-					       gai_strerror(error));
+			 error == EAI_NONAME ? "no address of this host that other hosts can "
+					       "reach; `ip address' lists them"
+					     : gai_strerror(error));
 		return -EADDRNOTAVAIL;
 	}
 	if (!gethostname(host, sizeof(host) - 1) && !resolve(host, text))
 		return 0;
 	if (!first_interface(text))
 		return 0;
-	kd_error("host %s has no address but loopback for the others to reach it by: set KDDS_ADDRESS on it", host);
+	kd_error("host %s has no address that other hosts can reach, only loopback: set "
+		 "KDDS_ADDRESS on it",
+		 host);
 	return -EADDRNOTAVAIL;
 }
 
@@ -136,10 +144,10 @@ static int listen_at(const struct addrinfo *a, unsigned port)
 	if (fd < 0)
 		return -errno;
 	memcpy(&address, a->ai_addr, a->ai_addrlen);
-	/* The port lies at the same place in both families. */
+	/* The port is at the same place in both families. */
 	((struct sockaddr_in *)&address)->sin_port = htons((uint16_t)port);
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on,
-		   sizeof(on)); /* earlier jobs' connections may linger */
+	/* Connections of earlier jobs may linger. */
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (!bind(fd, (struct sockaddr *)&address, a->ai_addrlen) && !listen(fd, BACKLOG))
 		return fd;
 	error = -errno;
@@ -147,7 +155,7 @@ static int listen_at(const struct addrinfo *a, unsigned port)
 	return error;
 }
 
-/* Whether there is a route to an address; without sending anything. 0 or -errno. */
+/* Whether there is a route to an address. Sends nothing. 0 or -errno. */
 static int reach(const struct sockaddr *address, socklen_t size)
 {
 	int fd = socket(address->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -172,10 +180,10 @@ int kd_netaddr_listen(const char *node, const char *ports, struct sockaddr_stora
 		return -EINVAL;
 	}
 	if (getaddrinfo(node, NULL, &hints, &a)) {
-		kd_error("%s is no address in digits", node);
+		kd_error("%s is not a numeric address", node);
 		return -EADDRNOTAVAIL;
 	}
-	/* Neighbours begin at different places, so that not each must try all that are taken. */
+	/* Neighbours begin at different ports, so that not each tries all ports that are taken. */
 	for (unsigned i = 0, n = high - low + 1, begin = (unsigned)getpid() % n; i < n; i++) {
 		fd = listen_at(a, low + (begin + i) % n);
 		if (fd != -EADDRINUSE)

@@ -14,8 +14,8 @@
 #include "base/log.h"
 #include "comm/comm.h"
 
-#define API_VERSION \
-	FI_VERSION(1, 9) /* the oldest with what we use: any library of that age will do */
+/* The oldest that has what we use: any library since then will do. */
+#define API_VERSION FI_VERSION(1, 9)
 
 struct kd_ofi kd_ofi;
 
@@ -24,8 +24,8 @@ int kd_ofi_errno(ssize_t error)
 	return error > -FI_ERRNO_OFFSET ? (int)error : -EIO;
 }
 
-/* The versions are those that rdma/fabric.h of 1.9 and later describes; a library without them has
- * one version only. */
+/* The versions are those that rdma/fabric.h of 1.9 and later gives. A library without them has only
+ * one version of each. */
 static const struct {
 	const char *name, *version;
 	void *function;
@@ -40,8 +40,7 @@ static const struct {
 
 static int load(void)
 {
-	static void *library; /* for good: what libfabric itself has loaded does not bear being
-				 unloaded */
+	static void *library; /* never closed: libraries that libfabric loads cannot be unloaded */
 
 	if (library)
 		return 0;
@@ -72,9 +71,9 @@ static int load(void)
 }
 
 /*
- * What libfabric reads from the environment while it starts, unless the user has set it. Its own
- * defaults spend a hundred megabytes per process on buffers and queues. Peers must agree on the
- * eager limit, or they refuse to connect.
+ * Variables that libfabric reads from the environment while it starts; a value set by the user
+ * wins. Its own defaults spend a hundred megabytes per process on buffers and queues. Peers must
+ * agree on the eager limit, or they refuse to connect.
  */
 enum providers { ANY, SOCKETS, OTHERS };
 
@@ -83,14 +82,14 @@ static struct setting {
 	enum providers providers;
 	int set; /* by us */
 } settings[] = {
-	/* No handlers for the signals of crashes from libraries of InfiniPath and Omni-Path. */
+	/* No crash signal handlers from the libraries of InfiniPath and Omni-Path. */
 	{"IPATH_NO_BACKTRACE", "1", ANY, 0},
 	{"HFI_NO_BACKTRACE", "1", ANY, 0},
 	/* us; 10000 delays the first message by as much */
 	{"FI_OFI_RXM_CM_PROGRESS_INTERVAL", "100", ANY, 0},
 	{"FI_OFI_RXM_EAGER_LIMIT", "8192", ANY, 0},
-	/* Over sockets messages go directly to and from our buffers; rxm's own hold headers, and
-	 * messages that find none posted. */
+	/* Over sockets, messages go directly to and from our buffers. rxm's own hold headers, and
+	 * messages that find no buffer posted. */
 	{"FI_OFI_RXM_BUFFER_SIZE", "256", SOCKETS, 0},
 	{"FI_OFI_RXM_MSG_TX_SIZE", "64", SOCKETS, 0},
 	{"FI_OFI_RXM_MSG_RX_SIZE", "256", SOCKETS, 0},
@@ -146,7 +145,7 @@ static int is_socket_address(const struct fi_info *info)
 	       info->addr_format == FI_SOCKADDR_IN6;
 }
 
-/* Says which provider is missing and which there are. */
+/* Reports which provider is missing and which there are. */
 static void complain(const char *provider, const char *node)
 {
 	struct fi_info *hints = new_hints(NULL), *list = NULL;
@@ -196,7 +195,7 @@ int kd_ofi_find(const char *provider, const char *node, struct fi_info **info_p)
 	if (!hints)
 		return -ENOMEM;
 	error = kd_ofi.getinfo(API_VERSION, NULL, NULL, 0, hints, info_p);
-	/* One that has addresses of its own kind can do nothing with ours. */
+	/* A provider with its own kind of addresses cannot use ours. */
 	if (!error && is_socket_address(*info_p)) {
 		kd_ofi.freeinfo(*info_p);
 		*info_p = NULL;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory that other ranks may read, found by its key: 64 random bits. */
+/* Exposed memory, which other ranks may read, found by its key of 64 random bits. */
 #ifndef KD_REGION_H
 #define KD_REGION_H
 
@@ -8,10 +8,10 @@
 struct kd_region {
 	struct kd_region *next; /* in its bucket */
 	uint64_t addr, len, key;
-	uint32_t waiting; /* parts of it that are being sent */
+	uint32_t waiting; /* parts that are being sent */
 };
 
-/* NULL without memory. */
+/* NULL: out of memory. */
 struct kd_region *kd_region_add(const void *p, size_t len);
 void kd_region_remove(struct kd_region *r);
 /* The region with that key, if [addr, addr + len) lies in it; or NULL. */

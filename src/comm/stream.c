@@ -14,18 +14,18 @@
 #define ROOM 65536
 #define PIECES 32 /* sent with one call */
 
-/* A frame that has not gone yet. */
+/* A frame that is not sent completely. */
 struct kd_piece {
 	struct kd_piece *next;
-	void *owner; /* of payload; NULL: it follows this */
+	void *owner; /* of the payload; NULL: the payload is in copy */
 	const char *payload;
-	size_t len, done; /* done: bytes of head, payload and padding that have gone */
+	size_t len, done; /* done: bytes of head, payload and padding that are sent */
 	char head[KD_STREAM_HEAD_BYTES];
 	char copy[];
 };
 
-static kd_aligned(
-	16) char buffer[KD_STREAM_FRAME_BYTES + ROOM]; /* no callback keeps anything in it */
+/* No callback keeps anything in it. */
+static kd_aligned(16) char buffer[KD_STREAM_FRAME_BYTES + ROOM];
 static const char zeros[8];
 
 static size_t padding(size_t len)
@@ -70,7 +70,7 @@ void kd_stream_close(struct kd_stream *s)
 	s->naside = s->wanted = s->skip = 0;
 }
 
-/* The vectors of a frame of which done bytes have gone; how many. */
+/* Makes vectors for a frame of which done bytes are sent. Returns how many. */
 static int vectors(struct iovec v[3], const char *head, const char *payload, size_t len,
 		   size_t done)
 {
@@ -90,7 +90,7 @@ static int vectors(struct iovec v[3], const char *head, const char *payload, siz
 	return n;
 }
 
-/* Bytes that the kernel has taken, or -errno. */
+/* Returns the bytes that the kernel has accepted, or -errno. */
 static ssize_t put_out(struct kd_stream *s, struct iovec *v, int n)
 {
 	struct msghdr m = {.msg_iov = v, .msg_iovlen = (size_t)n};
@@ -128,7 +128,8 @@ int kd_stream_flush(struct kd_stream *s)
 			sent -= (ssize_t)kd_min((size_t)sent, left);
 			if (p->done < KD_STREAM_HEAD_BYTES + p->len + padding(p->len)) {
 				if (s->urgent == &s->first)
-					s->urgent = &p->next; /* nothing overtakes what has begun */
+					/* Nothing overtakes a frame that has begun. */
+					s->urgent = &p->next;
 				break;
 			}
 			drop_first(s);
@@ -209,7 +210,7 @@ void kd_stream_into(struct kd_stream *s, void *p, size_t len)
 	s->skip = padding(len);
 }
 
-/* n bytes of a payload have come where they belong. */
+/* n bytes of a payload have arrived in place. */
 static void advance(struct kd_stream *s, size_t n)
 {
 	s->into += n;
@@ -231,7 +232,7 @@ static int set_aside(struct kd_stream *s, const char *p, size_t n)
 	return 0;
 }
 
-/* The stream may be closed by those who are told. */
+/* The callbacks may close the stream. */
 static int hand_up(struct kd_stream *s, const char *p, size_t n)
 {
 	while (n && s->fd >= 0) {

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A connected socket as a stream of frames, without blocking. A frame is a head of 16 bytes and a
- * payload, padded so that the next begins at a multiple of 8.
+ * payload, padded so that the next frame begins at a multiple of 8.
  *
- *   out   What the kernel does not take at once is kept: a copy, or (bulk, which has an owner) the
- *         place where it lies. Bulk waits until all else has gone:
+ *   out   What the kernel does not accept at once is kept: a copy or, for bulk, which has an
+ *         owner, the place where it is. Bulk waits until all else has been sent:
  *
  *                 begun? | copies ......... | bulk ......... |
  *                 ^first                    ^urgent          ^last
  *
- *   in    Frames are read into one buffer that all streams share and handed up from there; the
- *         beginning of one that is not whole is set aside. A payload may instead go straight to its
- *         place (kd_stream_into).
+ *   in    Frames are read into one buffer that all streams share, and handed up from there. The
+ *         beginning of an incomplete frame is set aside. A payload can instead be received directly
+ *         into place (kd_stream_into).
  */
 #ifndef KD_STREAM_H
 #define KD_STREAM_H
@@ -19,18 +19,18 @@
 #include "base/base.h"
 
 #define KD_STREAM_HEAD_BYTES 16
-#define KD_STREAM_FRAME_BYTES 8208 /* the longest that is handed up whole */
+#define KD_STREAM_FRAME_BYTES 8208 /* the longest frame that is handed up whole */
 
 struct kd_stream;
 struct kd_piece;
 
 struct kd_stream_events {
-	/* There are n bytes, 8-byte aligned. How many of them are the first frame's: 0: it is not
-	 * whole yet. */
+	/* n bytes have arrived, 8-byte aligned. Returns how many of them belong to the first frame;
+	 * 0: it is not complete yet. */
 	size_t (*frame)(struct kd_stream *s, const char *p, size_t n);
-	/* The payload has gone where kd_stream_into said. */
+	/* The payload is where kd_stream_into requested it. */
 	void (*filled)(struct kd_stream *s);
-	/* A piece of bulk has left, or never will. */
+	/* A piece of bulk has been sent, or never will be. */
 	void (*left)(void *owner);
 };
 
@@ -42,25 +42,26 @@ struct kd_stream {
 	char *aside;
 	size_t naside;
 	char *into;
-	size_t wanted, skip; /* bytes of payload to come there, and of padding behind them */
+	size_t wanted, skip; /* bytes of payload to receive there, and of padding after them */
 };
 
 void kd_stream_init(struct kd_stream *s, int fd, const struct kd_stream_events *events);
-/* Closes the socket and forgets what it has kept. */
+/* Closes the socket and drops what is kept. */
 void kd_stream_close(struct kd_stream *s);
 
-/* Sends a frame. owner: NULL, the payload is copied if it must wait; or it stays until
- * events->left(owner). 0 or -errno. */
+/* Sends a frame. owner NULL: the payload is copied if it must wait. Otherwise the payload must stay
+ * until events->left(owner). 0 or -errno. */
 int kd_stream_send(struct kd_stream *s, const void *head, const void *payload, size_t len,
 		   void *owner);
 /* Sends what is kept. 0, or -errno: the connection is broken. */
 int kd_stream_flush(struct kd_stream *s);
 /* Whether a piece of that owner is kept. */
 int kd_stream_keeps(const struct kd_stream *s, const void *owner);
-/* Reads once, and hands up what has come. 0, or -errno: the connection is broken, -ECONNRESET also
- * when it has ended. */
+/* Reads once, and hands up what has arrived. 0, or -errno: the connection is broken; -ECONNRESET
+ * also when the other end has closed it. */
 int kd_stream_receive(struct kd_stream *s);
-/* From events->frame: the payload that follows goes there; frame returns the head's length only. */
+/* Called by events->frame, which then returns the length of the head only: the payload that follows
+ * goes to p. */
 void kd_stream_into(struct kd_stream *s, void *p, size_t len);
 
 #endif

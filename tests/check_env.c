@@ -153,7 +153,7 @@ static void expect_refused(const char *name, const char *text, const char *allow
 	clear();
 	setenv(name, text, 1);
 	child_run(&c, read_env, NULL, 30);
-	snprintf(start, sizeof(start), "kdds: %s=%s: allowed are ", name, text);
+	snprintf(start, sizeof(start), "kdds: %s=%s: expected ", name, text);
 	ck_assert_msg(c.status == 1, "%s='%s': status %d", name, text, c.status);
 	ck_assert_msg(one_line(c.err, allowed) && !strncmp(c.err, start, strlen(start)), "%s='%s': '%s'", name, text, c.err);
 }
@@ -170,7 +170,7 @@ START_TEST(no_number)
 		"KDDS_TRACE_SIZE"};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
-		expect_refused(numbers[i], no_numbers[_i], "allowed are whole numbers");
+		expect_refused(numbers[i], no_numbers[_i], "expected a whole number");
 }
 END_TEST
 

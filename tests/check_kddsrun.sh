@@ -93,7 +93,7 @@ KDDS_TRACE=$dir/no/such/place/trace job 'ranks that cannot start' 1 -n 2 "$PWD/e
 grep -q 'kdds: KDDS_TRACE: cannot write .*No such file' "$dir/err" || fail 'nobody says why'
 for bad in KDDS_WORKERS=many KDDS_WINDOW=1 KDDS_STATS=yes; do
 	job "$bad" 2 -n 3 --env $bad "$PWD/examples/fib" 10
-	said err "^kdds: $bad: allowed are "
+	said err "^kdds: $bad: expected "
 	said err . 1
 done
 job 'a rank starts a program with libkdds' 0 -n 2 "$probe" "1:1:run:$probe"

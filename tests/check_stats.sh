@@ -101,7 +101,7 @@ KDDS_STATS=0 timeout 60 tests/observed wide 10 10 2> "$dir/err" > /dev/null || f
 [ ! -s "$dir/err" ] || fail "KDDS_STATS=0: $(cat "$dir/err")"
 status=0
 KDDS_STATS=yes timeout 60 tests/observed wide 10 10 > /dev/null 2> "$dir/err" || status=$?
-[ $status = 2 ] && grep -q '^kdds: KDDS_STATS=yes: allowed are ' "$dir/err" || fail "KDDS_STATS=yes: $status, $(cat "$dir/err")"
+[ $status = 2 ] && grep -q '^kdds: KDDS_STATS=yes: expected ' "$dir/err" || fail "KDDS_STATS=yes: $status, $(cat "$dir/err")"
 
 # each counter of the report is in the manual
 KDDS_STATS=json timeout 60 tests/observed wide 10 10 2> "$dir/err" > /dev/null || fail "KDDS_STATS=json: status $?"

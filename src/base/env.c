@@ -111,9 +111,9 @@ static int read_option(const struct option *o)
 	if ((o->choices ? parse_choice(text, o->choices, &value) : parse_number(text, &value)) ||
 	    value < o->min || value > o->max) {
 		if (o->choices)
-			kd_error("%s=%s: allowed are %s", o->name, text, o->choices);
+			kd_error("%s=%s: expected %s", o->name, text, o->choices);
 		else
-			kd_error("%s=%s: allowed are whole numbers from %llu to %llu, with an "
+			kd_error("%s=%s: expected a whole number from %llu to %llu, with an "
 				 "optional K, M or G",
 				 o->name, text, (unsigned long long)o->min,
 				 (unsigned long long)o->max);

@@ -174,8 +174,7 @@ int kd_netaddr_listen(const char *node, const char *ports, struct sockaddr_stora
 	int fd = -EADDRNOTAVAIL, error;
 
 	if (parse_ports(ports, &low, &high)) {
-		kd_error("KDDS_PORTS=%s: allowed are a port or a range of ports, such as "
-			 "40000-40999",
+		kd_error("KDDS_PORTS=%s: expected a port or a range of ports, such as 40000-40999",
 			 ports);
 		return -EINVAL;
 	}

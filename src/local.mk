@@ -43,6 +43,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/comm/comm_tcp.c \
 	src/comm/endpoint.c \
 	src/comm/endpoint.h \
+	src/comm/gets.c \
+	src/comm/gets.h \
 	src/comm/handshake.c \
 	src/comm/handshake.h \
 	src/comm/link.c \

@@ -5,9 +5,9 @@
  *
  *   send    At most SENDS messages wait in one link, so that a peer that reads nothing cannot take
  *           all memory.
- *   get     Split into chunks of at most CHUNK_BYTES, of which WINDOW_BYTES are in flight from one
- *           peer. The owner answers the chunks of a link in order, from the memory itself; messages
- *           go before waiting chunks. A chunk is received directly into place.
+ *   get     gets.c splits it into chunks. The owner answers the chunks of a link in order, from the
+ *           memory itself; messages go before waiting chunks. A chunk is received directly into
+ *           place.
  *
  * Frames, all with the same head: MESSAGE, its bytes; ASK, which chunk; CHUNK, its bytes; REFUSAL
  * of a chunk.
@@ -28,14 +28,12 @@
 #include "base/os.h"
 #include "comm/bell.h"
 #include "comm/comm_engine.h"
+#include "comm/gets.h"
 #include "comm/link.h"
 #include "comm/netaddr.h"
 #include "comm/region.h"
 
 #define SENDS 64
-#define CHUNK_BYTES (512u << 10)
-#define WINDOW_BYTES (1u << 20)
-#define GET_BYTES_MIN 4096 /* what a smaller get counts for */
 #define RETRY_NS_MIN 1000000
 #define RETRY_NS_MAX 250000000
 
@@ -54,23 +52,10 @@ struct ask {
 	uint64_t addr, key;
 };
 
-struct get {
-	int error;
-	uint32_t rank;
-	uint32_t chunks; /* under way */
-	size_t weight;	 /* what each of them counts for in the peer's window */
-	char *local;	 /* from here on nothing has been asked for */
-	uint64_t addr, key;
-	size_t left;
-	struct kd_comm_get *user;
-	struct get *next;	   /* in the peer's queue, or among the finished */
-	struct get *older, *newer; /* all of them, for close */
-};
-
 /* Requested on a link, in the order in which the answers arrive. */
 struct kd_chunk {
 	struct kd_chunk *next;
-	struct get *get;
+	struct kd_get *get;
 	char *local;
 	size_t bytes;
 };
@@ -80,9 +65,8 @@ struct peer {
 	socklen_t address_size; /* 0: not set by kd_comm_connect; there may be a link already */
 	struct sockaddr_storage address;
 	struct kd_link *ours, *theirs; /* ours may not be UP yet */
-	int wanted;   /* a send got -EAGAIN while there was no link, or gets wait for one */
-	size_t bytes; /* of gets, in flight */
-	struct get *first, **last;
+	int wanted; /* a send got -EAGAIN while there was no link, or gets wait for one */
+	struct kd_get_queue gets;
 	uint64_t pause_ns; /* after the last attempt to connect; 0: none has failed */
 	uint64_t since_ns; /* when the first of these attempts began */
 	uint64_t retry_ns; /* 0, or the time before which it is not dialled */
@@ -99,76 +83,16 @@ static struct {
 	uint32_t rank, size;
 	struct peer **peers; /* by rank; NULL: never met */
 	struct peer *waiting;
-	struct get *gets;
-	struct get *finished, **finished_last; /* whose done must be called */
-	uint64_t lost_links;		       /* for the debugger */
+	struct kd_gets gets;
+	uint64_t lost_links; /* for the debugger */
 } tcp = {.bell = {.fd = -1}};
 
-/* Gets */
-
-static void get_unlink(struct get *g)
+/* Something has changed under the lock, so that there is more for the sleeper to do. A sleeper that
+ * does not watch has left it to others. */
+static void wake_sleeper(void)
 {
-	if (g->older)
-		g->older->newer = g->newer;
-	if (g->newer)
-		g->newer->older = g->older;
-	else
-		tcp.gets = g->older;
-}
-
-/* Everything has been requested and nothing is in flight. done is called later, since the caller
- * may hold locks. */
-static void get_finish(struct get *g)
-{
-	g->next = NULL;
-	*tcp.finished_last = g;
-	tcp.finished_last = &g->next;
 	if (tcp.watching && kd_bell_sleeping(&tcp.bell))
 		kd_bell_ring(&tcp.bell);
-}
-
-static void get_deliver(struct get *g)
-{
-	struct kd_comm_get *user = g->user;
-	int error = g->error;
-
-	get_unlink(g);
-	free(g);
-	user->handle = NULL;
-	user->done(user, error);
-}
-
-/* done may start more gets. Those that finish meanwhile wait for the next time. */
-static int gets_deliver(void)
-{
-	struct get *g = tcp.finished;
-	int n = 0;
-
-	tcp.finished = NULL;
-	tcp.finished_last = &tcp.finished;
-	for (; g; n++) {
-		struct get *next = g->next;
-
-		get_deliver(g);
-		g = next;
-	}
-	return n;
-}
-
-/* A chunk has arrived, or never will. */
-static void chunk_end(struct peer *p, struct kd_chunk *c, int error)
-{
-	struct get *g = c->get;
-
-	p->bytes -= g->weight;
-	g->chunks--;
-	if (error && !g->error)
-		g->error = error;
-	/* A get with something left to request is at the head of the queue, where peer_push finds
-	 * the error. */
-	if (!g->left && !g->chunks)
-		get_finish(g);
-	free(c);
 }
 
 /* Peers */
@@ -188,7 +112,7 @@ static struct peer *peer_meet(uint32_t rank)
 	if (!p)
 		return NULL;
 	p->rank = rank;
-	p->last = &p->first;
+	kd_get_queue_init(&p->gets);
 	return tcp.peers[rank] = p;
 }
 
@@ -243,10 +167,11 @@ static void peer_dial(struct peer *p)
 		peer_failed(p, error);
 }
 
-/* Requests the next chunk of a get. */
-static int get_push(struct get *g, struct peer *p, struct kd_link *l)
+/* Gets: what gets.h needs of an engine */
+
+/* Requests on a link a chunk of n bytes. */
+static int ask(struct kd_link *l, struct kd_get *g, size_t n)
 {
-	size_t n = kd_min(g->left, (size_t)CHUNK_BYTES);
 	struct kd_chunk *c = malloc(sizeof(*c));
 	struct head h = {.kind = ASK, .bytes = (uint32_t)n};
 	struct {
@@ -265,42 +190,35 @@ static int get_push(struct get *g, struct peer *p, struct kd_link *l)
 	*c = (struct kd_chunk){.get = g, .local = g->local, .bytes = n};
 	*l->asked_last = c;
 	l->asked_last = &c->next;
-	p->bytes += g->weight;
-	g->chunks++;
-	g->local += n;
-	g->addr += n;
-	g->left -= n;
 	return 0;
 }
 
-/* Requests from a peer what its window has room for. */
-static void peer_push(struct peer *p)
+static int get_request(struct kd_get *g, size_t n)
 {
-	while (p->first && (p->bytes < WINDOW_BYTES || p->first->error)) {
-		struct get *g = p->first;
+	struct peer *p = tcp.peers[g->rank];
+	struct kd_link *l = peer_link(p);
 
-		if (!g->error) {
-			struct kd_link *l = peer_link(p);
-
-			if (!l) {
-				peer_dial(p);
-				return;
-			}
-			if (get_push(g, p, l)) { /* no memory, or the link is down: later */
-				peer_wait(p, kd_os_now_ns() + RETRY_NS_MIN);
-				return;
-			}
-		} else {
-			g->left = 0;
-		}
-		if (!g->left) {
-			p->first = g->next;
-			if (!p->first)
-				p->last = &p->first;
-			if (!g->chunks)
-				get_finish(g);
-		}
+	if (!l) {
+		peer_dial(p);
+		return -EAGAIN;
 	}
+	if (ask(l, g, n)) { /* no memory, or the link is down: later */
+		peer_wait(p, kd_os_now_ns() + RETRY_NS_MIN);
+		return -EAGAIN;
+	}
+	return 0;
+}
+
+static void get_release(struct kd_get *g)
+{
+	free(g);
+}
+
+/* A chunk has arrived, or never will. */
+static void chunk_end(struct peer *p, struct kd_chunk *c, int error)
+{
+	kd_get_chunk_end(&tcp.gets, &p->gets, c->get, error);
+	free(c);
 }
 
 static void alarm_rang(uint64_t now)
@@ -316,7 +234,7 @@ static void alarm_rang(uint64_t now)
 			peer_wait(p, p->retry_ns);
 		} else {
 			p->retry_ns = 0;
-			peer_push(p);
+			kd_gets_push(&tcp.gets, &p->gets);
 			if (p->wanted && !peer_link(p))
 				peer_dial(p);
 		}
@@ -346,7 +264,7 @@ static void link_up(struct kd_link *l)
 	}
 	p->pause_ns = 0;
 	p->wanted = 0;
-	peer_push(p);
+	kd_gets_push(&tcp.gets, &p->gets);
 }
 
 static void link_down(struct kd_link *l, int error)
@@ -373,7 +291,7 @@ static void link_down(struct kd_link *l, int error)
 		p->pause_ns = 0; /* it can be reached */
 	if (!l->was_up && error != -EISCONN && error != -EAGAIN)
 		peer_failed(p, error);
-	else if (p->first)
+	else if (p->gets.first)
 		peer_wait(p, kd_os_now_ns());
 }
 
@@ -411,7 +329,7 @@ static void chunk_answered(struct kd_link *l, int error)
 	if (!l->asked)
 		l->asked_last = &l->asked;
 	chunk_end(p, c, error);
-	peer_push(p);
+	kd_gets_push(&tcp.gets, &p->gets);
 }
 
 static void chunk_filled(struct kd_link *l)
@@ -479,32 +397,16 @@ static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, s
 		      struct kd_comm_get *get)
 {
 	struct peer *p = peer_find(rank);
-	struct get *g;
+	struct kd_get *g;
 
 	if (!p || !p->address_size)
 		return -ENOTCONN;
-	g = calloc(1, sizeof(*g));
+	g = malloc(sizeof(*g));
 	if (!g)
 		return -ENOMEM;
-	*g = (struct get){.rank = rank,
-			  .local = local,
-			  .addr = addr,
-			  .key = key,
-			  .left = len,
-			  .user = get,
-			  .older = tcp.gets};
-	g->weight = kd_min(kd_max(len, (size_t)GET_BYTES_MIN), (size_t)CHUNK_BYTES);
-	get->handle = g;
-	if (g->older)
-		g->older->newer = g;
-	tcp.gets = g;
-	if (!len) {
-		get_finish(g);
-		return 0;
-	}
-	*p->last = g;
-	p->last = &g->next;
-	peer_push(p);
+	*g = (struct kd_get){
+		.rank = rank, .local = local, .addr = addr, .key = key, .left = len, .user = get};
+	kd_get_start(&tcp.gets, &p->gets, g);
 	return 0;
 }
 
@@ -532,8 +434,8 @@ static int progress(void)
 {
 	int n = kd_links_progress();
 
-	if (tcp.finished)
-		n += gets_deliver();
+	if (tcp.gets.finished)
+		n += kd_gets_deliver(&tcp.gets);
 	return n;
 }
 
@@ -542,7 +444,7 @@ static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int w
 	struct pollfd fds[2] = {{fd, POLLIN, 0}, {watch ? kd_links_fd() : -1, POLLIN, 0}};
 
 	tcp.watching = watch;
-	if (watch && tcp.finished)
+	if (watch && tcp.gets.finished)
 		timeout_ns = 0;
 	kd_bell_sleep(&tcp.bell, lock, fds, timeout_ns);
 	return fds[0].revents != 0;
@@ -579,13 +481,7 @@ static void stop(void)
 	tcp.closing = 1;
 	kd_links_close();
 	/* From here on nobody writes to the memory of gets. */
-	while (tcp.gets) {
-		struct get *g = tcp.gets;
-
-		if (!g->error && (g->left || g->chunks))
-			g->error = -ECANCELED;
-		get_deliver(g);
-	}
+	kd_gets_cancel(&tcp.gets);
 	for (uint32_t i = 0; i < tcp.size; i++)
 		free(tcp.peers[i]);
 	free(tcp.peers);
@@ -597,6 +493,7 @@ static void stop(void)
 
 static int start(const struct kd_comm_config *config, void *address, size_t *size_p)
 {
+	static const struct kd_get_engine gets = {get_request, wake_sleeper, get_release};
 	static const struct kd_link_events events = {link_up,	   link_down,  frame,
 						     chunk_filled, piece_left, alarm_rang};
 	struct sockaddr_storage own;
@@ -612,7 +509,7 @@ static int start(const struct kd_comm_config *config, void *address, size_t *siz
 	tcp.rank = config->rank;
 	tcp.size = config->size;
 	tcp.patience_ns = config->patience_ns;
-	tcp.finished_last = &tcp.finished;
+	kd_gets_init(&tcp.gets, &gets, UINT32_MAX);
 	error = kd_links_open(listener, config->rank, config->size, config->secret, &events);
 	if (!error)
 		error = kd_bell_open(&tcp.bell);

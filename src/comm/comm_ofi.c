@@ -7,9 +7,7 @@
  *           connection of one peer, so that a peer that reads nothing cannot take them all.
  *   receive RECEIVES posted buffers. Each is posted again when its message has been handled, or
  *           when its connection has died in the middle of it.
- *   get     Split into chunks of at most CHUNK_BYTES, of which WINDOW_BYTES are in flight from one
- *           peer: other traffic on the connection, above all messages, waits for two chunks and not
- *           for the whole.
+ *   get     gets.c splits it into chunks. Each is one read.
  *
  * A provider connects to a peer when something is first sent there, and returns -FI_EAGAIN until it
  * is connected. It cannot say when that will be, nor whether: a peer that refuses the connection
@@ -35,16 +33,13 @@
 #include "base/os.h"
 #include "comm/bell.h"
 #include "comm/endpoint.h"
+#include "comm/gets.h"
 #include "comm/netaddr.h"
 #include "comm/ofi.h"
 
 #define RECEIVES 64
 #define SENDS 64
 #define SMALL_BYTES 256
-/* Over loopback as fast as one piece; half of it is up to 10 % slower. */
-#define CHUNK_BYTES (512u << 10)
-#define WINDOW_BYTES (1u << 20)
-#define GET_BYTES_MIN 4096 /* what a smaller get counts for */
 /* Descriptors that must be free when a peer is added, for connections that others make meanwhile: a
  * provider may end the process when there are none. */
 #define SPARE_FILES 6
@@ -76,27 +71,18 @@ struct slab {
 	kd_aligned(16) char data[];
 };
 
+/* A get and what libfabric needs for it. */
 struct get {
 	enum kind kind;
-	int error;
-	uint32_t rank;
-	uint32_t chunks; /* under way */
-	size_t weight;   /* what each of them counts for in the peer's window */
-	char *local;     /* from here on nothing has been asked for */
-	uint64_t addr, key;
-	size_t left;
-	struct fid_mr *mr; /* of local, where the provider needs one */
-	struct kd_comm_get *user;
-	struct get *next;          /* in the peer's queue, or among the finished */
-	struct get *older, *newer; /* all of them, for kd_comm_close */
+	struct fid_mr *mr; /* of the memory that is read into, where the provider needs one */
+	struct kd_get get;
 };
 
 struct peer {
 	fi_addr_t addr;
-	uint32_t sends; /* under way */
+	uint32_t sends; /* in flight */
 	uint32_t full;  /* a send was refused until one of them ends */
-	size_t bytes;   /* of gets, in flight */
-	struct get *first, **last;
+	struct kd_get_queue gets;
 	/* How long it was left alone when last refused; 0: something was accepted since. */
 	uint64_t refused_ns;
 	uint64_t retry_ns;    /* 0, or the time until which it is among the refused */
@@ -107,7 +93,7 @@ static struct {
 	const struct kd_comm_events *events;
 	struct kd_endpoint ofi;
 	int closing; /* arriving messages are dropped */
-	size_t chunk_bytes, address_size;
+	size_t address_size;
 
 	struct peer **peers; /* by rank; NULL: not set by kd_comm_connect */
 	uint32_t npeers;
@@ -116,10 +102,9 @@ static struct {
 	struct slab *slabs;
 	struct buffer *free[2];  /* [small] */
 	struct buffer *unposted; /* RECEIVE buffers that the provider refused */
-	uint32_t sends;          /* under way to all */
+	uint32_t sends;          /* in flight to all */
 
-	struct get *gets; /* all */
-	struct get *finished, **finished_last; /* whose done must be called */
+	struct kd_gets gets;
 
 	uint64_t lost_sends, lost_receives, lost_events; /* for the debugger */
 
@@ -228,69 +213,35 @@ static void peer_refuse(struct peer *p)
 	wake_sleeper();
 }
 
-/* Gets */
+/* Gets: what gets.h needs of an engine */
 
-static void get_unlink(struct get *g)
+static struct get *get_of(struct kd_get *g)
 {
-	if (g->older)
-		g->older->newer = g->newer;
-	if (g->newer)
-		g->newer->older = g->older;
-	else
-		engine.gets = g->older;
+	return (struct get *)((char *)g - offsetof(struct get, get));
 }
 
-/* Everything has been requested and nothing is in flight. done is called later, since the caller
- * may hold locks. */
-static void get_finish(struct get *g)
+static int get_request(struct kd_get *g, size_t n)
 {
-	g->next = NULL;
-	*engine.finished_last = g;
-	engine.finished_last = &g->next;
-	wake_sleeper();
-}
+	struct peer *p = engine.peers[g->rank];
+	struct fid_mr *mr = get_of(g)->mr;
+	ssize_t error;
 
-/* Requests a chunk. */
-static ssize_t get_push(struct get *g, struct peer *p)
-{
-	size_t n = kd_min(g->left, engine.chunk_bytes);
-	ssize_t error = fi_read(engine.ofi.ep, g->local, n, g->mr ? fi_mr_desc(g->mr) : NULL,
-				p->addr, g->addr, g->key, g);
-
+	if (p->retry_ns)
+		return -EAGAIN;
+	error = fi_read(engine.ofi.ep, g->local, n, mr ? fi_mr_desc(mr) : NULL, p->addr, g->addr,
+			g->key, get_of(g));
+	if (error == -FI_EAGAIN)
+		peer_refuse(p);
 	if (error)
-		return error;
+		return kd_ofi_errno(error);
 	p->refused_ns = 0;
-	p->bytes += g->weight;
-	g->chunks++;
-	g->local += n;
-	g->addr += n;
-	g->left -= n;
 	return 0;
 }
 
-/* Requests from a peer what its window has room for. */
-static void peer_push(struct peer *p)
+static void get_release(struct kd_get *g)
 {
-	while (p->first && ((p->bytes < WINDOW_BYTES && !p->retry_ns) || p->first->error)) {
-		struct get *g = p->first;
-		ssize_t error = g->error ? g->error : get_push(g, p);
-
-		if (error == -FI_EAGAIN) {
-			peer_refuse(p);
-			return;
-		}
-		if (error) {
-			g->error = kd_ofi_errno(error);
-			g->left = 0;
-		}
-		if (!g->left) {
-			p->first = g->next;
-			if (!p->first)
-				p->last = &p->first;
-			if (!g->chunks)
-				get_finish(g);
-		}
-	}
+	kd_endpoint_unregister(get_of(g)->mr);
+	free(get_of(g));
 }
 
 static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
@@ -301,78 +252,25 @@ static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, s
 
 	if (!p)
 		return -ENOTCONN;
-	g = calloc(1, sizeof(*g));
+	g = malloc(sizeof(*g));
 	if (!g)
 		return -ENOMEM;
-	g->kind = GET;
-	g->rank = rank;
-	g->local = local;
-	g->addr = addr;
-	g->key = key;
-	g->left = len;
-	g->weight = kd_min(kd_max(len, GET_BYTES_MIN), engine.chunk_bytes);
-	g->user = get;
+	*g = (struct get){.kind = GET, .get = {.rank = rank, .local = local, .addr = addr,
+					       .key = key, .left = len, .user = get}};
 	if (len && kd_endpoint_register(&engine.ofi, local, len, FI_READ, &g->mr)) {
 		free(g);
 		return -ENOMEM;
 	}
-	get->handle = g;
-	g->older = engine.gets;
-	if (g->older)
-		g->older->newer = g;
-	engine.gets = g;
-	if (!len) {
-		get_finish(g);
-		return 0;
-	}
-	*p->last = g;
-	p->last = &g->next;
-	peer_push(p);
+	kd_get_start(&engine.gets, &p->gets, &g->get);
 	return 0;
 }
 
 static void get_event(struct get *g, int error)
 {
-	struct peer *p = engine.peers[g->rank];
+	struct peer *p = engine.peers[g->get.rank];
 
-	p->bytes -= g->weight;
-	g->chunks--;
-	if (error && !g->error)
-		g->error = error;
-	/* A get with something left to request is at the head of the queue, where peer_push finds
-	 * the error. */
-	if (!g->left && !g->chunks)
-		get_finish(g);
-	peer_push(p);
-}
-
-static void get_deliver(struct get *g)
-{
-	struct kd_comm_get *user = g->user;
-	int error = g->error;
-
-	get_unlink(g);
-	kd_endpoint_unregister(g->mr);
-	free(g);
-	user->handle = NULL;
-	user->done(user, error);
-}
-
-/* done may start more gets. Those that finish meanwhile wait for the next time. */
-static int gets_deliver(void)
-{
-	struct get *g = engine.finished;
-	int n = 0;
-
-	engine.finished = NULL;
-	engine.finished_last = &engine.finished;
-	for (; g; n++) {
-		struct get *next = g->next;
-
-		get_deliver(g);
-		g = next;
-	}
-	return n;
+	kd_get_chunk_end(&engine.gets, &p->gets, &g->get, error);
+	kd_gets_push(&engine.gets, &p->gets);
 }
 
 /* Messages */
@@ -492,7 +390,7 @@ static int refused_retry(void)
 			engine.refused = p;
 		} else {
 			p->retry_ns = 0;
-			peer_push(p);
+			kd_gets_push(&engine.gets, &p->gets);
 			wake_sleeper();
 			n++;
 		}
@@ -532,8 +430,8 @@ static int progress(void)
 	}
 	if (engine.refused)
 		n += refused_retry();
-	if (engine.finished)
-		n += gets_deliver();
+	if (engine.gets.finished)
+		n += kd_gets_deliver(&engine.gets);
 	/*
 	 * Another thread sleeps. The set that it sleeps on must include the connections that have
 	 * been made here (the provider adds them in fi_trywait only), and if something is left to
@@ -559,7 +457,7 @@ static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int w
 	struct fid *fid = &engine.ofi.cq->fid;
 
 	engine.watching = watch;
-	if (watch && (engine.finished || engine.unposted))
+	if (watch && (engine.gets.finished || engine.unposted))
 		timeout_ns = 0;
 	if (watch && timeout_ns && engine.refused) {
 		uint64_t now = kd_os_now_ns();
@@ -584,11 +482,11 @@ static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int w
 
 static int start(const struct kd_comm_config *config, void *address, size_t *size_p)
 {
+	static const struct kd_get_engine gets = {get_request, wake_sleeper, get_release};
 	char node[KD_NETADDR_BYTES];
 	int error;
 
 	engine.events = config->events;
-	engine.finished_last = &engine.finished;
 	error = kd_netaddr_choose(config->listen, config->local, node);
 	if (error)
 		return error;
@@ -600,7 +498,7 @@ static int start(const struct kd_comm_config *config, void *address, size_t *siz
 	if (error)
 		goto fail;
 	*size_p = engine.address_size;
-	engine.chunk_bytes = kd_min(engine.ofi.info->ep_attr->max_msg_size, CHUNK_BYTES);
+	kd_gets_init(&engine.gets, &gets, engine.ofi.info->ep_attr->max_msg_size);
 	engine.unposted = buffers_create(RECEIVES, KD_COMM_MESSAGE_BYTES, RECEIVE);
 	if (!engine.unposted) {
 		error = -ENOMEM;
@@ -654,7 +552,7 @@ static int connect_rank(uint32_t rank, const void *address, size_t size)
 		return -EADDRNOTAVAIL;
 	}
 	p->addr = addr;
-	p->last = &p->first;
+	kd_get_queue_init(&p->gets);
 	engine.peers[rank] = p;
 	return 0;
 }
@@ -679,13 +577,7 @@ static void stop(void)
 		free(engine.peers[i]);
 	free(engine.peers);
 	engine.npeers = 0;
-	while (engine.gets) {
-		struct get *g = engine.gets;
-
-		if (!g->error && (g->left || g->chunks))
-			g->error = -ECANCELED;
-		get_deliver(g);
-	}
+	kd_gets_cancel(&engine.gets);
 	while (engine.slabs) {
 		struct slab *slab = engine.slabs;
 

@@ -72,8 +72,8 @@ void kd_get_chunk_end(struct kd_gets *gets, struct kd_get_queue *q, struct kd_ge
 
 /* Calls done for the gets that have finished. Returns how many. */
 int kd_gets_deliver(struct kd_gets *gets);
-/* Calls done for all gets, with -ECANCELED if they have not finished. By now nobody writes to their
- * memory. */
+/* Calls done for all gets, with -ECANCELED for those that have not finished. Nothing may write to
+ * their memory any more. */
 void kd_gets_cancel(struct kd_gets *gets);
 
 #endif

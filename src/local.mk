@@ -2,7 +2,8 @@
 # Includes name the folder: "core/steal.h". tests/check_floors.sh has the order of the folders.
 SRC_CPPFLAGS = $(AM_CPPFLAGS) -iquote $(srcdir)/src
 
-# The objects once, as a convenience library: the unit tests link with it, since libkdds.la hides every kd_ name.
+# The objects once, as a convenience library: the unit tests link with it, since libkdds.la hides
+# every kd_ name.
 noinst_LTLIBRARIES += src/libkdds_internal.la
 src_libkdds_internal_la_SOURCES = \
 	src/api.c \
@@ -144,7 +145,8 @@ libkdds_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(KDDS_LIBTOOL_VERSION) -no-und
 EXTRA_libkdds_la_DEPENDENCIES = $(srcdir)/src/libkdds.map
 EXTRA_DIST += src/libkdds.map
 
-# The launcher shares control.c and topo.c with the library, not its interface: it needs no libkdds.so to run.
+# The launcher shares control.c and topo.c with the library, not its interface: it needs no
+# libkdds.so to run.
 bin_PROGRAMS += kddsrun
 kddsrun_SOURCES = \
 	src/kddsrun/kddsrun.c \

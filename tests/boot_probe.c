@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A rank for the launcher's tests: starts, publishes, fences, gets and checks everybody's values, stops; says so in one line.
+ * A rank for the tests of the launcher. It starts, publishes values, enters the fence, gets and
+ * checks the values of all ranks, and stops. It prints the outcome as one line.
  *
  *   boot_probe [STEP:RANK:ACTION[:ARGUMENT]]...
  *
- * does something else at a step (0 before kd_boot_start, 1 after it, 2 after put, 3 after the fence, 4 after the gets, 5 after
- * kd_boot_stop) on a rank (* all): exit STATUS, kill SIGNAL, sleep SECONDS, wait (until the launcher says to end), noise SEED
- * (on the control socket; no seed: no frames even), close (that socket), build NUMBER, again (everything once more), say TEXT,
- * fence, alone (check everybody's values while the launcher on this host is stopped), run COMMAND.
+ * performs an action at a step (0: before kd_boot_start, 1: after it, 2: after put, 3: after the
+ * fence, 4: after the gets, 5: after kd_boot_stop) on a rank (*: all). The actions are: exit
+ * STATUS, kill SIGNAL, sleep SECONDS, wait (until the launcher ends the rank), noise SEED (on the
+ * control socket; without a seed the bytes do not even form frames), close (that socket), build
+ * NUMBER, again (all steps a second time), say TEXT, fence, alone (check the values of all ranks
+ * while the launcher on this host is stopped), run COMMAND.
  *
  *   boot_probe --marked VARIABLE=VALUE
  *
- * prints the processes whose environment, when they started, had this in it.
+ * prints the processes that were started with this setting in their environment.
  *
  *   boot_probe --hold FILE SECONDS
  *
- * makes FILE slow to open: whoever does so first waits that long. Says "held" when it does.
- * Status 77: this cannot be done there.
+ * makes FILE slow to open: the first process that opens it waits that long. It prints "held" once
+ * this is set up, and exits with 77 where it cannot be done.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -58,7 +61,7 @@ static int control_fd(void)
 	return kd_boot.fd >= 0 ? kd_boot.fd : text ? atoi(text) : -1;
 }
 
-/* Frames in form, anything in content; without a seed not even frames. */
+/* With a seed: frames of valid form with random content. Without: bytes that form no frames. */
 static void make_noise(unsigned seed)
 {
 	unsigned char noise[512];
@@ -69,7 +72,8 @@ static void make_noise(unsigned seed)
 		memset(noise, 0x5a, sizeof(noise));
 		if (seed) {
 			for (size_t i = 12; i < size; i++)
-				noise[i] = (unsigned char)(rand_r(&seed) % 3 ? rand_r(&seed) % 8 : rand_r(&seed));
+				noise[i] = (unsigned char)(rand_r(&seed) % 3 ? rand_r(&seed) % 8
+									     : rand_r(&seed));
 			memset(noise, 0, 12);
 			noise[0] = (unsigned char)(size - 12);
 			noise[1] = (unsigned char)((size - 12) >> 8);
@@ -97,9 +101,11 @@ static int check_values(void)
 		int error = kd_boot_get(rank, "probe", value, &size);
 
 		if (kd_boot.size == 1 && error == -ENOENT)
-			return 0; /* nobody to publish for, without a launcher */
-		if (error || size != sizeof(value) || value[0] != value_of(rank, 0) || value[3] != value_of(rank, 3)) {
-			printf("rank %u: the value of rank %u is wrong: %d\n", kd_boot.rank, rank, error);
+			return 0; /* no launcher: there are no other ranks to publish for */
+		if (error || size != sizeof(value) || value[0] != value_of(rank, 0) ||
+		    value[3] != value_of(rank, 3)) {
+			printf("rank %u: the value of rank %u is wrong: %d\n", kd_boot.rank, rank,
+			       error);
 			return 1;
 		}
 		sum += value[1];
@@ -122,7 +128,7 @@ static int act(const char *action, const char *argument)
 	if (!strcmp(action, "exit"))
 		exit(number);
 	else if (!strcmp(action, "kill"))
-		signal(number, SIG_DFL), raise(number); /* sanitizers catch some */
+		signal(number, SIG_DFL), raise(number); /* sanitizers catch some signals */
 	else if (!strcmp(action, "sleep"))
 		usleep((useconds_t)(atof(argument) * 1e6));
 	else if (!strcmp(action, "wait"))
@@ -148,7 +154,7 @@ static int act(const char *action, const char *argument)
 	return 0;
 }
 
-/* 1: once more from the start. */
+/* Performs the actions of this step. 1: start again from step 0. */
 static int at(int step)
 {
 	int again = 0;
@@ -204,7 +210,8 @@ static int has(const char *path, const char *mark)
 		n += (size_t)got;
 	if (fd >= 0)
 		close(fd);
-	for (const char *at = text; at + length <= text + n; at += strnlen(at, (size_t)(text + n - at)) + 1)
+	for (const char *at = text; at + length <= text + n;
+	     at += strnlen(at, (size_t)(text + n - at)) + 1)
 		if (!memcmp(at, mark, length))
 			return 1;
 	return 0;
@@ -227,7 +234,8 @@ static int print_marked(const char *mark)
 	return !dir;
 }
 
-/* The kernel asks the holder of a lease to give it up; whoever opens the file waits until then. */
+/* The kernel asks the holder of a lease to release it, and makes the process that opens the file
+ * wait until then. */
 static int hold(const char *path, const char *seconds)
 {
 	int fd = open(path, O_RDWR), number;
@@ -282,8 +290,9 @@ int main(int argc, char **argv)
 	}
 	for (size_t i = 0; i < sizeof(kd_boot.secret); i++)
 		secret = secret * 31 + kd_boot.secret[i];
-	printf("rank %u of %u, %u of %u here, secret %llx, %s\n", kd_boot.rank, kd_boot.size, kd_boot.local_rank,
-	       kd_boot.local_size, (unsigned long long)secret, wrong ? "WRONG" : "ok");
+	printf("rank %u of %u, %u of %u here, secret %llx, %s\n", kd_boot.rank, kd_boot.size,
+	       kd_boot.local_rank, kd_boot.local_size, (unsigned long long)secret,
+	       wrong ? "WRONG" : "ok");
 	fflush(stdout);
 	kd_boot_stop();
 	at(5);

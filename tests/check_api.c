@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: the public functions do what kdds.h says, and what a program gets wrong ends it with one line on stderr, or returns
- * the error that is documented: start and stop, kdds_sync in main and in tasks, data and shapes, attributes, the abstract
- * machine, the odds and ends; and starting and stopping many times leaves nothing behind.
+ * Proves that the public functions do what kdds.h says, and that a program error either ends the
+ * program with one line on stderr or returns the documented error. It covers start and stop,
+ * kdds_sync in main and in tasks, data and shapes, attributes, the abstract machine, and the
+ * remaining functions. It also proves that starting and stopping the library many times leaks
+ * nothing.
  */
 #include <check.h>
 #include <dirent.h>
@@ -32,17 +34,18 @@ static void stop(void)
 	ck_assert_int_eq(kdds_finalize(), 0);
 }
 
-/* f, in a process of its own, ends it with status 1 and one line that contains both words. */
+/* f, in a process of its own, must end with status 1 and one line that contains both words. */
 static void expect_death(void (*f)(void *arg), const char *word, const char *word2)
 {
 	struct child c;
 
 	child_run(&c, f, NULL, 30);
 	ck_assert_msg(c.status == 1, "status %d: %s", c.status, c.err);
-	ck_assert_msg(one_line(c.err, word) && strstr(c.err, word2), "wanted '%s' and '%s': %s", word, word2, c.err);
+	ck_assert_msg(one_line(c.err, word) && strstr(c.err, word2), "wanted '%s' and '%s': %s",
+		      word, word2, c.err);
 }
 
-/* f, likewise, returns, having caused one line that contains the word. */
+/* f, in a process of its own, must return after printing one line that contains the word. */
 static void expect_complaint(void (*f)(void *arg), const char *word)
 {
 	struct child c;
@@ -150,7 +153,7 @@ static void init_twice(void *arg)
 	start(2);
 	if (kdds_init() != -EALREADY)
 		_exit(3);
-	kdds_spawn(put, 1, d); /* the first still works */
+	kdds_spawn(put, 1, d); /* the first one still works */
 	stop();
 	_exit(x != 1);
 }
@@ -189,7 +192,8 @@ KDDS_TASK(finalize_task, WRITE(long, x))
 	**x = kdds_finalize();
 }
 
-/* Not from a task either: worker 1 says so; worker 0, main's own thread, could only wait for itself. */
+/* A task cannot finalize either. Worker 1 reports it; worker 0, which is main's own thread, could
+ * only wait for itself. */
 static void finalize_in_task(void *arg)
 {
 	long x = 0;
@@ -225,7 +229,7 @@ static void bad_variable(void *arg)
 	setenv("KDDS_WORKERS", "many", 1);
 	if (kdds_init() != -EINVAL)
 		_exit(3);
-	start(1); /* nothing is left of the failure */
+	start(1); /* the failure leaves no state behind */
 	stop();
 }
 
@@ -249,7 +253,7 @@ START_TEST(finalize_waits)
 }
 END_TEST
 
-/* Another thread than before may be main. */
+/* Main may be a different thread in each life of the library. */
 static void *whole_life(void *arg)
 {
 	long x = 0;
@@ -272,7 +276,7 @@ START_TEST(main_elsewhere)
 }
 END_TEST
 
-/* Threads that are no workers. */
+/* Threads that are not workers. */
 static void *spawn_thread(void *arg)
 {
 	spawn_before_init(NULL);
@@ -346,7 +350,7 @@ START_TEST(sync_in_main)
 	KDDS_OVER(long, dy, &y);
 
 	start(counts[_i]);
-	kdds_sync(); /* of nothing */
+	kdds_sync(); /* nothing to wait for */
 	kdds_sync();
 	for (int i = 1; i <= 200; i++) {
 		kdds_spawn(bump, dx);
@@ -356,14 +360,14 @@ START_TEST(sync_in_main)
 		kdds_sync();
 		ck_assert_int_eq(x, i);
 		ck_assert_int_eq(y, i);
-		x = i; /* main has the right to its data again */
+		x = i; /* main may use its data again */
 	}
 	stop();
 	ck_assert_int_eq(x, 200);
 }
 END_TEST
 
-/* More in one frame than its window holds, with values that depend on the order. */
+/* More closures in one frame than its window holds, with values that depend on the order. */
 KDDS_TASK(append, VALUE(int, digit), UPDATE(uint64_t, x))
 {
 	**x = **x * 31 + (unsigned)digit;
@@ -388,7 +392,8 @@ START_TEST(many_in_one_frame)
 }
 END_TEST
 
-/* Every task runs once, however often its frame is emptied and filled while thieves look at it. */
+/* Every task runs exactly once, however often its frame is emptied and refilled while thieves look
+ * at it. */
 static long ran;
 
 KDDS_TASK(leaf)
@@ -433,7 +438,7 @@ KDDS_TASK(fib_sync, VALUE(int, n), WRITE(long, r))
 	**r = **x + **y;
 }
 
-/* Mixed: some levels wait, some pass the sum on to a task. */
+/* Some levels wait for their children; others leave the sum to a task. */
 KDDS_TASK(sum, READ(long, a), READ(long, b), WRITE(long, r))
 {
 	**r = **a + **b;
@@ -486,7 +491,7 @@ START_TEST(sync_in_tasks)
 }
 END_TEST
 
-/* A body that waits several times, uses its data in between, and what it reduces into as well. */
+/* A body that waits several times and uses its data in between, including data it reduces into. */
 KDDS_TASK(waits_often, UPDATE(long, x), WRITE(long, seen))
 {
 	for (int i = 0; i < 100; i++) {
@@ -555,7 +560,8 @@ KDDS_TASK(fill_array, VALUE(int, v), WRITE_ARRAY(int, a))
 		(*a)[i] = v + (int)i;
 }
 
-KDDS_TASK(check_array, VALUE(int, v), READ_ARRAY(int, a), VALUE(size_t, n), REDUCE(long, good, KDDS_SUM(long)))
+KDDS_TASK(check_array, VALUE(int, v), READ_ARRAY(int, a), VALUE(size_t, n),
+	  REDUCE(long, good, KDDS_SUM(long)))
 {
 	size_t right = kdds_count(a) == n;
 
@@ -564,7 +570,8 @@ KDDS_TASK(check_array, VALUE(int, v), READ_ARRAY(int, a), VALUE(size_t, n), REDU
 	**good += right == n + 1;
 }
 
-/* Fresh data live until the last child is done, however many, large or aligned, in leaves as in main; here for a task. */
+/* Data declared in a body live until its last child is done, whatever their number, size and
+ * alignment, in leaf tasks and in main. This is the case of a task. */
 KDDS_TASK(makes_data, REDUCE(long, good, KDDS_SUM(long)))
 {
 	KDDS_DATA(char, c);
@@ -584,7 +591,8 @@ KDDS_TASK(makes_data, REDUCE(long, good, KDDS_SUM(long)))
 	**d = 0.5;
 	for (int i = 0; i < 6; i++)
 		*all[i] = i;
-	**good += kdds_count(a) == 5000 && kdds_shape_of(a) && kdds_shape_of(a)->rows == 1 && kdds_shape_of(a)->cols == 5000;
+	**good += kdds_count(a) == 5000 && kdds_shape_of(a) && kdds_shape_of(a)->rows == 1 &&
+		  kdds_shape_of(a)->cols == 5000;
 	**good += kdds_count(l1) == 1 && !kdds_shape_of(l1);
 	kdds_spawn(fill_big, 'x', b);
 	kdds_spawn(check_big, 'x', b, good);
@@ -609,7 +617,7 @@ START_TEST(fresh_data)
 		kdds_spawn(makes_data, dg);
 	kdds_sync();
 	ck_assert_int_eq(good, 200 * (2 + 2 + 1 + 1 + 6 + 1));
-	/* The same in main, where it lives until kdds_finalize. */
+	/* The same in main, where data live until kdds_finalize. */
 	KDDS_DATA(struct big, b);
 	KDDS_DATA_ARRAY(int, a, 100000);
 	good = 0;
@@ -625,25 +633,28 @@ START_TEST(fresh_data)
 }
 END_TEST
 
-/* Shapes travel with references. */
-KDDS_TASK(shape_is, READ_ARRAY(double, a), VALUE(size_t, rows), VALUE(size_t, cols), VALUE(size_t, ld),
-	  VALUE(const struct kdds_pack *, pack), REDUCE(long, good, KDDS_SUM(long)))
+/* A reference carries its shape. */
+KDDS_TASK(shape_is, READ_ARRAY(double, a), VALUE(size_t, rows), VALUE(size_t, cols),
+	  VALUE(size_t, ld), VALUE(const struct kdds_pack *, pack),
+	  REDUCE(long, good, KDDS_SUM(long)))
 {
 	const struct kdds_shape *s = kdds_shape_of(a);
 
 	if (!rows)
 		**good += !s && kdds_count(a) == 1;
 	else
-		**good += s && s->rows == rows && s->cols == cols && s->ld == ld && s->pack == pack && kdds_count(a) == rows * cols;
+		**good += s && s->rows == rows && s->cols == cols && s->ld == ld &&
+			  s->pack == pack && kdds_count(a) == rows * cols;
 }
 
-KDDS_TASK(hands_on, UPDATE_ARRAY(double, a), VALUE(size_t, rows), VALUE(size_t, cols), VALUE(size_t, ld),
-	  VALUE(const struct kdds_pack *, pack), REDUCE(long, good, KDDS_SUM(long)))
+KDDS_TASK(hands_on, UPDATE_ARRAY(double, a), VALUE(size_t, rows), VALUE(size_t, cols),
+	  VALUE(size_t, ld), VALUE(const struct kdds_pack *, pack),
+	  REDUCE(long, good, KDDS_SUM(long)))
 {
 	kdds_spawn(shape_is, a, rows, cols, ld, pack, good);
 }
 
-/* gcc does not see that only arrays have a shape. */
+/* gcc cannot see that only arrays have a shape. */
 #pragma GCC diagnostic push
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic ignored "-Warray-bounds"
@@ -689,7 +700,7 @@ START_TEST(shapes)
 END_TEST
 #pragma GCC diagnostic pop
 
-/* Parts of what a body may read are data it may read. */
+/* A body may pass on a part of any data item that it may read. */
 KDDS_TASK(sum_part, READ_ARRAY(long, a), REDUCE(long, s, KDDS_SUM(long)))
 {
 	size_t n = kdds_count(a);
@@ -821,7 +832,7 @@ static void impossible_data(void *arg)
 	(void)x;
 }
 
-/* Their bytes are more than a size_t holds. */
+/* The number of bytes does not fit a size_t. */
 static void uncountable_data(void *arg)
 {
 	volatile size_t n = SIZE_MAX / 2 + 1;
@@ -834,13 +845,13 @@ static void uncountable_data(void *arg)
 
 START_TEST(no_memory_for_data)
 {
-	if (!SANITIZED) /* their allocators die in their own way */
+	if (!SANITIZED) /* sanitizers' allocators abort in their own way */
 		expect_death(impossible_data, "out of memory", "frame data");
 	expect_death(uncountable_data, "out of memory", "frame data");
 }
 END_TEST
 
-/* A closure of as many bytes as one can have, in the smallest window. */
+/* The largest possible closure, in the smallest window. */
 struct value {
 	unsigned char bytes[KD_CLOSURE_MAX - 64];
 };
@@ -880,7 +891,8 @@ START_TEST(large_values)
 }
 END_TEST
 
-/* Modes that only show at run time: helper functions and the abstract machine take what references they are given. */
+/* Modes that are known only at run time: helper functions and the abstract machine accept any
+ * reference. */
 KDDS_TASK(reduce_then_read, REDUCE(long, x, KDDS_SUM(long)))
 {
 	KDDS_DATA(long, y);
@@ -933,7 +945,8 @@ START_TEST(modes)
 }
 END_TEST
 
-/* A single parameter takes one element: of an array only that would travel to another process. */
+/* A parameter for a single element accepts one element: of an array, only that one would travel to
+ * another process. */
 static void array_for_one(void *arg)
 {
 	long x[3] = {0}, y;
@@ -1035,7 +1048,8 @@ START_TEST(arrays_for_one)
 	expect_death(packed_for_one, "task bump ", "x an array: declare it UPDATE_ARRAY");
 	expect_death(parameter_for_one, "task add ", "x an array: declare it REDUCE_ARRAY");
 	expect_death(argument_for_one, "task bump ", "x an array: declare it UPDATE_ARRAY");
-	/* One element is one data; a single data is an array of one, which hands it on as such. */
+	/* One element is a data item; a single data item is an array of one, and can be passed on
+	 * as one. */
 	kdds_bind_tile(tile, &x, 1, 1, 5);
 	start(counts[_i]);
 	kdds_spawn(bump, row);
@@ -1051,7 +1065,7 @@ START_TEST(arrays_for_one)
 }
 END_TEST
 
-/* What is no reference: the address of a pointer that nobody bound. */
+/* Not a reference: the address of a pointer that was never bound. */
 struct record {
 	long *p;
 	long neighbour;
@@ -1119,12 +1133,15 @@ START_TEST(no_reference)
 }
 END_TEST
 
-/* Attributes change nothing but who runs what. */
+/* Attributes affect only which worker runs a task, and when. */
 START_TEST(attributes)
 {
-	static const unsigned all[] = {0, KDDS_LOCAL, KDDS_PRIORITY_HIGH, KDDS_PRIORITY_LOW, KDDS_ON_WORKER(0), KDDS_ON_WORKER(1),
-		KDDS_ON_WORKER(1023), KDDS_ON_PLACE(0), KDDS_ON_PLACE(1023), KDDS_PRIORITY_LOW | KDDS_ON_WORKER(1),
-		KDDS_LOCAL | KDDS_PRIORITY_HIGH | KDDS_ON_PLACE(0), KDDS_PRIORITY_HIGH | KDDS_PRIORITY_LOW};
+	static const unsigned all[] = {0, KDDS_LOCAL, KDDS_PRIORITY_HIGH, KDDS_PRIORITY_LOW,
+				       KDDS_ON_WORKER(0), KDDS_ON_WORKER(1), KDDS_ON_WORKER(1023),
+				       KDDS_ON_PLACE(0), KDDS_ON_PLACE(1023),
+				       KDDS_PRIORITY_LOW | KDDS_ON_WORKER(1),
+				       KDDS_LOCAL | KDDS_PRIORITY_HIGH | KDDS_ON_PLACE(0),
+				       KDDS_PRIORITY_HIGH | KDDS_PRIORITY_LOW};
 	uint64_t x[3] = {0}, want[3] = {0};
 	kdds_data(uint64_t) d[3];
 
@@ -1132,7 +1149,8 @@ START_TEST(attributes)
 	for (int i = 0; i < 3; i++)
 		kdds_bind(d[i], &x[i]);
 	for (int i = 0; i < 3000; i++) {
-		kdds_spawn_with(all[(unsigned)i % (sizeof(all) / sizeof(*all))], append, i, &d[i % 3].at);
+		kdds_spawn_with(all[(unsigned)i % (sizeof(all) / sizeof(*all))], append, i,
+				&d[i % 3].at);
 		want[i % 3] = want[i % 3] * 31 + (unsigned)i;
 	}
 	kdds_sync();
@@ -1183,8 +1201,11 @@ static void nothing(struct kdds_closure *c)
 
 static void make_machine(void)
 {
-	const struct kdds_param_spec fib[] = {{KDDS_MODE_ANY, sizeof(int), NULL}, {KDDS_W, sizeof(long), NULL}};
-	const struct kdds_param_spec add3[] = {{KDDS_R, sizeof(long), NULL}, {KDDS_R, sizeof(long), NULL}, {KDDS_W, sizeof(long), NULL}};
+	const struct kdds_param_spec fib[] = {{KDDS_MODE_ANY, sizeof(int), NULL},
+					      {KDDS_W, sizeof(long), NULL}};
+	const struct kdds_param_spec add3[] = {{KDDS_R, sizeof(long), NULL},
+					       {KDDS_R, sizeof(long), NULL},
+					       {KDDS_W, sizeof(long), NULL}};
 
 	ck_assert_int_eq(kdds_type_create("fib", fib_body, fib, 2, &machine_fib), 0);
 	ck_assert_int_eq(kdds_type_create("sum", sum_body, add3, 3, &machine_sum), 0);
@@ -1204,7 +1225,7 @@ START_TEST(machine)
 	kdds_push_value(c, &n);
 	kdds_push_access(c, d);
 	kdds_commit(c);
-	kdds_spawn(bump, d); /* both kinds in one frame */
+	kdds_spawn(bump, d); /* both kinds of task in one frame */
 	c = kdds_closure_allocate(machine_leaf);
 	ck_assert_uint_eq(c->attr, 0);
 	kdds_closure_attributes(c, KDDS_PRIORITY_LOW | KDDS_ON_PLACE(1));
@@ -1228,7 +1249,7 @@ START_TEST(machine_types)
 		p[i] = (struct kdds_param_spec){KDDS_R, 8, NULL};
 	ck_assert_int_eq(kdds_type_create("t", nothing, p, KDDS_MAX_PARAMS + 1, &type), -EINVAL);
 	ck_assert_int_eq(kdds_type_create("t", nothing, p, SIZE_MAX, &type), -EINVAL);
-	ck_assert_ptr_null(type); /* outputs are set on success */
+	ck_assert_ptr_null(type); /* outputs are set only on success */
 	ck_assert_int_eq(kdds_type_create("t", nothing, p, KDDS_MAX_PARAMS, &type), 0);
 	kdds_type_destroy(type);
 	p[0].mode = (enum kdds_mode)5;
@@ -1259,9 +1280,10 @@ START_TEST(machine_types)
 	ck_assert_int_eq(kdds_type_create("t", nothing, p, 2, &type), -EINVAL);
 	for (int i = 0; i < KDDS_MAX_PARAMS; i++)
 		p[i] = (struct kdds_param_spec){KDDS_MODE_ANY, 5000, NULL};
-	ck_assert_int_eq(kdds_type_create("t", nothing, p, KDDS_MAX_PARAMS, &type), -EINVAL); /* more than a closure holds */
+	/* does not fit a closure */
+	ck_assert_int_eq(kdds_type_create("t", nothing, p, KDDS_MAX_PARAMS, &type), -EINVAL);
 	kdds_type_destroy(NULL);
-	/* the name is copied */
+	/* the library copies the name */
 	char name[] = "changes";
 	ck_assert_int_eq(kdds_type_create(name, nothing, NULL, 0, &type), 0);
 	name[0] = 'X';
@@ -1270,7 +1292,7 @@ START_TEST(machine_types)
 }
 END_TEST
 
-/* A large data is described by a size that need not fit a closure: only a reference is in it. */
+/* A data item may be larger than a closure: the closure holds only a reference to it. */
 START_TEST(machine_large_data)
 {
 	const struct kdds_param_spec p = {KDDS_RW, (size_t)1 << 20, NULL};
@@ -1423,7 +1445,7 @@ START_TEST(machine_misuse)
 }
 END_TEST
 
-/* kdds.h: "One at a time: nothing else is spawned before it is committed." */
+/* kdds.h: nothing else may be spawned between allocation and commit of a closure. */
 static void spawn_between(void *arg)
 {
 	struct kdds_closure *c = begin(&machine_fib);
@@ -1464,7 +1486,7 @@ START_TEST(machine_interrupted)
 }
 END_TEST
 
-/* Odds and ends. */
+/* Remaining functions. */
 START_TEST(stats)
 {
 	struct kdds_stats s;
@@ -1485,7 +1507,7 @@ START_TEST(stats)
 	if (counts[_i] == 1)
 		ck_assert_uint_eq(s.requests + s.sleeps + s.parks + s.membarriers, 0);
 	stop();
-	start(counts[_i]); /* from zero again */
+	start(counts[_i]); /* counters start from zero again */
 	kdds_stats_get(&s);
 	ck_assert_uint_eq(s.tasks, 0);
 	stop();
@@ -1494,10 +1516,12 @@ END_TEST
 
 START_TEST(texts)
 {
-	static const int errors[] = {0, -EALREADY, -EPERM, -EINVAL, -ENOMEM, -EAGAIN, -12345, 12345, INT32_MIN};
+	static const int errors[] = {0,       -EALREADY, -EPERM, -EINVAL,  -ENOMEM,
+				     -EAGAIN, -12345,    12345,  INT32_MIN};
 	char version[32];
 
-	snprintf(version, sizeof(version), "%d.%d.%d", KDDS_VERSION_MAJOR, KDDS_VERSION_MINOR, KDDS_VERSION_PATCH);
+	snprintf(version, sizeof(version), "%d.%d.%d", KDDS_VERSION_MAJOR, KDDS_VERSION_MINOR,
+		 KDDS_VERSION_PATCH);
 	ck_assert_str_eq(kdds_version(), version);
 	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
 		ck_assert_ptr_nonnull(kdds_strerror(errors[i]));
@@ -1510,12 +1534,13 @@ END_TEST
 
 START_TEST(help)
 {
-	static const char *const names[] = {"KDDS_WORKERS", "KDDS_BIND", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US"};
+	static const char *const names[] = {"KDDS_WORKERS", "KDDS_BIND", "KDDS_WINDOW",
+					    "KDDS_STACK", "KDDS_SPIN_US"};
 	char text[16384] = "";
 	FILE *f = tmpfile();
 
 	ck_assert_ptr_nonnull(f);
-	kdds_help(f); /* before kdds_init */
+	kdds_help(f); /* it works before kdds_init */
 	rewind(f);
 	text[fread(text, 1, sizeof(text) - 1, f)] = 0;
 	fclose(f);
@@ -1524,7 +1549,7 @@ START_TEST(help)
 }
 END_TEST
 
-/* Lines of a file of /proc/self, or entries of a directory. */
+/* The number of lines of a file of /proc/self, or of entries of a directory. */
 static int lines_of(const char *path)
 {
 	FILE *f = fopen(path, "r");
@@ -1561,7 +1586,8 @@ START_TEST(many_lives)
 		kdds_spawn(fib_mixed, 12, d);
 		stop();
 		ck_assert_int_eq(r, 144);
-		if (i == 9) { /* by now the C library has what it keeps: thread stacks, arenas */
+		/* by now the C library has allocated what it keeps: thread stacks, arenas */
+		if (i == 9) {
 			maps = lines_of("/proc/self/maps");
 			descriptors = entries_of("/proc/self/fd");
 			tasks = entries_of("/proc/self/task");
@@ -1569,8 +1595,10 @@ START_TEST(many_lives)
 	}
 	if (!SANITIZED) {
 		ck_assert_int_eq(entries_of("/proc/self/task"), tasks);
-		/* malloc may still add an arena or two; one mapping lost in each of the 50 lives since would show. */
-		ck_assert_msg(lines_of("/proc/self/maps") < maps + 25, "%d maps, then %d", maps, lines_of("/proc/self/maps"));
+		/* malloc may still add an arena or two. One mapping leaked in each of the 50 lives
+		 * since then would show. */
+		ck_assert_msg(lines_of("/proc/self/maps") < maps + 25, "%d maps, then %d", maps,
+			      lines_of("/proc/self/maps"));
 	}
 	ck_assert_int_eq(entries_of("/proc/self/fd"), descriptors);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The PMI-1 client against a launcher that is this test: the exchange as it should be; then lines cut, too long, with NULs,
- * without an end, the wrong ones, and random damage: each ends in an error or is understood, never in a crash (under the
- * sanitizers), a wrong value or a wait. Fields, numbers and values apart, in buffers of exactly their size.
+ * Proves that the PMI-1 client withstands any launcher; the test plays the launcher. It checks the
+ * correct exchange, and then answers that are truncated, too long, contain NULs, never end, come in
+ * the wrong order, or are damaged at random. Each one ends in an error or is understood; none
+ * causes a crash (also under the sanitizers), a wrong value or an endless wait. Fields, numbers and
+ * values are also tested separately, in buffers of exactly their size.
  */
 #define _GNU_SOURCE
 #include <check.h>
@@ -19,7 +21,7 @@
 #include "boot/boot_launcher.h"
 #include "boot/boot_pmi.h"
 
-__attribute__((weak)) struct kd_boot kd_boot; /* boot.c has it where it is linked in */
+__attribute__((weak)) struct kd_boot kd_boot; /* boot.c defines it where it is linked */
 
 static const char *const good[] = {
 	"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
@@ -35,12 +37,12 @@ static const char *const good[] = {
 
 static const uint8_t the_value[] = {0, 'a', '\n', 255};
 
-/* The launcher: what it sends at each step, and what it was asked. */
+/* The launcher: what it answers at each step, and what it was asked. */
 struct script {
 	int fd;
 	const char *answer[STEPS];
 	size_t len[STEPS];
-	int close_after; /* the step after which it is gone; -1: none */
+	int close_after; /* the step after which it closes the connection; -1: none */
 	char asked[STEPS][1024];
 };
 
@@ -57,7 +59,8 @@ static void *serve(void *arg)
 		if (s->len[i] && send(s->fd, s->answer[i], s->len[i], MSG_NOSIGNAL) < 0)
 			break;
 		if (s->close_after == (int)i) {
-			/* Reads what still comes, so that the client sees an end and no reset. */
+			/* Closes only its sending side, so that the client sees the end of the
+			 * stream, not a reset. */
 			shutdown(s->fd, SHUT_WR);
 		}
 	}
@@ -74,7 +77,8 @@ static void prepare(struct script *s)
 	}
 }
 
-/* The client's part, which goes on for as long as all is well. Returns the step that went wrong, or STEPS; *error_p. */
+/* The client's side: it continues until something goes wrong. Returns the step that failed, or
+ * STEPS; *error_p is its error. */
 static size_t play(int *error_p)
 {
 	uint8_t value[KD_BOOT_VALUE_BYTES];
@@ -92,7 +96,7 @@ static size_t play(int *error_p)
 	*error_p = kd_boot_pmi.get(1, "key", value, &size);
 	if (*error_p)
 		return 5;
-	/* Damage may make another value of it, but none longer than what was sent. */
+	/* Damage may change the value, but never make it longer than what was sent. */
 	ck_assert_uint_le(size, KD_BOOT_VALUE_BYTES);
 	*error_p = kd_boot_pmi.get(1, "nothing", value, &size);
 	if (*error_p && *error_p != -ENOENT)
@@ -116,7 +120,7 @@ static size_t run(struct script *s, int *error_p)
 	unsetenv("PMI_JOBID");
 	ck_assert_int_eq(pthread_create(&thread, NULL, serve, s), 0);
 	step = play(error_p);
-	/* stop would have a fence first, for which there is no answer in the script. */
+	/* stop would enter a fence first, and the script has no answer for that. */
 	if (step)
 		kd_boot_pmi.stop();
 	shutdown(fds[0], SHUT_RDWR);
@@ -127,7 +131,7 @@ static size_t run(struct script *s, int *error_p)
 	return step;
 }
 
-/* Complaints are expected by the thousand: they go to /dev/null. */
+/* Thousands of complaints are expected: send them to /dev/null. */
 static void quiet(void)
 {
 	int fd = open("/dev/null", O_WRONLY);
@@ -154,7 +158,7 @@ START_TEST(as_it_should_be)
 	prepare(&s);
 	s.answer[7] = "cmd=barrier_out rc=0\n";
 	s.len[7] = strlen(s.answer[7]);
-	s.close_after = 7; /* so that finalize is not answered: no disaster */
+	s.close_after = 7; /* finalize gets no answer, which is not an error */
 	ck_assert_uint_eq(run(&s, &error), STEPS);
 	ck_assert_int_eq(error, -ENOENT);
 	ck_assert_uint_eq(kd_boot.rank, 0);
@@ -164,7 +168,7 @@ START_TEST(as_it_should_be)
 }
 END_TEST
 
-/* Each answer in turn is one of these, and then the launcher is gone. */
+/* Each answer in turn is replaced by one of these; then the launcher closes the connection. */
 START_TEST(damaged)
 {
 	static char too_long[10000], just_too_long[4097];
@@ -220,13 +224,14 @@ START_TEST(damaged)
 			s.len[i] = bad[k].len;
 			s.close_after = (int)i;
 			step = run(&s, &error);
-			ck_assert_msg(step < STEPS && error < 0, "answer %zu replaced by bad %zu: step %zu, error %d", i, k,
+			ck_assert_msg(step < STEPS && error < 0,
+				      "answer %zu replaced by bad %zu: step %zu, error %d", i, k,
 				      step, error);
 		}
 }
 END_TEST
 
-/* All of a good exchange, cut at each byte in turn. */
+/* A correct exchange, truncated at each byte in turn. */
 START_TEST(cut)
 {
 	struct script s;
@@ -244,7 +249,7 @@ START_TEST(cut)
 }
 END_TEST
 
-/* Half a line, and then nothing. */
+/* Half a line, then silence. */
 START_TEST(silence)
 {
 	struct script s;
@@ -261,7 +266,7 @@ START_TEST(silence)
 }
 END_TEST
 
-/* A newline comes before its time: two answers at once, then one too many. */
+/* A newline too early: two answers at once, then one too many. */
 START_TEST(unasked)
 {
 	struct script s;
@@ -294,7 +299,7 @@ START_TEST(random_damage)
 	printf("SEED=%llu\n", (unsigned long long)seed);
 	fflush(stdout);
 	quiet();
-	/* Damage may remove a newline without an end to follow. */
+	/* Damage may remove a newline without closing the connection. */
 	kd_pmi_answer_ms = kd_pmi_fence_ms = 20;
 	for (int round = 0; round < rounds; round++) {
 		char text[STEPS][256];
@@ -309,17 +314,18 @@ START_TEST(random_damage)
 			size_t i = random_below(STEPS), at = random_below((unsigned)s.len[i] + 1);
 
 			switch (random_below(4)) {
-			case 0: /* another byte, often one that means something */
+			case 0: /* another byte, often a significant one */
 				if (at < s.len[i])
-					text[i][at] = random_below(2) ? " =\n\0-0"[random_below(6)] : (char)random_below(256);
+					text[i][at] = random_below(2) ? " =\n\0-0"[random_below(6)]
+								      : (char)random_below(256);
 				break;
-			case 1: /* one byte less */
+			case 1: /* one byte removed */
 				if (at < s.len[i]) {
 					memmove(text[i] + at, text[i] + at + 1, s.len[i] - at - 1);
 					s.len[i]--;
 				}
 				break;
-			case 2: /* a piece twice */
+			case 2: /* a piece repeated */
 				if (2 * s.len[i] - at <= sizeof(text[i])) {
 					memcpy(text[i] + s.len[i], text[i] + at, s.len[i] - at);
 					s.len[i] += s.len[i] - at;
@@ -334,7 +340,7 @@ START_TEST(random_damage)
 }
 END_TEST
 
-/* A copy of exactly its size, so that the sanitizers see who reads on. */
+/* A copy of exactly its size, so that the sanitizers detect reads beyond the end. */
 static char *exactly(const char *text)
 {
 	char *copy = strdup(text);
@@ -389,8 +395,10 @@ START_TEST(numbers)
 	ck_assert_int_eq(kd_pmi_number("rc=2147483647", "rc", &value), 0);
 	ck_assert_int_eq(value, 2147483647);
 	ck_assert_int_eq(kd_pmi_number("x=1", "rc", &value), -ENOENT);
-	for (const char *const *bad = (const char *const[]){"rc=", "rc=1x", "rc=x", "rc=2147483648", "rc=-2147483649",
-							    "rc=99999999999999999999999999999", "rc=0x10", NULL};
+	for (const char *const *bad =
+		     (const char *const[]){"rc=", "rc=1x", "rc=x", "rc=2147483648",
+					   "rc=-2147483649", "rc=99999999999999999999999999999",
+					   "rc=0x10", NULL};
 	     *bad; bad++)
 		ck_assert_int_eq(kd_pmi_number(*bad, "rc", &value), -EINVAL);
 }
@@ -417,8 +425,9 @@ START_TEST(values)
 		free(back);
 		free(text);
 	}
-	for (const char *const *bad = (const char *const[]){"0", "0x", "AB", "a ", " a", "000", "\xff\xff", NULL}; *bad;
-	     bad++) {
+	for (const char *const *bad =
+		     (const char *const[]){"0", "0x", "AB", "a ", " a", "000", "\xff\xff", NULL};
+	     *bad; bad++) {
 		uint8_t value[8];
 		size_t size = sizeof(value);
 

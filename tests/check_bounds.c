@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: memory is bounded where it can be, and said to be short where it is not. (a) Any number of tasks may be committed in
- * one frame within 64 MiB; (b) tasks may nest a million deep, alone or with a sum waiting at each level, stolen or not, and the
- * memory goes back at kdds_finalize; (c) a stack too small for the program, for what two variables ask together, and (d) a limit
- * on address space end it with one line.
+ * Proves that memory use is bounded where the documentation says so, and that a shortage of memory
+ * is reported: (a) any number of tasks may be committed in one frame within 64 MiB; (b) tasks may
+ * nest a million deep, alone or with a sum waiting at each level, stolen or not, and kdds_finalize
+ * returns the memory; (c) a stack that is too small for the program, or for what two variables
+ * together request, ends the program with one line, and so does (d) a limit on address space.
  *
- * usage: check_bounds [TASKS]     the number of tasks of (a), 1e7; 1e9 takes a minute or two
+ * usage: check_bounds [TASKS]     the number of tasks of (a), 1e7 by default; 1e9 takes a minute
+ *                                 or two
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -60,7 +62,7 @@ static long rss_kib(void)
 	return rss * (sysconf(_SC_PAGESIZE) / 1024);
 }
 
-/* What the sanitizers keep in memory is not ours. */
+/* Sanitizers use memory of their own, which does not count. */
 static void bound(const char *what, long kib, long most)
 {
 	if (!SANITIZED && kib > most) {
@@ -102,7 +104,7 @@ KDDS_TASK(body_of_many)
 		kdds_spawn(nothing);
 }
 
-/* The same in a task, whose frame is not main's. */
+/* The same in a task, whose frame is not main's frame. */
 static void one_nested_frame(void *arg)
 {
 	start(*(int *)arg);
@@ -136,7 +138,7 @@ KDDS_TASK(nest_sum, VALUE(long, n), WRITE(long, r))
 	kdds_spawn(sum, x, r);
 }
 
-/* Two deep branches: a thief takes one. */
+/* Two deep branches, of which a thief takes one. */
 KDDS_TASK(nest_two, VALUE(long, n), WRITE(long, a), WRITE(long, b))
 {
 	kdds_spawn(nest_sum, n, a);
@@ -188,7 +190,8 @@ static void shallow_stack(void *arg)
 	kdds_sync();
 }
 
-/* kdds_sync nests frames as well, and C stack: frames so large that the C stack outlives ours, whatever a sanitizer makes of it. */
+/* kdds_sync nests frames too, and also uses C stack. The frames are so large that ours runs out
+ * before the C stack does, even under a sanitizer. */
 KDDS_TASK(nest_sync, VALUE(long, n))
 {
 	if (n)
@@ -207,7 +210,7 @@ static void shallow_stack_sync(void *arg)
 	kdds_sync();
 }
 
-/* A window that does not fit the stack. */
+/* A window that does not fit into the stack. */
 static void wide_window(void *arg)
 {
 	setenv("KDDS_STACK", "4M", 1);
@@ -247,8 +250,10 @@ static void limited(void)
 	struct child c;
 	rlim_t least = 0;
 
-	/* How much is enough depends on how many stacks steals ask for; with more than any schedule needs it is. */
-	for (rlim_t limit = (rlim_t)rss_kib() * 1024 / 2; limit < (rlim_t)1 << 42; limit += limit / 4) {
+	/* How much is enough depends on how many stacks the steals need. The largest limits exceed
+	 * what any schedule needs. */
+	for (rlim_t limit = (rlim_t)rss_kib() * 1024 / 2; limit < (rlim_t)1 << 42;
+	     limit += limit / 4) {
 		char what[100];
 
 		child_run(&c, little_space, &limit, 60);
@@ -256,11 +261,13 @@ static void limited(void)
 			if (!least)
 				least = limit;
 		} else if (c.status != 1 || !one_line(c.err, "") || limit > (rlim_t)1 << 40) {
-			snprintf(what, sizeof(what), "(d) %llu MiB of address space", (unsigned long long)limit >> 20);
+			snprintf(what, sizeof(what), "(d) %llu MiB of address space",
+				 (unsigned long long)limit >> 20);
 			expect(0, what, &c);
 		}
 	}
-	printf("%s: (d) address space: enough from %llu MiB on\n", least ? "ok" : "FAILED", (unsigned long long)least >> 20);
+	printf("%s: (d) address space: enough from %llu MiB on\n", least ? "ok" : "FAILED",
+	       (unsigned long long)least >> 20);
 	failures += !least;
 }
 
@@ -291,14 +298,18 @@ int main(int argc, char **argv)
 	child_run(&c, deep_sums, &four, 120);
 	expect(!c.status, "(b) deep sums, 4 workers", &c);
 	child_run(&c, shallow_stack, &one, 60);
-	expect(c.status == 1 && one_line(c.err, "KDDS_STACK"), "(c) a stack too small, 1 worker", &c);
+	expect(c.status == 1 && one_line(c.err, "KDDS_STACK"), "(c) a stack too small, 1 worker",
+	       &c);
 	child_run(&c, shallow_stack, &four, 60);
-	expect(c.status == 1 && one_line(c.err, "KDDS_STACK"), "(c) a stack too small, 4 workers", &c);
+	expect(c.status == 1 && one_line(c.err, "KDDS_STACK"), "(c) a stack too small, 4 workers",
+	       &c);
 	child_run(&c, shallow_stack_sync, &one, 60);
-	expect(c.status == 1 && one_line(c.err, "KDDS_STACK"), "(c) a stack too small for kdds_sync, 1 worker", &c);
+	expect(c.status == 1 && one_line(c.err, "KDDS_STACK"),
+	       "(c) a stack too small for kdds_sync, 1 worker", &c);
 	child_run(&c, wide_window, NULL, 60);
-	expect(!c.status || (c.status == 1 && one_line(c.err, "KDDS_")), "(c) a window wider than the stack", &c);
-	if (SANITIZED) /* they need the address space */
+	expect(!c.status || (c.status == 1 && one_line(c.err, "KDDS_")),
+	       "(c) a window wider than the stack", &c);
+	if (SANITIZED) /* sanitizers need the address space */
 		printf("skipped: (d)\n");
 	else
 		limited();

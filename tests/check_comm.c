@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/comm/comm_tcp.c and src/comm/comm_ofi.c, between processes on this host: messages of every
- * length arrive whole, once, aligned and unmixed from several senders; gets bring the right bytes
- * whatever their length and alignment and touch no others, or fail; nothing is lost when a sender
- * is told to try again; wakes are not lost, nor what one thread handles while another sleeps; peers
- * that are killed, in the middle of messages and gets, leave a survivor that still works and can
- * close; what cannot be opened is explained in one line.
+ * Proves for src/comm/comm_tcp.c and src/comm/comm_ofi.c, between processes on this host: messages
+ * of every length arrive whole, once and aligned, and those of several senders are not mixed up. A
+ * get of any length and alignment returns the right bytes and touches no others, or fails. Nothing
+ * is lost when a sender is told to try again. No wake-up is lost, and neither is anything that one
+ * thread handles while another sleeps. When peers are killed in the middle of messages and gets,
+ * the survivor still works and can close. A failure to open is explained in one line.
  *
- * Each case is a process of its own, the hub, with rank 0; its peers are its children. Only the
- * case's alarm bounds waits.
+ * Each case is a process of its own, the hub, with rank 0; its peers are its children. Waits are
+ * bounded only by the case's alarm.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -52,7 +52,7 @@ static void tell(int fd, const void *p, size_t n)
 	check(write(fd, p, n) == (ssize_t)n);
 }
 
-/* The end of the stream ends us: the hub has failed, and said so. */
+/* The end of the stream ends this process: the hub has failed and reported it. */
 static void hear(int fd, void *p, size_t n)
 {
 	for (ssize_t got; n; p = (char *)p + got, n -= (size_t)got)
@@ -60,7 +60,7 @@ static void hear(int fd, void *p, size_t n)
 			_exit(1);
 }
 
-/* The hub's view of the peers, from 1 on; a peer has the hub in [0]. */
+/* The hub's view of its peers, which begin at 1. In a peer, [0] is the hub. */
 static struct {
 	pid_t pid;
 	int fd;
@@ -90,7 +90,7 @@ static void start_engine(uint32_t rank, void (*message)(const void *, size_t),
 	check(!kd_comm_open(&config, address, &address_size));
 }
 
-/* A child that runs f(rank), with an engine open and the lock held. */
+/* A child that runs f(rank) with an engine open and the lock held. */
 static void spawn(uint32_t rank, void (*f)(uint32_t rank), void (*message)(const void *, size_t))
 {
 	char address[KD_COMM_ADDRESS_BYTES], hub[KD_COMM_ADDRESS_BYTES];
@@ -119,7 +119,7 @@ static void spawn(uint32_t rank, void (*f)(uint32_t rank), void (*message)(const
 	_exit(0);
 }
 
-/* The hub's side of it, after all children are there. */
+/* The hub's side, called when all children have been started. */
 static void gather(uint32_t n, void (*message)(const void *, size_t))
 {
 	char address[KD_COMM_ADDRESS_BYTES], theirs[KD_COMM_ADDRESS_BYTES];
@@ -133,7 +133,8 @@ static void gather(uint32_t n, void (*message)(const void *, size_t))
 	}
 }
 
-/* Sleeps unless there was something to do; whether fd, the other side's socket, is readable. */
+/* Sleeps unless there was something to do. Returns whether fd, the other side's socket, is
+ * readable. */
 static int step(int fd)
 {
 	return kd_comm_progress() ? 0 : kd_comm_wait(&lock, fd, FOREVER_NS, 1);
@@ -148,7 +149,7 @@ static void send_patiently(uint32_t rank, const void *message, size_t len)
 	check(!error);
 }
 
-/* A peer's end: it serves until the hub says so. */
+/* The end of a peer: it serves until the hub tells it to stop. */
 static void serve(void)
 {
 	char stop;
@@ -208,7 +209,8 @@ static void send_sizes(uint32_t rank)
 	static uint8_t message[KD_COMM_MESSAGE_BYTES];
 
 	for (size_t i = 0; i <= KD_COMM_MESSAGE_BYTES; i++) {
-		size_t len = i * 4099 % (KD_COMM_MESSAGE_BYTES + 1); /* short and long ones mixed */
+		/* short and long ones alternate */
+		size_t len = i * 4099 % (KD_COMM_MESSAGE_BYTES + 1);
 
 		fill(message, rank, len);
 		send_patiently(0, message, len);
@@ -254,7 +256,7 @@ static void fetched(struct kd_comm_get *get, int error)
 	f->error = error;
 }
 
-/* The bytes of a region, as a function of the place. */
+/* The bytes of a region, as a function of the offset. */
 static uint8_t *make_region(uint32_t seed)
 {
 	uint8_t *p = malloc(REGION_BYTES);
@@ -268,7 +270,7 @@ static uint8_t *make_region(uint32_t seed)
 	return p;
 }
 
-static struct kd_comm_region theirs; /* the hub's copy of the peer's */
+static struct kd_comm_region theirs; /* the hub's copy of the peer's region */
 
 static void start_fetch(struct fetch *f, uint32_t rank, size_t offset, size_t len, size_t misalign)
 {
@@ -280,7 +282,8 @@ static void start_fetch(struct fetch *f, uint32_t rank, size_t offset, size_t le
 	check(f->local != NULL);
 	memset(f->local, 0xa5, len + 2 * MARGIN + 64);
 	f->local += misalign;
-	check(!kd_comm_get(rank, f->local + MARGIN, theirs.addr + offset, theirs.key, len, &f->get));
+	check(!kd_comm_get(rank, f->local + MARGIN, theirs.addr + offset, theirs.key, len,
+			   &f->get));
 }
 
 static void check_fetch(struct fetch *f, const uint8_t *original, size_t misalign)
@@ -299,7 +302,7 @@ static void expose_region(uint32_t rank)
 	uint64_t where[2];
 
 	check(!kd_comm_expose(p, REGION_BYTES, &region));
-	check(!kd_comm_expose(p, 1, &other)); /* memory may be exposed twice */
+	check(!kd_comm_expose(p, 1, &other)); /* the same memory may be exposed twice */
 	check(other.key != region.key);
 	kd_comm_hide(&other);
 	where[0] = region.addr;
@@ -322,10 +325,9 @@ static void hear_region(uint32_t rank)
 static void gets(void)
 {
 	static const size_t lengths[] = {
-		0,     1,       2,       3,       7,       8,             9,       63,       64,       65,
-		255,   256,     257,     4095,    4096,    4097,          65535,   65536,    262143,   262144,
-		524287, 524288, 524289,  1000003, 1 << 20, (1 << 20) + 1, 5 << 20, 16 << 20, 64 << 20, (64 << 20) + 1,
-		70 << 20, REGION_BYTES,
+		0, 1, 2, 3, 7, 8, 9, 63, 64, 65, 255, 256, 257, 4095, 4096, 4097, 65535, 65536,
+		262143, 262144, 524287, 524288, 524289, 1000003, 1 << 20, (1 << 20) + 1, 5 << 20,
+		16 << 20, 64 << 20, (64 << 20) + 1, 70 << 20, REGION_BYTES,
 	};
 	uint8_t *original;
 
@@ -338,8 +340,9 @@ static void gets(void)
 			size_t misalign = odd * (i % 16), room = REGION_BYTES - lengths[i];
 			struct fetch f;
 
-			start_fetch(&f, 1, odd ? (room < 12345 ? room : 12345) | (room & 1) : 0, lengths[i], misalign);
-			check(!f.ended); /* never from within */
+			start_fetch(&f, 1, odd ? (room < 12345 ? room : 12345) | (room & 1) : 0,
+				    lengths[i], misalign);
+			check(!f.ended); /* never from within kd_comm_get */
 			while (!f.ended)
 				step(-1);
 			check_fetch(&f, original, misalign);
@@ -363,7 +366,8 @@ static void many_gets(void)
 	for (int round = 0; round < 3; round++) {
 		for (uint32_t i = 0; i < MANY; i++) {
 			uint32_t x = mix((uint64_t)round * MANY + i);
-			size_t len = x % 7 ? mix(x) % 3000 : mix(x) % 700000, room = REGION_BYTES - len;
+			size_t len = x % 7 ? mix(x) % 3000 : mix(x) % 700000,
+			       room = REGION_BYTES - len;
 
 			start_fetch(&fetches[i], 1, mix(x + 1) % room, len, x % 16);
 		}
@@ -383,7 +387,8 @@ static void send_back(const void *message, size_t len)
 	check(kd_comm_send(0, message, len) <= 0);
 }
 
-/* A get of what is not there: it fails, and takes the connection with it; the next one comes up by itself. */
+/* A get from memory that is not exposed fails and takes the connection with it. The next connection
+ * comes up by itself. */
 
 static unsigned echoes;
 
@@ -422,7 +427,8 @@ static void wrong_gets(void)
 	kd_comm_close();
 }
 
-/* Callbacks may ask for more: each get's end starts the next and sends a message, each message is answered. */
+/* Callbacks may request more: the end of each get starts the next get and sends a message, and each
+ * message is answered. */
 
 #define CHAIN 300
 
@@ -436,8 +442,10 @@ static void chain_done(struct kd_comm_get *get, int error)
 
 	check(!error);
 	if (++chain_n < CHAIN)
-		check(!kd_comm_get(1, chain_local, theirs.addr + chain_n, theirs.key, 1 + chain_n * 10, get));
-	check(kd_comm_send(1, &message, sizeof(message)) != -ENOTCONN); /* or -EAGAIN: it is lost then */
+		check(!kd_comm_get(1, chain_local, theirs.addr + chain_n, theirs.key,
+				   1 + chain_n * 10, get));
+	/* or -EAGAIN, in which case it is lost */
+	check(kd_comm_send(1, &message, sizeof(message)) != -ENOTCONN);
 }
 
 static void chain_answer(const void *message, size_t len)
@@ -460,10 +468,10 @@ static void callbacks(void)
 	kd_comm_close();
 }
 
-/* Flooding: the hub does not look until both senders have been told to wait. */
+/* Flooding: the hub does not receive until both senders have been told to wait. */
 
 #define FLOODERS 2
-#define FLOOD 20000u /* more than the kernel keeps for two connections */
+#define FLOOD 20000u /* more than the kernel buffers for two connections */
 
 static uint8_t flood_seen[FLOODERS + 1][20000];
 static unsigned flood_n;
@@ -484,7 +492,7 @@ static void flood(uint32_t rank)
 	int told = 0;
 	char go;
 
-	/* The hub looks long enough to be connected to, that is until the first has arrived. */
+	/* The hub receives until it is connected, that is, until the first message has arrived. */
 	message[0] = rank;
 	for (message[1] = 0; message[1] < FLOOD; message[1]++) {
 		size_t len = 8 + mix(message[1]) % 2000;
@@ -553,7 +561,7 @@ static void wakes(void)
 	check(!pipe(fds));
 	kd_comm_wake();
 	kd_comm_wake();
-	check(!kd_comm_wait(&lock, fds[0], FOREVER_NS, 1)); /* a wake before */
+	check(!kd_comm_wait(&lock, fds[0], FOREVER_NS, 1)); /* a wake-up before the wait */
 	check(!kd_comm_wait(&lock, fds[0], 1000000, 1));
 	check(!kd_comm_wait(&lock, -1, 0, 1));
 	tell(fds[1], "", 1);
@@ -576,16 +584,17 @@ static void wakes(void)
 }
 
 /*
- * One thread sleeps, another polls for a while and goes: whatever it leaves undone, a connection half made above all, the
- * sleeper finishes. The peer is a new one each time; the first message is its or ours.
+ * One thread sleeps while another polls for a while and leaves. The sleeper finishes whatever the
+ * poller leaves undone, in particular a connection that is half established. The peer is a new one
+ * each time; either side sends the first message.
  */
 
 #define TRIALS (SANITIZED ? 60u : 200u)
 #define CALLS 3
 
-static uint32_t trial;   /* that the poller shall help with */
-static uint32_t owed;    /* messages to the peer of this trial */
-static uint32_t answers; /* from it */
+static uint32_t trial;   /* the trial in which the poller helps */
+static uint32_t owed;    /* messages owed to the peer of this trial */
+static uint32_t answers; /* messages from it */
 
 static void pay(void)
 {
@@ -600,7 +609,7 @@ static void call_message(const void *message, size_t len)
 		owed++;
 }
 
-/* Of the poller, in that trial. */
+/* How often the poller polls in that trial. */
 static uint32_t visits(uint32_t i)
 {
 	return mix(i) % 4 ? mix(i + TRIALS) % 300 : mix(i + TRIALS) % 3;
@@ -616,7 +625,9 @@ static void *poller(void *arg)
 			if (trial == i) {
 				pay();
 				kd_comm_progress();
-				pay(); /* what has come is owed from now on, and the sleeper need not have seen it come */
+				/* what has arrived is owed from now on; the sleeper may not have
+				 * seen it */
+				pay();
 			}
 			pthread_mutex_unlock(&lock);
 		}
@@ -668,7 +679,7 @@ static void sleeper(void)
 	pthread_t thread;
 
 	spawn(1, caller, no_message);
-	/* As gather does, but that ranks are trials here. */
+	/* Like gather, except that ranks are trials here. */
 	pthread_mutex_lock(&lock);
 	start_engine(0, call_message, address);
 	hear(peers[1].fd, (char[KD_COMM_ADDRESS_BYTES]){0}, KD_COMM_ADDRESS_BYTES);
@@ -682,7 +693,7 @@ static void sleeper(void)
 		answers = 0;
 		__atomic_store_n(&trial, i, __ATOMIC_RELEASE);
 		tell(peers[1].fd, "", 1);
-		if (visits(i)) /* the poller shall try first, and be refused */
+		if (visits(i)) /* the poller tries first and is refused */
 			kd_comm_wait(&lock, peers[1].fd, FOREVER_NS, 1);
 		do {
 			kd_comm_progress();
@@ -701,8 +712,9 @@ static void sleeper(void)
 }
 
 /*
- * Killed peers. The last one lives. Each has at most CREDITS messages that the hub has not acknowledged, as every user of
- * comm.h must see to: when a connection ends, rxm 1.17 reads on until nothing comes any more, from anybody.
+ * Killed peers; the last one lives. Each may have at most CREDITS messages that the hub has not
+ * acknowledged. Every user of comm.h needs such a limit: when a connection ends, rxm 1.17 reads on
+ * until nothing arrives any more, from anybody.
  */
 
 #define VICTIMS 8
@@ -721,7 +733,8 @@ static void victim_message(const void *message, size_t len)
 static void acknowledge(void)
 {
 	for (uint32_t i = 1; i <= VICTIMS; i++)
-		if (victim_n[i] - victim_acknowledged[i] >= CREDITS / 4 && !kd_comm_send(i, &victim_n[i], 4))
+		if (victim_n[i] - victim_acknowledged[i] >= CREDITS / 4 &&
+		    !kd_comm_send(i, &victim_n[i], 4))
 			victim_acknowledged[i] = victim_n[i];
 }
 
@@ -752,7 +765,7 @@ static void victim(uint32_t rank)
 			sent++;
 }
 
-/* 0 or an error, and never for long. */
+/* Must return 0 or an error, without blocking for long. */
 static void pester(uint32_t rank, uint32_t n)
 {
 	static uint32_t message[KD_COMM_MESSAGE_BYTES / 4];
@@ -784,7 +797,7 @@ static void killed(void)
 		for (uint32_t n = 0; n < 2000; n++)
 			pester(i, n);
 	}
-	/* The living one is served as ever. */
+	/* The survivor is served as before. */
 	hear_region(VICTIMS + 1);
 	original = make_region(VICTIMS + 1);
 	start_fetch(&fetches[VICTIMS + 1][0], VICTIMS + 1, 4711, 20 << 20, 3);
@@ -800,7 +813,7 @@ static void killed(void)
 	free(original);
 	tell(peers[VICTIMS + 1].fd, "", 1);
 	check(waitpid(peers[VICTIMS + 1].pid, NULL, 0) == peers[VICTIMS + 1].pid);
-	/* Those that were under way have failed; those that waited in a queue may do so for ever, until we close. */
+	/* Gets under way have failed. Those in a queue may stay there until we close. */
 	kd_comm_close();
 	for (uint32_t i = 1; i <= VICTIMS; i++)
 		for (int k = 0; k < 4; k++) {
@@ -808,11 +821,11 @@ static void killed(void)
 			broken += !!fetches[i][k].error;
 			free(fetches[i][k].local);
 		}
-	check(ended == 4 * VICTIMS); /* each once: fetched */
+	check(ended == 4 * VICTIMS); /* each ended once: see fetched */
 	check(broken > 0);
 }
 
-/* A peer that is not there: nobody ever listens on a port that was ours until just now. */
+/* An absent peer: nobody listens on a port that was ours until a moment ago. */
 
 static void absent(void)
 {
@@ -848,7 +861,7 @@ static void unreached(uint32_t rank, const char *address, const char *why)
 	snprintf(unreached_why, sizeof(unreached_why), "%u %s %s", rank, address, why);
 }
 
-/* TCP alone knows why. */
+/* Only TCP reports the reason. */
 static void given_up(void)
 {
 	static const struct kd_comm_events events = {no_message, unreached};
@@ -880,7 +893,7 @@ static void given_up(void)
 	kd_comm_close();
 }
 
-/* In a process of its own, which has no engine yet but a copy of ours. */
+/* In a process of its own, which has a copy of our engine but none of its own yet. */
 static void taken_port(void *range)
 {
 	static const struct kd_comm_events events = {no_message, NULL};
@@ -892,7 +905,7 @@ static void taken_port(void *range)
 	_exit(kd_comm_open(&config, address, &size) != -EADDRINUSE);
 }
 
-/* Ports of a range, as long as there are some. */
+/* Takes the ports of a range until none is left. */
 static void ports(void)
 {
 	static const struct kd_comm_events events = {no_message, NULL};
@@ -917,7 +930,8 @@ static void ports(void)
 	kd_comm_close();
 }
 
-/* Without descriptors neither side of a connection can be made; with them again both are. */
+/* Without descriptors neither side can establish a connection. Once descriptors are available
+ * again, both can. */
 
 static void call_first(uint32_t rank)
 {
@@ -966,7 +980,7 @@ static void full(void)
 	kd_comm_close();
 }
 
-/* What cannot be opened */
+/* Engines that cannot be opened */
 
 static void open_badly(const char *name, const char *listen, int error)
 {
@@ -996,7 +1010,7 @@ static void local_provider(void *arg)
 	open_badly(arg, NULL, -EINVAL);
 }
 
-/* Ranks on other hosts would wait for this one without end. */
+/* Ranks on other hosts would wait for this one forever. */
 static void bad_loopback(void *arg)
 {
 	(void)arg;
@@ -1046,7 +1060,8 @@ static void mistakes(void)
 	check(!c.status && one_line(c.err, "KDDS_ADDRESS=no such host"));
 }
 
-/* Opened on the network, closed, opened again on loopback, where no other address counts. */
+/* Opened on the network, closed, and opened again on loopback, where the other address does not
+ * matter. */
 static void again(void)
 {
 	static const struct kd_comm_events events = {no_message, NULL};
@@ -1070,11 +1085,11 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{"messages", messages},	    {"gets", gets},	      {"many gets", many_gets},
+	{"messages", messages},     {"gets", gets},           {"many gets", many_gets},
 	{"wrong gets", wrong_gets}, {"callbacks", callbacks}, {"flooding", flooding},
-	{"wakes", wakes},	    {"sleeper", sleeper},     {"killed", killed},
-	{"absent", absent},	    {"given up", given_up},   {"full", full},           {"ports", ports},
-	{"mistakes", mistakes},	    {"again", again},
+	{"wakes", wakes},           {"sleeper", sleeper},     {"killed", killed},
+	{"absent", absent},         {"given up", given_up},   {"full", full},
+	{"ports", ports},           {"mistakes", mistakes},   {"again", again},
 };
 
 static void run_case(void *arg)
@@ -1084,7 +1099,7 @@ static void run_case(void *arg)
 	cases[case_number].run();
 }
 
-/* Those named, or all. */
+/* Runs the named cases, or all. */
 static int run_cases(char *const *names, int n)
 {
 	int bad = 0;
@@ -1116,8 +1131,10 @@ static int run_cases(char *const *names, int n)
 	return bad;
 }
 
-/* Without arguments all cases, else those named; over the provider CHECK_COMM_PROVIDER, else over
- * both tcp and libfabric's, at the address CHECK_COMM_ADDRESS. */
+/*
+ * usage: check_comm [CASE...], by default all cases. They run over the provider
+ * CHECK_COMM_PROVIDER, by default over both tcp and libfabric's, at the address CHECK_COMM_ADDRESS.
+ */
 int main(int argc, char **argv)
 {
 	static const char *const providers[] = {"tcp", "tcp;ofi_rxm"};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: what is packed is unpacked as it was; the launcher's readers (unpackers, orders to agents, lists of hosts) stay
- * within what they were given, whatever it is, say so when it makes no sense, and keep to their limits. Memory is allocated to
- * the byte, for the sanitizers to see a step beyond. One argument: the seed.
+ * Proves that unpacking returns what was packed, and that the launcher's readers (unpackers, orders
+ * to agents, lists of hosts) stay within their input, whatever it is, reject what makes no sense,
+ * and respect their limits. Inputs are allocated with exactly their size, so that the sanitizers
+ * detect a read beyond the end. usage: check_control [SEED]
  */
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -50,7 +51,8 @@ static void check_round_trip(void)
 	expect(!p.bad, "packing fits");
 	u = (struct kd_unpack){memory, p.at, 0};
 	kd_control_unpack_header(&u, &h);
-	expect(h.size == 17 && h.type == KD_CONTROL_VALUE && h.rank == 0x12345678, "a header is unpacked as it was packed");
+	expect(h.size == 17 && h.type == KD_CONTROL_VALUE && h.rank == 0x12345678,
+	       "a header is unpacked as it was packed");
 	expect(kd_unpack_uint(&u, 8) == a && kd_unpack_uint(&u, 1) == b, "numbers are");
 	expect(!strcmp(kd_unpack_string(&u), "key"), "a string is");
 	block = kd_unpack_block(&u, &size);
@@ -83,7 +85,7 @@ static void check_unpack(void)
 		case 1:
 			block = kd_unpack_block(&u, &n);
 			for (size_t j = 0; j < n; j++)
-				sum += ((const uint8_t *)block)[j]; /* is it there? */
+				sum += ((const uint8_t *)block)[j]; /* is the memory accessible? */
 			break;
 		case 2:
 			n = strlen(kd_unpack_string(&u));
@@ -101,8 +103,9 @@ static void check_order(void)
 {
 	char secret[KD_BOOT_SECRET_BYTES] = "";
 	char *arguments[] = {"program", "argument", "", NULL}, *settings[] = {"A=1", "B="};
-	struct run_order in = {.size = 4, .first = 2, .ranks = 2, .heartbeat_ms = 5, .bind = 1, .secret = secret,
-			       .directory = "/x", .arguments = 3, .settings = 2, .argument = arguments, .setting = settings};
+	struct run_order in = {.size = 4, .first = 2, .ranks = 2, .heartbeat_ms = 5, .bind = 1,
+			       .secret = secret, .directory = "/x", .arguments = 3, .settings = 2,
+			       .argument = arguments, .setting = settings};
 	struct run_order out;
 	size_t size;
 	uint8_t *payload = run_order_pack(&in, &size), *exact;
@@ -110,7 +113,9 @@ static void check_order(void)
 
 	expect(!run_order_unpack(&out, &u), "an order is understood");
 	expect(out.size == 4 && out.first == 2 && out.ranks == 2 && out.arguments == 3 &&
-	       !strcmp(out.argument[1], "argument") && !out.argument[3] && !strcmp(out.setting[1], "B=") && !strcmp(out.directory, "/x"), "an order is the same");
+		       !strcmp(out.argument[1], "argument") && !out.argument[3] &&
+		       !strcmp(out.setting[1], "B=") && !strcmp(out.directory, "/x"),
+	       "an order is the same");
 	run_order_free(&out);
 	for (unsigned n = draw(4); n--;)
 		payload[draw((unsigned)size)] = (uint8_t)(draw(2) ? draw(4) : draw(256));
@@ -153,7 +158,8 @@ static void check_places(void)
 	expect(p.count <= 16384, "a list of hosts has an end");
 	size = p.count ? run_places_deal(&p, draw(2) ? 1 + draw(100) : 0) : 0;
 	for (size_t i = 0; i < p.count && size; i++) {
-		expect(p.place[i].first == next && p.place[i].ranks, "every host listed gets ranks");
+		expect(p.place[i].first == next && p.place[i].ranks,
+		       "every host listed gets ranks");
 		expect(p.place[i].name[0] != '-', "no host looks like an option");
 		next += p.place[i].ranks;
 	}
@@ -163,7 +169,7 @@ static void check_places(void)
 	free(tasks);
 }
 
-/* Short texts that stand for a lot. */
+/* Short texts that stand for many hosts. */
 static void check_great_places(void)
 {
 	struct run_places p = {NULL, 0};
@@ -173,11 +179,14 @@ static void check_great_places(void)
 		strcat(text, "[1,1]");
 	expect(run_places_slurm(&p, text, NULL), "2^40 times the same node is too much");
 	free_places(&p);
-	expect(!run_places_slurm(&p, "n[1-9][0-9],m[1,1]", NULL) && p.count == 91 && p.place[90].slots == 2, "91 nodes");
+	expect(!run_places_slurm(&p, "n[1-9][0-9],m[1,1]", NULL) && p.count == 91 &&
+		       p.place[90].slots == 2,
+	       "91 nodes");
 	free_places(&p);
 	for (int i = 0; i < 4295; i++)
 		run_places_add(&p, "a", 1, RUN_MOST_RANKS, 1);
-	expect(p.count == 1 && p.place[0].slots > RUN_MOST_RANKS && !run_places_deal(&p, 0), "2^32 slots and some do not wrap");
+	expect(p.count == 1 && p.place[0].slots > RUN_MOST_RANKS && !run_places_deal(&p, 0),
+	       "2^32 slots and some do not wrap");
 	free_places(&p);
 }
 
@@ -193,7 +202,7 @@ int main(int argc, char **argv)
 		check_unpack();
 		check_order();
 	}
-	/* What lists of hosts are refused for goes to stderr. */
+	/* errors about lists of hosts go to stderr */
 	if (!freopen("/dev/null", "w", stderr))
 		return 1;
 	for (int i = 0; i < ROUNDS && failures < 10; i++)

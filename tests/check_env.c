@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: every KDDS_ variable takes the values it documents and no other; what is wrong is refused with one line that names
- * the variable, its value and what is allowed. The table of cases knows every variable that the help text lists.
+ * Proves that every KDDS_ variable accepts the values it documents and no others, and that a wrong
+ * value is refused with one line that names the variable, the value and what is allowed. The table
+ * of cases covers every variable that the help text lists.
  */
 #include <check.h>
 #include <errno.h>
@@ -12,11 +13,12 @@
 #include "child.h"
 #include "base/env.h"
 
-static const char *const names[] = {"KDDS_WORKERS", "KDDS_BIND", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US", "KDDS_CACHE",
-	"KDDS_VERIFY",
-	"KDDS_STATS", "KDDS_TRACE_SIZE", "KDDS_PROGRESS", "KDDS_PROVIDER", "KDDS_ADDRESS", "KDDS_PORTS", "KDDS_TRACE", "KDDS_DOT"};
+static const char *const names[] = {
+	"KDDS_WORKERS",  "KDDS_BIND",    "KDDS_WINDOW", "KDDS_STACK",      "KDDS_SPIN_US",
+	"KDDS_CACHE",    "KDDS_VERIFY",  "KDDS_STATS",  "KDDS_TRACE_SIZE", "KDDS_PROGRESS",
+	"KDDS_PROVIDER", "KDDS_ADDRESS", "KDDS_PORTS",  "KDDS_TRACE",      "KDDS_DOT"};
 #define NAMES (sizeof(names) / sizeof(*names))
-#define TEXTS 5 /* the last of them: any value will do */
+#define TEXTS 5 /* the last TEXTS of them accept any value */
 
 struct good {
 	const char *name, *text;
@@ -67,9 +69,11 @@ static const struct good goods[] = {
 };
 #define GOODS (sizeof(goods) / sizeof(*goods))
 
-/* No number at all, whatever the variable. */
-static const char *const no_numbers[] = {" ", " 1", "1 ", "+1", "-1", "-0", "0x10", "1.5", "1e3", "1KB", "1KK", "K", "1T", "one",
-	"1,000", "18446744073709551616", "18014398509481984K", "99999999999999999999999999"};
+/* Not a number, whatever the variable. */
+static const char *const no_numbers[] = {" ", " 1", "1 ", "+1", "-1", "-0", "0x10", "1.5", "1e3",
+					 "1KB", "1KK", "K", "1T", "one", "1,000",
+					 "18446744073709551616", "18014398509481984K",
+					 "99999999999999999999999999"};
 #define NO_NUMBERS (sizeof(no_numbers) / sizeof(*no_numbers))
 
 struct bad {
@@ -130,13 +134,14 @@ START_TEST(good_values)
 	clear();
 	setenv(g->name, g->text, 1);
 	ck_assert_msg(kd_env_read() == 0, "%s=%s is refused", g->name, g->text);
-	ck_assert_msg(*g->field == g->value, "%s=%s reads as %llu", g->name, g->text, (unsigned long long)*g->field);
+	ck_assert_msg(*g->field == g->value, "%s=%s reads as %llu", g->name, g->text,
+		      (unsigned long long)*g->field);
 	clear();
-	expect_defaults(); /* what a variable set before leaves no trace */
+	expect_defaults(); /* an earlier setting leaves no trace */
 }
 END_TEST
 
-/* Reads the environment; the status is 0 when it is accepted, 1 when refused as it should be. */
+/* Reads the environment. Status 0: it is accepted; 1: it is refused as it should be. */
 static void read_env(void *arg)
 {
 	int error = kd_env_read();
@@ -155,7 +160,8 @@ static void expect_refused(const char *name, const char *text, const char *allow
 	child_run(&c, read_env, NULL, 30);
 	snprintf(start, sizeof(start), "kdds: %s=%s: expected ", name, text);
 	ck_assert_msg(c.status == 1, "%s='%s': status %d", name, text, c.status);
-	ck_assert_msg(one_line(c.err, allowed) && !strncmp(c.err, start, strlen(start)), "%s='%s': '%s'", name, text, c.err);
+	ck_assert_msg(one_line(c.err, allowed) && !strncmp(c.err, start, strlen(start)),
+		      "%s='%s': '%s'", name, text, c.err);
 }
 
 START_TEST(bad_values)
@@ -166,15 +172,15 @@ END_TEST
 
 START_TEST(no_number)
 {
-	static const char *const numbers[] = {"KDDS_WORKERS", "KDDS_WINDOW", "KDDS_STACK", "KDDS_SPIN_US", "KDDS_CACHE",
-		"KDDS_TRACE_SIZE"};
+	static const char *const numbers[] = {"KDDS_WORKERS", "KDDS_WINDOW", "KDDS_STACK",
+					      "KDDS_SPIN_US", "KDDS_CACHE",  "KDDS_TRACE_SIZE"};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		expect_refused(numbers[i], no_numbers[_i], "expected a whole number");
 }
 END_TEST
 
-/* All that is wrong is said at once, one line each. */
+/* All wrong values are reported at once, one line each. */
 START_TEST(several_bad)
 {
 	struct child c;
@@ -191,7 +197,7 @@ START_TEST(several_bad)
 }
 END_TEST
 
-/* A value that would not fit the line does not break it. */
+/* A value that is too long for the line does not break it. */
 START_TEST(long_value)
 {
 	struct child c;
@@ -224,7 +230,7 @@ START_TEST(texts)
 }
 END_TEST
 
-/* The help text lists the variables that this test knows, each on a line with its default, and no other. */
+/* The help text lists exactly the variables in names[], each on a line with its default. */
 START_TEST(help)
 {
 	char text[16384] = "";
@@ -237,7 +243,8 @@ START_TEST(help)
 	text[fread(text, 1, sizeof(text) - 1, f)] = 0;
 	fclose(f);
 	for (size_t i = 0; i < NAMES; i++)
-		ck_assert_msg(strstr(text, names[i]) != NULL, "%s is not in the help text", names[i]);
+		ck_assert_msg(strstr(text, names[i]) != NULL, "%s is not in the help text",
+			      names[i]);
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
 		if (!strncmp(line, "  KDDS_", 7)) {
 			ck_assert_msg(strstr(line, "(default ") != NULL, "%s", line);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/remote/gdata.c: a copy is found by its name and version and by no other; one that is to be written is found no more, and
- * its other users keep theirs; a newer version takes the place of unused older ones; unused copies go, the oldest first, when
- * there are more than KDDS_CACHE bytes of them, those in use never; one that is claimed is written where it is, whoever else has
- * it; and the same by chance against a list of what there should be.
+ * Proves for src/remote/gdata.c: a copy is found under its name and version and under no other. A
+ * copy that is about to be written is no longer found, and its other users keep their bytes. A
+ * newer version replaces unused older ones. When there are more than KDDS_CACHE bytes of unused
+ * copies, the oldest are evicted first; copies in use are never evicted. A copy that is claimed is
+ * written in place, whoever else has it. The last test performs random operations and compares with
+ * a list of what the cache must contain.
  */
 #include <check.h>
 #include <string.h>
@@ -12,7 +14,8 @@
 #include "remote/gdata.h"
 #include "kdds/inline.h"
 
-static const struct kd_data_name name = {.addr = 0x1000, .rows = 1, .cols = 100, .ld = 100, .size = 8, .rank = 3};
+static const struct kd_data_name name = {
+	.addr = 0x1000, .rows = 1, .cols = 100, .ld = 100, .size = 8, .rank = 3};
 
 static struct kd_version version(uint64_t gen, uint32_t writer)
 {
@@ -29,7 +32,8 @@ static void teardown(void)
 	kd_gdata_stop();
 }
 
-static struct kd_copy *make(const struct kd_data_name *n, uint64_t size, const struct kd_version *v, char fill)
+static struct kd_copy *make(const struct kd_data_name *n, uint64_t size, const struct kd_version *v,
+			    char fill)
 {
 	struct kd_copy *c = kd_copy_create(n, size);
 
@@ -74,7 +78,7 @@ START_TEST(found)
 }
 END_TEST
 
-/* The task that gets the copy may count on the alignment of the original. */
+/* The task that gets the copy may rely on the alignment of the original. */
 START_TEST(aligned)
 {
 	struct kd_version v = version(1, 2);
@@ -97,7 +101,8 @@ END_TEST
 START_TEST(written)
 {
 	struct kd_version v = version(1, 2), next = version(1, 3);
-	struct kd_copy *reader = make(&name, 800, &v, 1), *writer = kd_copy_find(&name, &v), *fresh, *d;
+	struct kd_copy *reader = make(&name, 800, &v, 1), *writer = kd_copy_find(&name, &v), *fresh,
+		       *d;
 
 	/* Two users: the writer gets a copy of its own. */
 	fresh = kd_copy_write(writer);
@@ -111,7 +116,7 @@ START_TEST(written)
 	kd_copy_keep(fresh, &next);
 	kd_copy_release(fresh);
 	kd_copy_release(reader);
-	/* One user: it writes in place, and the old version is gone. */
+	/* One user: it writes in place, and the old version is no longer found. */
 	d = kd_copy_find(&name, &next);
 	ck_assert_ptr_eq(d, fresh);
 	ck_assert_ptr_eq(kd_copy_write(d), d);
@@ -128,7 +133,8 @@ START_TEST(claimed)
 
 	ck_assert_ptr_eq(kd_copy_claim(c), keeper);
 	ck_assert_ptr_null(kd_copy_find(&name, &v));
-	/* Its memory is nobody else's: neither found, nor used again when the writer lets go of it. */
+	/* Its memory belongs to nobody else: it is neither found, nor reused when the writer
+	 * releases it. */
 	ck_assert_ptr_ne(make(&name, 800, &v, 7), c);
 	memset(c->bytes, 2, 800);
 	kd_copy_keep(c, &next);
@@ -137,7 +143,7 @@ START_TEST(claimed)
 	ck_assert_int_eq(((char *)c->bytes)[799], 2);
 	kd_copy_release(c);
 	kd_copy_release(c);
-	/* Given up without having become a version: it goes with its last user. */
+	/* A claimed copy that never became a version is freed by its last user. */
 	c = kd_copy_claim(kd_copy_find(&name, &next));
 	kd_copy_release(c);
 	ck_assert_ptr_null(kd_copy_find(&name, &next));
@@ -153,7 +159,7 @@ START_TEST(replaced)
 	c = make(&name, 800, &next, 2);
 	ck_assert_ptr_null(kd_copy_find(&name, &v));
 	kd_copy_release(c);
-	/* An old one in use stays as long as it is. */
+	/* An old version in use stays until it is released. */
 	c = kd_copy_find(&name, &next);
 	kd_copy_release(make(&name, 800, &v, 3));
 	ck_assert_int_eq(((char *)c->bytes)[0], 2);
@@ -182,7 +188,7 @@ START_TEST(evicted)
 	}
 	n.addr = 7;
 	ck_assert_int_eq(((char *)held->bytes)[4999], 9);
-	kd_copy_release(held); /* as the newest it throws out older ones */
+	kd_copy_release(held); /* now the newest unused copy, it evicts older ones */
 	n.addr = 102;
 	ck_assert_ptr_null(kd_copy_find(&n, &v));
 	kd_env.cache = 0;
@@ -192,7 +198,8 @@ START_TEST(evicted)
 }
 END_TEST
 
-/* Copies in use by chance: what is found has the bytes that were kept under that name and version. */
+/* Copies are taken and released at random. What is found has the bytes that were kept under its
+ * name and version. */
 START_TEST(chance)
 {
 	enum { NAMES = 8, VERSIONS = 5, USERS = 20 };

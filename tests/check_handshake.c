@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/comm/handshake.c: two ranks that hold the secret prove it to each other; nobody else
- * does: not with another secret, with any bit of a greeting changed, with greetings of another
- * connection, or with what the other end has just said.
+ * Proves for src/comm/handshake.c: two ranks that hold the secret prove this to each other, and
+ * nobody else can: not with another secret, with any bit of a greeting changed, with greetings of
+ * another connection, or by sending back what the other end has just said.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -20,13 +20,13 @@ static void setup(void)
 	kd_handshake_key(other_key, other);
 }
 
-/* One connection: what each end knows, and what was said. */
+/* One connection: what each end knows, and the greetings sent. */
 struct talk {
 	struct kd_handshake ends[2];
 	struct kd_greeting said[3];
 };
 
-/* Ranks 3 and 5, up to that step. */
+/* A connection between ranks 3 and 5 up to a given step. */
 static void talk(struct talk *t, enum kd_handshake_step last)
 {
 	*t = (struct talk){.ends[0] = {.from = 3, .to = 5}};
@@ -38,7 +38,7 @@ static void talk(struct talk *t, enum kd_handshake_step last)
 	}
 }
 
-/* Whether what is said at a step counts. */
+/* Whether the receiver accepts a greeting at a step. */
 static int heard(const struct talk *t, int i, const uint8_t *with, const struct kd_greeting *g)
 {
 	struct kd_handshake end = t->ends[1 - i % 2];
@@ -76,7 +76,7 @@ START_TEST(changed)
 			struct kd_greeting g;
 			struct talk t;
 
-			/* PROOF has no nonce: nothing looks at that field */
+			/* PROOF has no nonce: that field is ignored */
 			if (i == 2 && bit / 8 >= offsetof(struct kd_greeting, nonce) &&
 			    bit / 8 < offsetof(struct kd_greeting, mac))
 				continue;
@@ -89,7 +89,7 @@ START_TEST(changed)
 }
 END_TEST
 
-/* A HELLO may be repeated; what follows then is of no use. */
+/* A HELLO may be repeated, but the greetings that followed it are then useless. */
 START_TEST(recorded)
 {
 	struct talk old, t;
@@ -106,7 +106,7 @@ START_TEST(recorded)
 }
 END_TEST
 
-/* Every greeting where another is due, from either end. */
+/* Each greeting in the place of another, from either end. */
 START_TEST(reflected)
 {
 	struct talk t;
@@ -120,7 +120,7 @@ START_TEST(reflected)
 }
 END_TEST
 
-/* As another rank, or to another: a connection that somebody passes on. */
+/* With another rank as sender or receiver: a connection that somebody relays. */
 START_TEST(redirected)
 {
 	struct talk t, u;

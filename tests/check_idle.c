@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: a process without work leaves the processor alone, whatever the number of its workers, main waiting outside the
- * library; the workers wake for new work; and a task that a long body spawns is started elsewhere while that body goes on,
- * thieves asleep or not. The latency is printed; it fails the test only when 15 of 20 are above 20 ms: nobody was woken, then.
- * These two verdicts depend on time; the first is about processor time, which a loaded machine does not change.
+ * Proves that a process without work uses no processor time, whatever its number of workers, while
+ * main waits outside the library; that workers wake for new work; and that a task spawned by a long
+ * body starts on another worker while that body continues, whether thieves are awake or asleep. The
+ * latency is printed. It fails the test only when 15 of 20 values exceed 20 ms, which means that no
+ * worker was woken. The first and the last verdict depend on time. The first one measures processor
+ * time, which the load of the machine does not change.
  */
 #define _GNU_SOURCE
 #include <kdds.h>
@@ -93,7 +95,7 @@ static void idle(int workers, const char *what)
 	expect(share < CPU_SHARE, what, workers, 100 * share, "% of a core");
 }
 
-/* When it ran, and where. */
+/* When and where the child ran. */
 struct start {
 	uint64_t pushed_ns, started_ns;
 	int spawner, worker;
@@ -123,7 +125,8 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* From the push of a child to its start on another worker, when the thieves have been idle for some time. */
+/* The time from the push of a child to its start on another worker, after the thieves have been
+ * idle for idle_ns. */
 static void latency(int workers, uint64_t idle_ns, const char *what)
 {
 	uint64_t ns[LATENCIES];
@@ -139,9 +142,12 @@ static void latency(int workers, uint64_t idle_ns, const char *what)
 		elsewhere += s.worker != s.spawner;
 	}
 	qsort(ns, LATENCIES, sizeof(*ns), compare);
-	printf("%d workers, %s: %d of %d started elsewhere, after %.3f ms (least), %.3f (median), %.3f (most)\n", workers, what,
-	       elsewhere, LATENCIES, (double)ns[0] * 1e-6, (double)ns[LATENCIES / 2] * 1e-6, (double)ns[LATENCIES - 1] * 1e-6);
-	expect(ns[LATENCIES / 4] < LATENCY_NS, what, workers, (double)ns[LATENCIES / 4] * 1e-6, "ms");
+	printf("%d workers, %s: %d of %d started elsewhere, "
+	       "after %.3f ms (least), %.3f (median), %.3f (most)\n",
+	       workers, what, elsewhere, LATENCIES, (double)ns[0] * 1e-6,
+	       (double)ns[LATENCIES / 2] * 1e-6, (double)ns[LATENCIES - 1] * 1e-6);
+	expect(ns[LATENCIES / 4] < LATENCY_NS, what, workers, (double)ns[LATENCIES / 4] * 1e-6,
+	       "ms");
 }
 
 int main(void)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/core/image.c and the names of src/core/type.c: what is static in the program or a library has a name, which leads back to
- * it, and to the same thing in another process, where the loader may have put it elsewhere; what is on the heap or the stack
- * has none; a name that was made up leads nowhere or to memory that is there; data is no function. Types made before kdds_init have names
- * by number, others none.
+ * Proves for src/core/image.c and the names of src/core/type.c: static data and functions of the
+ * program or a library have a name, which leads back to them, and to the same thing in another
+ * process, where the loader may have put it elsewhere. What is on the heap or the stack has no
+ * name. A forged name leads nowhere, or to memory that is mapped. The name of data does not yield a
+ * function. Types created before kdds_init have numbers as names; types created later have none.
  */
 #include <check.h>
 #include <kdds.h>
@@ -38,7 +39,8 @@ static void teardown(void)
 
 START_TEST(round_trip)
 {
-	const void *at[] = {&here, &in_data, &in_bss[999], (const void *)(uintptr_t)function, (const void *)(uintptr_t)puts, &kd_type_task};
+	const void *at[] = {&here, &in_data, &in_bss[999], (const void *)(uintptr_t)function,
+			    (const void *)(uintptr_t)puts, &kd_type_task};
 	void *heap = malloc(10);
 	int on_stack;
 
@@ -60,7 +62,7 @@ START_TEST(round_trip)
 }
 END_TEST
 
-/* Whatever lies there, even what AddressSanitizer puts between objects. */
+/* Reads whatever is there, even AddressSanitizer's red zones. */
 __attribute__((no_sanitize("address"), noinline)) static char peek(const char *p)
 {
 	return (char)(p[0] + p[7]);
@@ -107,7 +109,7 @@ START_TEST(types)
 		ck_assert_ptr_null(kd_type_at(name));
 	}
 	kdds_type_destroy(b);
-	memcpy(&copy, &kd_type_task, sizeof(copy)); /* on the stack: of no use elsewhere */
+	memcpy(&copy, &kd_type_task, sizeof(copy)); /* on the stack: it has no name */
 	ck_assert_uint_eq(kd_type_name(&copy), 0);
 	setenv("KDDS_WORKERS", "1", 1);
 	ck_assert_int_eq(kdds_init(), 0);
@@ -121,12 +123,14 @@ END_TEST
 static void print_names(void)
 {
 	kd_image_init();
-	printf("%llx %llx %llx %llx\n", (unsigned long long)kd_image_name(&here), (unsigned long long)kd_image_name(&kd_type_task),
-	       (unsigned long long)kd_image_name((const void *)(uintptr_t)puts), (unsigned long long)kd_image_build());
+	printf("%llx %llx %llx %llx\n", (unsigned long long)kd_image_name(&here),
+	       (unsigned long long)kd_image_name(&kd_type_task),
+	       (unsigned long long)kd_image_name((const void *)(uintptr_t)puts),
+	       (unsigned long long)kd_image_build());
 	kd_image_fini();
 }
 
-/* Other processes of the same program say the same. */
+/* Other processes of the same program compute the same names. */
 START_TEST(elsewhere)
 {
 	char command[4096], line[2][256];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: a push that finds the window full leaves its caller's registers, the vector and x87 ones included, and the red zone as
- * they were, though the tasks that run meanwhile use all of them; with xsave and with fxsave.
+ * Proves that a push that finds the window full preserves the registers of its caller, vector and
+ * x87 registers included, and the red zone, although the tasks that run meanwhile use all of them;
+ * both with xsave and with fxsave.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -26,13 +27,14 @@ struct registers {
 	char *place; /* what the push returned */
 };
 
-#define SIXTEEN(x) x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11) x(12) x(13) x(14) x(15)
+#define SIXTEEN(x) \
+	x(0) x(1) x(2) x(3) x(4) x(5) x(6) x(7) x(8) x(9) x(10) x(11) x(12) x(13) x(14) x(15)
 #define LOAD_X(n) "movups 80+32*" #n "(%%rax), %%xmm" #n "\n\t"
 #define LOAD_Y(n) "vmovups 80+32*" #n "(%%rax), %%ymm" #n "\n\t"
 #define STORE_X(n) "movups %%xmm" #n ", 80+32*" #n "(%%rbx)\n\t"
 #define STORE_Y(n) "vmovups %%ymm" #n ", 80+32*" #n "(%%rbx)\n\t"
 
-/* Pushes with the registers that `before` has; what is in them then goes to `after`. */
+/* Pushes with the registers loaded from `before`, and then stores them to `after`. */
 #define PUSH(load, store) \
 	__asm__ volatile( \
 		"lea -256(%%rsp), %%rsp\n\t" \
@@ -65,10 +67,12 @@ struct registers {
 		"lea 256(%%rsp), %%rsp" \
 		: "+a"(in), "+b"(out), "+r"(r12) \
 		: \
-		: "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", \
-		  "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15")
+		: "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory", \
+		  "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", \
+		  "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15")
 
-_Static_assert(offsetof(struct registers, vector) == 80 && offsetof(struct registers, place) == 592, "PUSH has these offsets");
+_Static_assert(offsetof(struct registers, vector) == 80 &&
+	       offsetof(struct registers, place) == 592, "PUSH has these offsets");
 
 static void push(const struct registers *before, struct registers *after, char *end, int wide)
 {
@@ -84,22 +88,27 @@ static void push(const struct registers *before, struct registers *after, char *
 
 static int ran;
 
-/* Its caller, the library, expects no register of these to survive. */
+/* Its caller, the library, does not expect any of these registers to survive. */
 KDDS_TASK(spoil, UPDATE(int, x))
 {
 	++**x;
-	__asm__ volatile("fninit\n\tfldpi\n\tfldpi\n\tfldpi\n\tfldpi\n\tfldpi\n\tfldpi\n\tfldpi\n\tfldpi\n\tfninit" ::: "memory");
+	__asm__ volatile("fninit\n\tfldpi\n\tfldpi\n\tfldpi\n\tfldpi\n\tfldpi\n\tfldpi\n\tfldpi\n\t"
+			 "fldpi\n\tfninit" ::: "memory");
 	if (__builtin_cpu_supports("avx"))
 		__asm__ volatile("vzeroall" ::: "memory");
-	__asm__ volatile("xor %%eax, %%eax\n\tmov %%rax, %%rcx\n\tmov %%rax, %%rdx\n\tmov %%rax, %%rsi\n\tmov %%rax, %%rdi\n\t"
-			 "mov %%rax, %%r8\n\tmov %%rax, %%r9\n\tmov %%rax, %%r10\n\tmov %%rax, %%r11\n\tpxor %%xmm0, %%xmm0\n\t"
-			 "pxor %%xmm7, %%xmm7\n\tpxor %%xmm15, %%xmm15"
-			 ::: "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "cc", "memory", "xmm0", "xmm1", "xmm2",
-			     "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14",
-			     "xmm15");
+	__asm__ volatile("xor %%eax, %%eax\n\t"
+			 "mov %%rax, %%rcx\n\tmov %%rax, %%rdx\n\t"
+			 "mov %%rax, %%rsi\n\tmov %%rax, %%rdi\n\t"
+			 "mov %%rax, %%r8\n\tmov %%rax, %%r9\n\t"
+			 "mov %%rax, %%r10\n\tmov %%rax, %%r11\n\t"
+			 "pxor %%xmm0, %%xmm0\n\tpxor %%xmm7, %%xmm7\n\tpxor %%xmm15, %%xmm15"
+			 ::: "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11",
+			     "cc", "memory", "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5",
+			     "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13",
+			     "xmm14", "xmm15");
 }
 
-/* i 0: fxsave. */
+/* i = 0: fxsave. */
 START_TEST(registers)
 {
 	int wide = _i && __builtin_cpu_supports("avx"), pushed = 0;
@@ -139,8 +148,8 @@ START_TEST(registers)
 }
 END_TEST
 
-/* All that the kernel lets programs use is saved, the tiles of AMX, too, and has room in the area;
- * but for the protection keys (9). */
+/* Every state component that the kernel lets programs use is saved, the tiles of AMX included, and
+ * fits into the area. The exception is component 9, the protection keys. */
 START_TEST(parts)
 {
 	unsigned a, b, c, d, low, high;
@@ -155,7 +164,7 @@ START_TEST(parts)
 		if (i == 9 || !enabled)
 			continue;
 		ck_assert_msg(kd_keep_parts >> i & 1, "part %u is not saved", i);
-		if (i < 2) /* x87 and SSE, which have their place */
+		if (i < 2) /* x87 and SSE have fixed places */
 			continue;
 		ck_assert(__get_cpuid_count(13, i, &a, &b, &c, &d));
 		ck_assert_uint_le(b + a, kd_keep_bytes);

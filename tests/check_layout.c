@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: the structs that the hot paths touch have the sizes and offsets they were designed with, so a field that moves does
- * so on purpose; owner, thieves and what both write are on cache lines of their own; a program compiled with other layouts,
- * or another version, is refused.
+ * Proves that the structs on the hot paths have the sizes and offsets they were designed with, so
+ * that a field does not move by accident; that the fields of the owner, those of thieves, and those
+ * that both write are on separate cache lines; and that a program compiled with other layouts or
+ * for another version is refused.
  */
 #include <check.h>
 #include <errno.h>
@@ -16,7 +17,8 @@
 #include "core/worker.h"
 
 #define LINE(type, field) (offsetof(struct type, field) / KD_CACHE_LINE)
-#define LAST_LINE(type, field) ((offsetof(struct type, field) + sizeof(((struct type *)0)->field) - 1) / KD_CACHE_LINE)
+#define LAST_LINE(type, field) \
+	((offsetof(struct type, field) + sizeof(((struct type *)0)->field) - 1) / KD_CACHE_LINE)
 
 START_TEST(closures)
 {
@@ -36,7 +38,8 @@ END_TEST
 START_TEST(frames)
 {
 	ck_assert_uint_eq(sizeof(struct kdds_frame), 128);
-	ck_assert_uint_eq(LAST_LINE(kdds_frame, bias), 0); /* what a push, a claim and a pop touch */
+	/* what a push, a claim and a pop touch */
+	ck_assert_uint_eq(LAST_LINE(kdds_frame, bias), 0);
 	ck_assert_uint_eq(offsetof(struct kdds_frame, tail), 0);
 	ck_assert_uint_eq(offsetof(struct kdds_frame, head), 8);
 	ck_assert_uint_eq(offsetof(struct kdds_frame, limit), 16);
@@ -65,7 +68,8 @@ KDDS_TASK(sum, READ(long, a), READ(long, b), WRITE(long, r))
 	**r = **a + **b;
 }
 
-/* Closures are at least 32 bytes, multiples of 16: a note has 16 bytes for each 32. */
+/* The size of a closure is a multiple of 16 and at least 32 bytes: there are 16 bytes of readiness
+ * records for each 32 bytes of closures. */
 START_TEST(tasks)
 {
 	ck_assert_uint_eq(kd_type_none.size, 32);
@@ -82,14 +86,16 @@ START_TEST(anchors)
 	kdds_data(long) d;
 	kdds_array(long) a;
 
-	/* The user's anonymous struct is the library's. */
+	/* The anonymous struct in the user's program has the library's layout. */
 	ck_assert_uint_eq(sizeof(d), sizeof(struct kdds_anchor));
 	ck_assert_uint_eq(sizeof(a), sizeof(struct kdds_anchor_array));
-	ck_assert_uint_eq((size_t)((char *)&d.kd_links - (char *)&d), offsetof(struct kdds_anchor, links));
+	ck_assert_uint_eq((size_t)((char *)&d.kd_links - (char *)&d),
+			  offsetof(struct kdds_anchor, links));
 	ck_assert_ptr_eq(&d.kd_single, (char *)&d + offsetof(struct kdds_anchor, single));
 	ck_assert_ptr_eq(&d.kd_use, (char *)&d + offsetof(struct kdds_anchor, use));
 	ck_assert_ptr_eq(&d.kd_shaped, (char *)&d + offsetof(struct kdds_anchor, shaped));
-	ck_assert_uint_eq((size_t)((char *)&a.kd_shape - (char *)&a), offsetof(struct kdds_anchor_array, shape));
+	ck_assert_uint_eq((size_t)((char *)&a.kd_shape - (char *)&a),
+			  offsetof(struct kdds_anchor_array, shape));
 }
 END_TEST
 
@@ -102,7 +108,8 @@ END_TEST
 
 START_TEST(stacks)
 {
-	size_t owner_end = LAST_LINE(kd_stack, range), thief_start = LINE(kd_stack, lock), thief_end = LAST_LINE(kd_stack, link);
+	size_t owner_end = LAST_LINE(kd_stack, range), thief_start = LINE(kd_stack, lock),
+	       thief_end = LAST_LINE(kd_stack, link);
 
 	ck_assert_uint_eq(_Alignof(struct kd_stack) % KD_CACHE_LINE, 0);
 	ck_assert_uint_eq(LINE(kd_stack, flags), LINE(kd_stack, ack));
@@ -111,7 +118,7 @@ START_TEST(stacks)
 	ck_assert_uint_ne(LINE(kd_stack, flags), LINE(kd_stack, top));
 	ck_assert_uint_gt(LINE(kd_stack, base), thief_end);
 	ck_assert_uint_eq(offsetof(struct kd_stack, base) % KD_CACHE_LINE, 0);
-	/* what the owner reads at each claim and deepening is together */
+	/* what the owner reads at each claim and deepening is on one line */
 	ck_assert_uint_eq(LINE(kd_stack, top), 0);
 	ck_assert_uint_eq(LINE(kd_stack, soft), 0);
 	ck_assert_uint_eq(LINE(kd_stack, serial), 0);
@@ -135,8 +142,10 @@ static void init_with(void *arg)
 
 START_TEST(refused)
 {
-	const uint32_t pairs[][2] = {{KDDS_VERSION, KD_LAYOUT + 1}, {KDDS_VERSION, 0}, {KDDS_VERSION, KD_LAYOUT * 31},
-		{KDDS_VERSION + 100, KD_LAYOUT}, {KDDS_VERSION + 10000, KD_LAYOUT}};
+	const uint32_t pairs[][2] = {{KDDS_VERSION, KD_LAYOUT + 1}, {KDDS_VERSION, 0},
+				     {KDDS_VERSION, KD_LAYOUT * 31},
+				     {KDDS_VERSION + 100, KD_LAYOUT},
+				     {KDDS_VERSION + 10000, KD_LAYOUT}};
 	struct child c;
 
 	child_run(&c, init_with, (void *)(uintptr_t)pairs[_i], 30);
@@ -146,12 +155,13 @@ START_TEST(refused)
 }
 END_TEST
 
-/* A refusal leaves nothing behind. */
+/* A refusal leaves no state behind. */
 START_TEST(then_accepted)
 {
 	setenv("KDDS_WORKERS", "2", 1);
 	ck_assert_int_eq(kdds_init_layout(KDDS_VERSION, KD_LAYOUT + 1), -EINVAL);
-	ck_assert_int_eq(kdds_init_layout(KDDS_VERSION + 1, KD_LAYOUT), 0); /* another patch level will do */
+	/* another patch level is accepted */
+	ck_assert_int_eq(kdds_init_layout(KDDS_VERSION + 1, KD_LAYOUT), 0);
 	ck_assert_int_eq(kdds_finalize(), 0);
 }
 END_TEST

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Proves: limits of a process that the library meets late do not end it where it can go on, and end it with a line where not: memory
- * that the program has locked is kept instead of given back; a C stack full of bodies that wait is told, not overrun. */
+/*
+ * Proves that a process limit which the library meets only after the start does not end the process
+ * where the library can continue, and ends it with one line where it cannot. Memory that the
+ * program has locked is kept instead of being returned. A C stack full of waiting bodies is
+ * reported before it overflows.
+ */
 #define _GNU_SOURCE
 #include <check.h>
 #include <stdlib.h>
@@ -18,7 +22,7 @@
 #define PAGE_BYTES 4096
 #define MIB (1u << 20)
 
-/* A deep stack gives its memory back when it ends, after mlockall what it may. */
+/* A deep stack returns its memory when it ends; after mlockall, whatever part it may. */
 START_TEST(locked)
 {
 	static struct kd_worker worker;
@@ -29,13 +33,13 @@ START_TEST(locked)
 	s = kd_stack_create(&worker);
 	kd_stack_start(s, NULL);
 	memset(s->mem, 1, 3 * MIB);
-	/* Sanitizers make mlock do nothing. */
+	/* Under sanitizers mlock does nothing. */
 	if (syscall(SYS_mlock, s->mem + 2 * MIB, PAGE_BYTES)) {
 		puts("nothing may be locked here (ulimit -l)");
 	} else {
 		kd_stack_deepen(s, s->mem + 2 * MIB);
 		kd_stack_stop(s);
-		ck_assert_int_eq(s->mem[2 * MIB], 1); /* it was locked indeed */
+		ck_assert_int_eq(s->mem[2 * MIB], 1); /* the page was locked indeed */
 		kd_stack_start(s, NULL);
 		kd_stack_stop(s);
 	}
@@ -43,7 +47,7 @@ START_TEST(locked)
 }
 END_TEST
 
-/* Bodies that wait for one another until they fill so much of the C stack. */
+/* Bodies that wait for one another until they use that much of the C stack. */
 KDDS_TASK(nest, VALUE(uint64_t, first), VALUE(uint64_t, bytes), UPDATE(long, depth))
 {
 	if (first - (uint64_t)(uintptr_t)__builtin_frame_address(0) > bytes)
@@ -53,7 +57,7 @@ KDDS_TASK(nest, VALUE(uint64_t, first), VALUE(uint64_t, bytes), UPDATE(long, dep
 	++**depth;
 }
 
-/* mib[0]: the limit at first; mib[1]: after kdds_init; mib[2]: what is used. */
+/* mib[0]: the limit at the start; mib[1]: the limit after kdds_init; mib[2]: what is used. */
 static void nested(void *arg)
 {
 	const unsigned *mib = arg;
@@ -70,7 +74,8 @@ static void nested(void *arg)
 	if (setrlimit(RLIMIT_STACK, &limit))
 		_exit(3);
 	KDDS_OVER(long, d, &depth);
-	kdds_spawn(nest, (uint64_t)(uintptr_t)__builtin_frame_address(0), (uint64_t)mib[2] * MIB, d);
+	kdds_spawn(nest, (uint64_t)(uintptr_t)__builtin_frame_address(0), (uint64_t)mib[2] * MIB,
+		   d);
 	kdds_sync();
 	_exit(kdds_finalize() || depth < 1000 ? 4 : 0);
 }
@@ -81,11 +86,13 @@ START_TEST(c_stack_full)
 	struct child c;
 
 	child_run(&c, nested, (void *)(uintptr_t)mib, 60);
-	ck_assert_msg(c.status == 1 && one_line(c.err, "C stack of worker 0 is full"), "status %d: %s", c.status, c.err);
+	ck_assert_msg(c.status == 1 && one_line(c.err, "C stack of worker 0 is full"),
+		      "status %d: %s", c.status, c.err);
 }
 END_TEST
 
-/* Nobody is told too early: all but the last part may be used, and what setrlimit has added since the start. */
+/* Nothing is reported too early: all but the last part of the C stack may be used, including what
+ * setrlimit has added since the start. */
 START_TEST(c_stack_not_full)
 {
 	static const unsigned mib[][3] = {{4, 4, 3}, {1, 4, 3}};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Proves of src/comm/ofi.c: the environment is as before when an endpoint is open, or could not be. */
+/* Proves for src/comm/ofi.c: the environment is unchanged after an endpoint has been opened, or
+ * could not be opened. */
 #define _GNU_SOURCE
 #include <check.h>
 #include <signal.h>
@@ -25,13 +26,14 @@ START_TEST(environment)
 		before[n] = environ[n];
 	}
 	for (int i = 0; i < 3; i++) {
-		ck_assert_int_eq(!kd_endpoint_open(&e, providers[i], "127.0.0.1", address, &size), i < 2);
+		ck_assert_int_eq(!kd_endpoint_open(&e, providers[i], "127.0.0.1", address, &size),
+				 i < 2);
 		kd_endpoint_stop(&e);
 		kd_endpoint_close(&e);
 		for (size_t k = 0; k <= n; k++)
 			ck_assert_ptr_eq(environ[k], k < n ? before[k] : NULL);
 	}
-	/* It had its effect: psm and psm2 have installed no handlers. */
+	/* The library's setting had its effect: psm and psm2 have installed no signal handlers. */
 	ck_assert_int_eq(sigaction(SIGSEGV, NULL, &new), 0);
 	ck_assert(new.sa_handler == old.sa_handler);
 }

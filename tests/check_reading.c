@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/remote/reading.c, src/remote/exposed.c and src/remote/mac.c, a reader and an owner in one process with
- * an engine and a clock of the test's own: a read whose bytes are altered, all of it or one bit, is
- * noticed and repeated, whether its seal came with its name or its owner is asked, whatever comes
- * first, and nothing is handed up but what the owner has; answers of others, of earlier tries and
- * to nothing count for nothing; what is altered each time, or is unknown to its owner, ends the
- * process with one line after 12 tries. With KDDS_VERIFY=0 only what has a seal is compared. A tag
- * is GMAC's, by openssl(1), the same by bits and at once, and no number serves for two. What is
- * hidden while its tag is owed is not looked at any more.
+ * Proves for src/remote/reading.c, src/remote/exposed.c and src/remote/mac.c, with a reader and an
+ * owner in one process and an engine and a clock of the test's own: a read whose bytes are altered,
+ * all of them or one bit, is detected and repeated. This holds when the seal comes with the name of
+ * the memory and when the owner is asked for a tag, in whatever order bytes and answer arrive. Only
+ * the owner's bytes are handed up. Answers from other ranks, to earlier attempts or to no request
+ * are ignored. If a read is altered each time, or its owner does not know the memory, the process
+ * ends with one line after 12 attempts. With KDDS_VERIFY=0 only memory with a seal is compared. A
+ * tag equals GMAC as openssl(1) computes it, whether computed piecewise or at once, and no nonce is
+ * used twice. An owner does not read memory after it has been hidden, even if it still owes a tag
+ * for it.
  */
 #include <check.h>
 #include <errno.h>
@@ -26,7 +28,7 @@
 #define MS 1000000u
 #define BYTES 3000
 #define OWNER 2
-#define LONG (7u << 20) /* more than is hashed in one go, or is under way */
+#define LONG (7u << 20) /* more than is hashed at once, or read at once */
 
 static const uint8_t secret[32] = "a secret of thirty-two bytes ...";
 
@@ -39,7 +41,7 @@ uint64_t kd_os_now_ns(void)
 	return clock_ns;
 }
 
-/* The engine: memory is named by its address, plus a number that has to be known. */
+/* The engine: memory is identified by its address and a key. */
 #define KEY 0x5eedbeef
 
 #define READS 8
@@ -48,10 +50,10 @@ static struct asked {
 	char *to;
 	const char *from;
 	size_t bytes;
-} asked[READS]; /* in turn */
+} asked[READS]; /* in the order of the requests */
 static unsigned nasked;
 static unsigned exposed, reads;
-static unsigned alter; /* so many of the next reads */
+static unsigned alter; /* alters so many of the next reads */
 static size_t alter_at;
 
 int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
@@ -78,7 +80,7 @@ void kd_comm_hide(struct kd_comm_region *region)
 	(void)region;
 }
 
-/* The first, or another of those that were asked for. */
+/* Ends a requested read: the first one, or another. */
 static void this_read_ends(unsigned i, int error)
 {
 	struct asked a = asked[i];
@@ -102,10 +104,10 @@ static void read_ends(int error)
 	this_read_ends(0, error);
 }
 
-/* What the reader, rank 0, and the owner say to each other. */
+/* The messages between the reader, rank 0, and the owner. */
 static struct {
 	unsigned asked, answered;
-	struct kd_wire_sign sign; /* the last, as is answer */
+	struct kd_wire_sign sign; /* the last one, as is answer */
 	struct kd_wire_signed answer;
 	struct kd_wire_sign signs[READS];
 } said;
@@ -165,7 +167,7 @@ static void arrived(struct kd_reading *g)
 	arrivals++;
 }
 
-/* Something to be read. */
+/* Exposes memory to be read. */
 static void offer(size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
@@ -189,7 +191,7 @@ static void stop(void)
 	kd_mac_stop();
 }
 
-/* Until it arrives or has failed; the answer first, or the bytes. */
+/* One attempt, which arrives or fails; either the answer or the bytes come first. */
 static void try_once(int answer_first)
 {
 	if (answer_first) {
@@ -220,7 +222,7 @@ START_TEST(altered_data)
 			for (int i = 0; i < times; i++) {
 				try_once(first);
 				ck_assert_uint_eq(arrivals, 0);
-				/* Not at once. */
+				/* Not repeated at once. */
 				ck_assert_uint_gt(kd_reading_retry(clock_ns), clock_ns);
 				clock_ns = kd_reading_retry(clock_ns);
 				ck_assert_uint_eq(kd_reading_retry(clock_ns), UINT64_MAX);
@@ -235,11 +237,11 @@ START_TEST(altered_data)
 }
 END_TEST
 
-/* One with a seal: its owner is not asked. Also where data are not compared. */
+/* With a seal the owner is not asked. This holds with KDDS_VERIFY=0, too. */
 START_TEST(altered_block)
 {
 	kd_mac_stop();
-	ck_assert_int_eq(kd_mac_start(OWNER, secret), 0); /* who draws the numbers here */
+	ck_assert_int_eq(kd_mac_start(OWNER, secret), 0); /* the owner draws the nonce of a seal */
 	for (kd_env.verify = 0; kd_env.verify < 2; kd_env.verify++) {
 		arrivals = reads = said.asked = 0;
 		offer(BYTES);
@@ -275,8 +277,8 @@ START_TEST(not_compared)
 }
 END_TEST
 
-/* What is not the answer: short, from another rank, to another number, of a try that has failed.
- * And one that was altered. */
+/* What does not count as the answer: a short message, one from another rank, with another number,
+ * or for an attempt that has failed. An altered answer makes the read fail. */
 START_TEST(false_answers)
 {
 	struct kd_wire_signed old, other;
@@ -311,7 +313,8 @@ START_TEST(false_answers)
 }
 END_TEST
 
-/* In parts, whose bytes and answers come in any order; one is altered, and read again alone. */
+/* Read in parts, whose bytes and answers come in any order. One part is altered and read again
+ * alone. */
 START_TEST(in_parts)
 {
 	uint32_t dice = (uint32_t)_i + 1;
@@ -353,7 +356,7 @@ static void always_altered(void *arg)
 	alter = 100;
 	alter_at = 0;
 	if (arg)
-		r.from.bytes++; /* that is no memory of theirs */
+		r.from.bytes++; /* not the owner's memory */
 	kd_reading_start(&r);
 	for (unsigned n = 1; n <= 12; n++) {
 		try_once(0);
@@ -371,8 +374,9 @@ START_TEST(told)
 	for (int unknown = 0; unknown < 2; unknown++) {
 		child_run(&c, always_altered, unknown ? &unknown : NULL, 10);
 		ck_assert_int_eq(c.status, 1);
-		ck_assert_msg(one_line(c.err, "bytes from rank 2, 12 times, and they were not what"),
-			      "%s", c.err);
+		ck_assert_msg(
+			one_line(c.err, "bytes from rank 2, 12 times, and they were not what"),
+			"%s", c.err);
 	}
 }
 END_TEST
@@ -392,7 +396,7 @@ START_TEST(tags)
 	nonce.number++;
 	kd_mac_tag(nonce, theirs, 1000, tag);
 	ck_assert_mem_ne(tag, expected, sizeof(tag));
-	/* Another start is no reason to begin again. */
+	/* A restart does not reset the numbers. */
 	kd_mac_stop();
 	ck_assert_int_eq(kd_mac_start(0, secret), 0);
 	nonce = kd_mac_draw();
@@ -431,7 +435,7 @@ START_TEST(by_bits)
 		kd_mac_tag(jobs[i].nonce, theirs, sizes[i], tag);
 		ck_assert_mem_eq(tag, jobs[i].tag, sizeof(tag));
 	}
-	/* One is given up in the middle, which is nothing to the next. */
+	/* A job abandoned in the middle does not affect the next one. */
 	done = 0;
 	forgotten->nonce = kd_mac_draw();
 	kd_mac_begin(forgotten);
@@ -447,7 +451,7 @@ START_TEST(by_bits)
 }
 END_TEST
 
-/* Asked for what is not there, in part, or no longer. */
+/* Requests for memory that is not exposed, in part, or not any more. */
 START_TEST(unknown_memory)
 {
 	offer(LONG);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: every operator over every numeric type has its neutral element and combines as C does, called directly and by tasks
- * on several workers; operators of the program's own combine in reference order, ORDERED ones with the same bits on any number
- * of workers; arrays and strided tiles are reduced element by element and what lies between their rows is not touched; a use
- * before, between or behind contributions sees what it would sequentially.
+ * Proves that every operator over every numeric type has its neutral element and combines as C
+ * does, called directly and by tasks on several workers; that a program's own operators combine in
+ * reference order, ORDERED ones with the same bits on any number of workers; that arrays and
+ * strided tiles are reduced element by element, leaving what lies between their rows untouched; and
+ * that an access before, between or after contributions sees the sequential value.
  */
 #include <check.h>
 #include <float.h>
@@ -38,7 +39,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ x >> 31;
 }
 
-/* Long enough for a thief to come by; it may or may not. */
+/* Long enough that a thief may come by, but need not. */
 static void dawdle(unsigned n)
 {
 	for (volatile unsigned i = 0; i < n; i++)
@@ -46,8 +47,10 @@ static void dawdle(unsigned n)
 }
 
 /* Operators over the numeric types. */
-#define INTS(m) m(char, char) m(signed char, schar) m(unsigned char, uchar) m(short, short) m(unsigned short, ushort) \
-	m(int, int) m(unsigned, uint) m(long, long) m(unsigned long, ulong) m(long long, llong) m(unsigned long long, ullong)
+#define INTS(m) \
+	m(char, char) m(signed char, schar) m(unsigned char, uchar) \
+	m(short, short) m(unsigned short, ushort) m(int, int) m(unsigned, uint) \
+	m(long, long) m(unsigned long, ulong) m(long long, llong) m(unsigned long long, ullong)
 #define FLOATS(m) m(float, float) m(double, double) m(long double, ldouble)
 
 #define NEUTRAL(op, T, zero) \
@@ -56,16 +59,21 @@ static void dawdle(unsigned n)
 		memset(x, 0x55, sizeof(x)); \
 		x[2] = before; \
 		KDDS_##op(T)->kd_op.neutral(x, 2); \
-		ck_assert_msg(x[0] == (T)(zero) && x[1] == (T)(zero) && x[2] == before, "neutral element of %s over %s", #op, #T); \
+		ck_assert_msg(x[0] == (T)(zero) && x[1] == (T)(zero) && x[2] == before, \
+			      "neutral element of %s over %s", #op, #T); \
 		ck_assert_uint_eq(KDDS_##op(T)->kd_op.size, sizeof(T)); \
 	}
 
 #define INT_MOST(T) ((T)-1 > 0 ? (T)-1 : (T)(((uintmax_t)1 << (sizeof(T) * 8 - 1)) - 1))
 #define INT_LEAST(T) ((T)-1 > 0 ? 0 : (T)(-INT_MOST(T) - 1))
 
-#define INT_NEUTRALS(T, N) NEUTRAL(SUM, T, 0) NEUTRAL(PROD, T, 1) NEUTRAL(MIN, T, INT_MOST(T)) NEUTRAL(MAX, T, INT_LEAST(T)) \
+#define INT_NEUTRALS(T, N) \
+	NEUTRAL(SUM, T, 0) NEUTRAL(PROD, T, 1) \
+	NEUTRAL(MIN, T, INT_MOST(T)) NEUTRAL(MAX, T, INT_LEAST(T)) \
 	NEUTRAL(AND, T, ~(T)0) NEUTRAL(OR, T, 0) NEUTRAL(XOR, T, 0)
-#define FLOAT_NEUTRALS(T, N) NEUTRAL(SUM, T, 0) NEUTRAL(PROD, T, 1) NEUTRAL(MIN, T, INFINITY) NEUTRAL(MAX, T, -INFINITY)
+#define FLOAT_NEUTRALS(T, N) \
+	NEUTRAL(SUM, T, 0) NEUTRAL(PROD, T, 1) \
+	NEUTRAL(MIN, T, INFINITY) NEUTRAL(MAX, T, -INFINITY)
 
 #pragma GCC diagnostic ignored "-Wtype-limits"
 START_TEST(neutral_elements)
@@ -83,7 +91,7 @@ END_TEST
 #define DO_OR(a, b) ((a) | (b))
 #define DO_XOR(a, b) ((a) ^ (b))
 
-/* Values whose sums and products stay in the type when it is signed; any bits when it is not. */
+/* Signed types: values whose sums and products do not overflow. Unsigned types: any bits. */
 static long long small(unsigned i, int op_is_product)
 {
 	if (op_is_product)
@@ -91,19 +99,21 @@ static long long small(unsigned i, int op_is_product)
 	return (long long)(mix(i) % 3) - 1;
 }
 
-/* Those of narrow unsigned types are computed with as ints: factors stay small. */
+/* C computes with narrow unsigned types as ints, so factors stay small. */
 static unsigned narrow(unsigned i, int op_is_product)
 {
 	return op_is_product ? 1 + (unsigned)(mix(i) % 3) : (unsigned)(mix(i) & 0xffff);
 }
 
 #define INT_VALUE(T, i, product) \
-	((T)-1 < 0 ? (T)small(i, product) : sizeof(T) < sizeof(int) ? (T)narrow(i, product) : (T)mix(i))
-#define FLOAT_VALUE(T, i, product) ((product) ? (T)1 + (T)small(i, 0) / (T)3 : (T)((double)(mix(i) >> 11) * 0x1p-53))
+	((T)-1 < 0 ? (T)small(i, product) : \
+	 sizeof(T) < sizeof(int) ? (T)narrow(i, product) : (T)mix(i))
+#define FLOAT_VALUE(T, i, product) \
+	((product) ? (T)1 + (T)small(i, 0) / (T)3 : (T)((double)(mix(i) >> 11) * 0x1p-53))
 
 enum { CONTRIBUTIONS = 100 };
 
-/* merge(), element by element */
+/* merge(), element by element. */
 #define MERGE(op, T, VALUE_OF) \
 	{ \
 		T x[CONTRIBUTIONS], y[CONTRIBUTIONS]; \
@@ -114,12 +124,18 @@ enum { CONTRIBUTIONS = 100 };
 		KDDS_##op(T)->kd_op.merge(x, y, CONTRIBUTIONS - 1); \
 		for (unsigned i = 0; i < CONTRIBUTIONS; i++) { \
 			T was = VALUE_OF(T, i, 1); \
-			ck_assert_msg(x[i] == (i == CONTRIBUTIONS - 1 ? was : (T)DO_##op(was, y[i])), "merge, %s over %s", #op, #T); \
+			ck_assert_msg(x[i] == (i == CONTRIBUTIONS - 1 ? was : \
+							(T)DO_##op(was, y[i])), \
+				      "merge, %s over %s", #op, #T); \
 		} \
 	}
-#define INT_MERGE(T, N) MERGE(SUM, T, INT_VALUE) MERGE(PROD, T, INT_VALUE) MERGE(MIN, T, INT_VALUE) MERGE(MAX, T, INT_VALUE) \
+#define INT_MERGE(T, N) \
+	MERGE(SUM, T, INT_VALUE) MERGE(PROD, T, INT_VALUE) \
+	MERGE(MIN, T, INT_VALUE) MERGE(MAX, T, INT_VALUE) \
 	MERGE(AND, T, INT_VALUE) MERGE(OR, T, INT_VALUE) MERGE(XOR, T, INT_VALUE)
-#define FLOAT_MERGE(T, N) MERGE(SUM, T, FLOAT_VALUE) MERGE(PROD, T, FLOAT_VALUE) MERGE(MIN, T, FLOAT_VALUE) MERGE(MAX, T, FLOAT_VALUE)
+#define FLOAT_MERGE(T, N) \
+	MERGE(SUM, T, FLOAT_VALUE) MERGE(PROD, T, FLOAT_VALUE) \
+	MERGE(MIN, T, FLOAT_VALUE) MERGE(MAX, T, FLOAT_VALUE)
 
 START_TEST(merge)
 {
@@ -128,7 +144,7 @@ START_TEST(merge)
 }
 END_TEST
 
-/* Unsigned arithmetic wraps around, the narrow types' too, although C computes with ints. */
+/* Unsigned arithmetic wraps around, also for the narrow types, although C computes with ints. */
 START_TEST(unsigned_wraps)
 {
 	unsigned short s = 65535, t = 65535;
@@ -144,8 +160,8 @@ START_TEST(unsigned_wraps)
 }
 END_TEST
 
-/* Tasks, for each operator and type; the data's first value counts. Integers are exact; floating-point results are near the
- * loop's (their bits are another test's). */
+/* Tasks, for each operator and type. The initial value of the data counts. Integers are exact;
+ * floating-point results are close to those of a loop (another test compares their bits). */
 #define TASK(op, T, N, VALUE_OF) \
 	KDDS_TASK(op##_##N, VALUE(unsigned, i), REDUCE(T, x, KDDS_##op(T))) \
 	{ \
@@ -163,25 +179,33 @@ END_TEST
 		kdds_sync(); \
 		return *got == *want; \
 	}
-#define INT_TASKS(T, N) TASK(SUM, T, N, INT_VALUE) TASK(PROD, T, N, INT_VALUE) TASK(MIN, T, N, INT_VALUE) \
-	TASK(MAX, T, N, INT_VALUE) TASK(AND, T, N, INT_VALUE) TASK(OR, T, N, INT_VALUE) TASK(XOR, T, N, INT_VALUE)
-#define FLOAT_TASKS(T, N) TASK(SUM, T, N, FLOAT_VALUE) TASK(PROD, T, N, FLOAT_VALUE) TASK(MIN, T, N, FLOAT_VALUE) \
-	TASK(MAX, T, N, FLOAT_VALUE)
+#define INT_TASKS(T, N) \
+	TASK(SUM, T, N, INT_VALUE) TASK(PROD, T, N, INT_VALUE) \
+	TASK(MIN, T, N, INT_VALUE) TASK(MAX, T, N, INT_VALUE) \
+	TASK(AND, T, N, INT_VALUE) TASK(OR, T, N, INT_VALUE) TASK(XOR, T, N, INT_VALUE)
+#define FLOAT_TASKS(T, N) \
+	TASK(SUM, T, N, FLOAT_VALUE) TASK(PROD, T, N, FLOAT_VALUE) \
+	TASK(MIN, T, N, FLOAT_VALUE) TASK(MAX, T, N, FLOAT_VALUE)
 INTS(INT_TASKS)
 FLOATS(FLOAT_TASKS)
 
 #define RUN(op, T, N) \
 	{ \
 		T got, want; \
-		ck_assert_msg(test_##op##_##N(&got, &want), "%s over %s on %d workers", #op, #T, counts[_i]); \
+		ck_assert_msg(test_##op##_##N(&got, &want), "%s over %s on %d workers", \
+			      #op, #T, counts[_i]); \
 	}
 #define RUN_FLOAT(op, T, N) \
 	{ \
 		T got, want; \
-		ck_assert_msg(test_##op##_##N(&got, &want) || fabsl((long double)(got - want)) < 1e-4L * fabsl((long double)want), \
-			      "%s over %s on %d workers: %Lg for %Lg", #op, #T, counts[_i], (long double)got, (long double)want); \
+		ck_assert_msg(test_##op##_##N(&got, &want) || \
+			      fabsl((long double)(got - want)) < 1e-4L * fabsl((long double)want), \
+			      "%s over %s on %d workers: %Lg for %Lg", #op, #T, counts[_i], \
+			      (long double)got, (long double)want); \
 	}
-#define RUN_INTS(T, N) RUN(SUM, T, N) RUN(PROD, T, N) RUN(MIN, T, N) RUN(MAX, T, N) RUN(AND, T, N) RUN(OR, T, N) RUN(XOR, T, N)
+#define RUN_INTS(T, N) \
+	RUN(SUM, T, N) RUN(PROD, T, N) RUN(MIN, T, N) RUN(MAX, T, N) \
+	RUN(AND, T, N) RUN(OR, T, N) RUN(XOR, T, N)
 #define RUN_FLOATS(T, N) RUN_FLOAT(SUM, T, N) RUN_FLOAT(PROD, T, N) RUN(MIN, T, N) RUN(MAX, T, N)
 
 START_TEST(tasks)
@@ -193,7 +217,7 @@ START_TEST(tasks)
 }
 END_TEST
 
-/* Operators of the program's own: strings of letters, in which order shows, and matrices. */
+/* The program's own operators: strings of letters, which show the order, and matrices. */
 struct text {
 	unsigned n;
 	char letters[500];
@@ -211,14 +235,15 @@ KDDS_OP(concat_exact, struct text, ((struct text){0}), KDDS_EXACT)
 		x->letters[x->n++] = y->letters[i];
 }
 
-/* A contribution before its children's, which come before those of its younger brothers. */
+/* A task contributes before its children, and these before the next sibling of the task. */
 #define WRITER(task, op) \
 	KDDS_TASK(task, VALUE(int, depth), VALUE(char, letter), REDUCE(struct text, x, &op)) \
 	{ \
 		(**x).letters[(**x).n++] = letter; \
 		dawdle(1000); \
 		for (int i = 0; depth && i < 3; i++) \
-			kdds_spawn(task, depth - 1, (char)('a' + (letter - 'a' + 3 * i + depth) % 26), x); \
+			kdds_spawn(task, depth - 1, \
+				   (char)('a' + (letter - 'a' + 3 * i + depth) % 26), x); \
 	}
 WRITER(write_ordered, concat)
 WRITER(write_exact, concat_exact)
@@ -245,13 +270,15 @@ START_TEST(own_operators)
 	kdds_sync();
 	stop();
 	ck_assert_uint_eq(want.n, 1 + 3 * 121);
-	ck_assert_msg(!memcmp(&got, &want, sizeof(want)), "ordered, %d workers:\n%.500s\n%.500s", counts[_i], got.letters, want.letters);
-	ck_assert_msg(!memcmp(&exact, &want, sizeof(want)), "exact, %d workers:\n%.500s\n%.500s", counts[_i], exact.letters,
-		      want.letters);
+	ck_assert_msg(!memcmp(&got, &want, sizeof(want)), "ordered, %d workers:\n%.500s\n%.500s",
+		      counts[_i], got.letters, want.letters);
+	ck_assert_msg(!memcmp(&exact, &want, sizeof(want)), "exact, %d workers:\n%.500s\n%.500s",
+		      counts[_i], exact.letters, want.letters);
 }
 END_TEST
 
-/* Uses before, between and behind contributions; a task with several reductions, exact and not, and a read. */
+/* Accesses before, between and after contributions; a task with several reductions, exact and
+ * ordered, and a read. */
 KDDS_TASK(put, VALUE(double, v), WRITE(double, x))
 {
 	dawdle(500);
@@ -269,8 +296,9 @@ KDDS_TASK(get, READ(double, x), WRITE(double, r))
 	**r = **x;
 }
 
-KDDS_TASK(several, VALUE(int, i), READ(double, v), REDUCE(double, x, KDDS_SUM(double)), REDUCE(long, n, KDDS_SUM(long)),
-	  REDUCE(int, most, KDDS_MAX(int)), REDUCE(struct text, t, &concat))
+KDDS_TASK(several, VALUE(int, i), READ(double, v), REDUCE(double, x, KDDS_SUM(double)),
+	  REDUCE(long, n, KDDS_SUM(long)), REDUCE(int, most, KDDS_MAX(int)),
+	  REDUCE(struct text, t, &concat))
 {
 	dawdle(500);
 	**x += **v * i;
@@ -309,7 +337,8 @@ START_TEST(mixed_uses)
 	kdds_sync();
 	stop();
 	for (int i = 0; i < N; i++) {
-		want = (i % 70 == 0 ? 1 : want) + i / 50 * 50 * i; /* whole and half numbers: exact */
+		/* whole and half numbers: exact */
+		want = (i % 70 == 0 ? 1 : want) + i / 50 * 50 * i;
 		ck_assert_msg(i % 7 || reads[i] == want, "read %d: %g for %g", i, reads[i], want);
 		want += 0.5;
 		ck_assert_int_eq(t.letters[i], 'a' + i % 26);
@@ -321,7 +350,7 @@ START_TEST(mixed_uses)
 }
 END_TEST
 
-/* Arrays, contiguous and strided; of size 0 and 1; a single data given to an _ARRAY parameter. */
+/* Arrays, contiguous and strided; of size 0 and 1; a single data item as an _ARRAY parameter. */
 KDDS_TASK(add_array, VALUE(unsigned, i), REDUCE_ARRAY(double, x, KDDS_SUM(double)))
 {
 	const struct kdds_shape *s = kdds_shape_of(x);
@@ -403,7 +432,7 @@ START_TEST(arrays)
 }
 END_TEST
 
-/* Two tiles side by side, rows interleaved in memory, and a gap that is nobody's. */
+/* Two tiles side by side, with interleaved rows, and a gap that belongs to neither. */
 START_TEST(tiles)
 {
 	enum { ROWS = 30, COLS = 20, LD = 64, TASKS = 40 };
@@ -413,7 +442,8 @@ START_TEST(tiles)
 	for (unsigned k = 0; k < ROWS * LD; k++)
 		m[k] = -1;
 	for (unsigned r = 0; r < ROWS; r++)
-		memset(&m[r * LD + 2 * COLS], 0xff, (LD - 2 * COLS) * sizeof(double)); /* the gap: NaNs, that arithmetic would change */
+		/* the gap: NaNs, which arithmetic would change */
+		memset(&m[r * LD + 2 * COLS], 0xff, (LD - 2 * COLS) * sizeof(double));
 	kdds_bind_tile(left, m, ROWS, COLS, LD);
 	kdds_bind_tile(right, m + COLS, ROWS, COLS, LD);
 	start(counts[_i]);
@@ -430,26 +460,33 @@ START_TEST(tiles)
 
 			memset(bytes, 0xff, sizeof(bytes));
 			if (c >= 2 * COLS) {
-				ck_assert_msg(!memcmp(&m[r * LD + c], bytes, sizeof(bytes)), "the gap at %u, %u", r, c);
+				ck_assert_msg(!memcmp(&m[r * LD + c], bytes, sizeof(bytes)),
+					      "the gap at %u, %u", r, c);
 				continue;
 			}
 			for (unsigned i = 0; i < TASKS; i++)
-				want += (double)(mix(i + (c < COLS ? 0 : 100) + 1000 * r + c % COLS) % 1000) + i + (c < COLS ? 0 : 100);
-			ck_assert_msg(m[r * LD + c] == want, "%u, %u: %g for %g", r, c, m[r * LD + c], want);
+				want += (double)(mix(i + (c < COLS ? 0 : 100) + 1000 * r +
+						     c % COLS) % 1000) +
+					i + (c < COLS ? 0 : 100);
+			ck_assert_msg(m[r * LD + c] == want, "%u, %u: %g for %g", r, c,
+				      m[r * LD + c], want);
 		}
 }
 END_TEST
 
-/* The same bits on any number of workers: values of very different sizes, in a tree of tasks, scalar and array. */
+/* The same bits on any number of workers: values of very different magnitudes, in a tree of tasks,
+ * scalar and array. */
 #define SUMMER(T, N) \
-	KDDS_TASK(leaf_##N, VALUE(uint64_t, i), REDUCE(T, x, KDDS_SUM(T)), REDUCE(T, p, KDDS_PROD(T))) \
+	KDDS_TASK(leaf_##N, VALUE(uint64_t, i), \
+		  REDUCE(T, x, KDDS_SUM(T)), REDUCE(T, p, KDDS_PROD(T))) \
 	{ \
 		T v = (T)ldexp((double)(mix(i) >> 11), (int)(mix(i + 1) % 30) - 60); \
 		dawdle((unsigned)(mix(i + 2) % 200)); \
 		**x += mix(i) & 1 ? v : -v; \
 		**p *= (T)1 + v / (T)1048576; \
 	} \
-	KDDS_TASK(tree_##N, VALUE(int, n), VALUE(uint64_t, i), REDUCE(T, x, KDDS_SUM(T)), REDUCE(T, p, KDDS_PROD(T))) \
+	KDDS_TASK(tree_##N, VALUE(int, n), VALUE(uint64_t, i), \
+		  REDUCE(T, x, KDDS_SUM(T)), REDUCE(T, p, KDDS_PROD(T))) \
 	{ \
 		**x += (T)0.1; \
 		for (int k = 0; k < 6; k++) \
@@ -486,8 +523,10 @@ KDDS_TASK(leaf_array, VALUE(uint64_t, i), REDUCE_ARRAY(float, x, KDDS_SUM(float)
 			start(counts[w % COUNTS]); \
 			sum_##N(w ? got : first); \
 			stop(); \
-			ck_assert_msg(!w || (got[0] == first[0] && got[1] == first[1]), "sums of %s: %.20Lg on %d workers, %.20Lg on 1", #T, \
-				      (long double)got[0], counts[w % COUNTS], (long double)first[0]); \
+			ck_assert_msg(!w || (got[0] == first[0] && got[1] == first[1]), \
+				      "sums of %s: %.20Lg on %d workers, %.20Lg on 1", #T, \
+				      (long double)got[0], counts[w % COUNTS], \
+				      (long double)first[0]); \
 		} \
 	}
 
@@ -506,12 +545,13 @@ START_TEST(same_bits)
 			kdds_spawn(leaf_array, i, &x.at);
 		kdds_sync();
 		stop();
-		ck_assert_msg(!w || !memcmp(got, first, sizeof(first)), "sums of an array on %d workers", counts[w % COUNTS]);
+		ck_assert_msg(!w || !memcmp(got, first, sizeof(first)),
+			      "sums of an array on %d workers", counts[w % COUNTS]);
 	}
 }
 END_TEST
 
-/* A single data of any size and alignment, with or without room for it in the closure. */
+/* A single data item of any size and alignment, whether or not it fits into the closure. */
 struct histogram {
 	long bin[8190];
 };
@@ -588,7 +628,7 @@ START_TEST(large)
 }
 END_TEST
 
-/* The abstract machine's: a type made at run time reduces too. */
+/* A type created at run time through the abstract machine reduces, too. */
 static void add_two(struct kdds_closure *c)
 {
 	long **x = kdds_arg(c, 1), **n = kdds_arg(c, 2);
@@ -601,8 +641,9 @@ static void add_two(struct kdds_closure *c)
 
 START_TEST(machine)
 {
-	const struct kdds_param_spec params[] = {{KDDS_MODE_ANY, sizeof(int), NULL}, {KDDS_CW, sizeof(long), KDDS_SUM(long)},
-		{KDDS_CW, sizeof(long), KDDS_SUM(long)}};
+	const struct kdds_param_spec params[] = {{KDDS_MODE_ANY, sizeof(int), NULL},
+						 {KDDS_CW, sizeof(long), KDDS_SUM(long)},
+						 {KDDS_CW, sizeof(long), KDDS_SUM(long)}};
 	struct kdds_type *type;
 	long x = 1, n[10] = {0};
 	KDDS_OVER(long, dx, &x);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: while a job runs, a stranger who has found its sockets and ports sends noise, halves of
- * messages, huge lengths, connections without end, messages of the right form without the job's
- * key, pieces of memory that nobody asked for, over UNIX sockets and tcp, claims to be one of the
- * ranks with our own engine, and reads no answers; the job goes on and its values are right. After
- * probes and while connections stay idle its ranks take no processor time, and no more descriptors
- * than they allow to strangers. Its ports are on loopback, since all ranks are on this host. The
- * job's secret is in no argument, environment or open file of its processes.
+ * Proves that a running job withstands a stranger who has found its sockets and ports. The stranger
+ * sends noise, truncated messages, huge lengths, and messages of valid form without the job's key;
+ * opens connections and leaves them idle; sends pieces of memory that nobody requested, over UNIX
+ * sockets and tcp; poses as a rank with our own engine; and reads no answers. The job continues and
+ * its values are right. After probes, and while connections stay idle, its ranks use no processor
+ * time, and no more descriptors than they allow to strangers. Its ports are on loopback, since all
+ * ranks are on this host. The job's secret is not in the arguments, the environment or the open
+ * files of its processes.
  *
- * Seed: the first argument.
+ * usage: check_strangers [SEED]
  */
 #define _GNU_SOURCE
 #include <ctype.h>
@@ -77,7 +78,7 @@ static pid_t parent_of(pid_t pid)
 	return end ? atoi(end + 4) : 0;
 }
 
-/* The processes that descend from root, root too. */
+/* root and all its descendants. */
 static int family(pid_t root, pid_t *pids, int most)
 {
 	DIR *d = opendir("/proc");
@@ -97,7 +98,7 @@ static int family(pid_t root, pid_t *pids, int most)
 	return n;
 }
 
-/* What the strangers have found. */
+/* The sockets and ports that the strangers have found. */
 static struct target {
 	struct sockaddr_un socket;
 	socklen_t size;
@@ -133,7 +134,8 @@ static void find_unix(const pid_t *pids, int n)
 	char *save;
 
 	read_all("/proc/net/unix", text, sizeof(text));
-	for (char *line = strtok_r(text, "\n", &save); line && ntargets < 16; line = strtok_r(NULL, "\n", &save)) {
+	for (char *line = strtok_r(text, "\n", &save); line && ntargets < 16;
+	     line = strtok_r(NULL, "\n", &save)) {
 		char *at = strstr(line, " @kdds-");
 		unsigned long inode;
 		struct target *t = &targets[ntargets];
@@ -145,31 +147,36 @@ static void find_unix(const pid_t *pids, int n)
 				memset(t, 0, sizeof(*t));
 				t->socket.sun_family = AF_UNIX;
 				strcpy(t->socket.sun_path + 1, at + 2);
-				t->size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(at + 2));
+				t->size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+						      strlen(at + 2));
 				ntargets++;
 				break;
 			}
 	}
 }
 
-/* Listening ports; none may be open to other hosts. */
+/* Listening ports. None may be open to other hosts. */
 static void find_tcp(const char *file, const char *loopback, const pid_t *pids, int n)
 {
 	static char text[1 << 20];
 	char *save;
 
 	read_all(file, text, sizeof(text));
-	for (char *line = strtok_r(text, "\n", &save); line && ntargets < 16; line = strtok_r(NULL, "\n", &save)) {
+	for (char *line = strtok_r(text, "\n", &save); line && ntargets < 16;
+	     line = strtok_r(NULL, "\n", &save)) {
 		char address[64];
 		unsigned port, state;
 		unsigned long inode;
 
-		if (sscanf(line, " %*d: %63[0-9A-F]:%x %*s %x %*s %*s %*s %*s %*s %lu", address, &port, &state, &inode) != 4 || state != 10)
+		if (sscanf(line, " %*d: %63[0-9A-F]:%x %*s %x %*s %*s %*s %*s %*s %lu", address,
+			   &port, &state, &inode) != 4 ||
+		    state != 10)
 			continue;
 		for (int i = 0; i < n; i++)
 			if (has_inode(pids[i], inode)) {
 				if (strcmp(address, loopback))
-					fail("a rank listens for other hosts, though all ranks are on this one");
+					fail("a rank listens for other hosts, "
+					     "though all ranks are on this one");
 				targets[ntargets++].port = (int)port;
 				break;
 			}
@@ -198,7 +205,7 @@ static void find_targets(pid_t job, int unix_sockets, int ranks)
 		fail("cannot find the job's sockets");
 }
 
-/* Noise, or a message as it should be but for the tag. */
+/* Noise, or a message that is valid except for its tag. */
 static size_t make_message(char *m, size_t room)
 {
 	size_t n = roll(4) ? roll(300) : roll((unsigned)room);
@@ -206,8 +213,10 @@ static size_t make_message(char *m, size_t room)
 	for (size_t i = 0; i < n; i++)
 		m[i] = (char)roll(256);
 	if (roll(2) && n >= sizeof(struct kd_wire_head)) {
-		struct kd_wire_head h = {.from = roll(RANKS + 1), .to = roll(RANKS), .seq = roll(20), .ack = roll(20),
-					 .kind = (uint16_t)(1 + roll(KD_WIRE_KINDS - 1)), .bytes = (uint16_t)(n - sizeof(h))};
+		struct kd_wire_head h = {.from = roll(RANKS + 1), .to = roll(RANKS),
+					 .seq = roll(20), .ack = roll(20),
+					 .kind = (uint16_t)(1 + roll(KD_WIRE_KINDS - 1)),
+					 .bytes = (uint16_t)(n - sizeof(h))};
 
 		h.tag = (uint64_t)roll(1000) << roll(50);
 		memcpy(m, &h, sizeof(h));
@@ -215,13 +224,13 @@ static size_t make_message(char *m, size_t room)
 	return n;
 }
 
-/* comm_loop.c's, as a stranger would have read it there. */
+/* The head of comm_loop.c's datagrams: a stranger can read its layout there. */
 struct loop_head {
 	uint32_t kind, bytes;
 	uint64_t addr, key, get, offset;
 };
 
-/* Questions that will be refused, from a socket that nobody reads from. */
+/* Requests that will be refused, from a socket that nobody reads. */
 static void deafen_unix(void)
 {
 	struct sockaddr_un any = {.sun_family = AF_UNIX};
@@ -246,9 +255,11 @@ static void attack_unix(void)
 	const struct target *t = &targets[roll((unsigned)ntargets)];
 
 	if (roll(2))
-		bind(fd, (struct sockaddr *)&any, sizeof(any.sun_family)); /* a name by which it can be answered */
+		/* a name to which answers can be sent */
+		bind(fd, (struct sockaddr *)&any, sizeof(any.sun_family));
 	for (int i = 0; i < 20; i++) {
-		struct loop_head h = {.kind = roll(5), .addr = (uint64_t)roll(1u << 31) << roll(20), .key = roll(1000), .get = roll(200),
+		struct loop_head h = {.kind = roll(5), .addr = (uint64_t)roll(1u << 31) << roll(20),
+				      .key = roll(1000), .get = roll(200),
 				      .offset = roll(3) ? 0 : roll(100000)};
 		size_t n = make_message(d + sizeof(h), 8192 + 100);
 
@@ -256,7 +267,8 @@ static void attack_unix(void)
 			n = 65536;
 		h.bytes = (uint32_t)(roll(5) ? n : roll(1u << 31));
 		memcpy(d, &h, sizeof(h));
-		sendto(fd, d, roll(8) ? sizeof(h) + n : roll(sizeof(h)), 0, (const struct sockaddr *)&t->socket, t->size);
+		sendto(fd, d, roll(8) ? sizeof(h) + n : roll(sizeof(h)), 0,
+		       (const struct sockaddr *)&t->socket, t->size);
 	}
 	close(fd);
 }
@@ -280,7 +292,7 @@ static void attack_tcp(void)
 	static int held[200];
 	int fd = dial(targets[roll((unsigned)ntargets)].port), *place = &held[roll(200)];
 
-	if (roll(2)) { /* as a rank would begin */
+	if (roll(2)) { /* begin as a rank would */
 		struct kd_handshake h = {.from = roll(RANKS), .to = roll(RANKS)};
 		uint8_t key[32] = "not the job's";
 		struct kd_greeting g;
@@ -291,7 +303,7 @@ static void attack_tcp(void)
 	for (unsigned n = roll(4); n-- > 0;)
 		if (send(fd, d, make_message(d, sizeof(d)), MSG_NOSIGNAL) < 0)
 			break;
-	/* Some hang up, some stay and say no more. */
+	/* Some connections are closed, some stay open in silence. */
 	if (roll(2)) {
 		close(fd);
 		return;
@@ -315,7 +327,7 @@ static void got(struct kd_comm_get *get, int error)
 	given_back += !error;
 }
 
-/* A stranger with our own engine, but not the key, as one of the ranks. */
+/* A stranger with our own engine but without the key poses as one of the ranks. */
 static void attack_by_engine(const char *provider, int rounds)
 {
 	static const struct kd_comm_events events = {no_message, NULL};
@@ -336,7 +348,8 @@ static void attack_by_engine(const char *provider, int rounds)
 	if (kd_comm_open(&config, address, &size))
 		exit(77);
 	for (int i = 0; i < ntargets; i++) {
-		struct sockaddr_in peer = {.sin_family = AF_INET, .sin_port = htons((uint16_t)targets[i].port),
+		struct sockaddr_in peer = {.sin_family = AF_INET,
+					   .sin_port = htons((uint16_t)targets[i].port),
 					   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
 		if (size != sizeof(peer) || kd_comm_connect((uint32_t)i, &peer, size))
@@ -370,7 +383,8 @@ static pid_t start_job(const char *provider, char *const *args, int *out_p)
 	int fds[2];
 	pid_t pid = -1;
 
-	snprintf(leaks, sizeof(leaks), "suppressions=%s/tests/lsan.supp:print_suppressions=0", srcdir ? srcdir : ".");
+	snprintf(leaks, sizeof(leaks), "suppressions=%s/tests/lsan.supp:print_suppressions=0",
+		 srcdir ? srcdir : ".");
 	if (pipe2(fds, O_CLOEXEC) || (pid = fork()) < 0)
 		fail("cannot start kddsrun");
 	if (!pid) {
@@ -386,11 +400,12 @@ static pid_t start_job(const char *provider, char *const *args, int *out_p)
 	return pid;
 }
 
-/* Attacks until the job has ended; it must end well and in time. */
+/* Attacks until the job has ended. The job must end successfully and in time. */
 static void besiege(const char *provider, int unix_sockets, int by_engine)
 {
 	char seconds[16], ranks[16], text[8192] = "";
-	char *args[] = {(char *)"kddsrun", (char *)"-n", ranks, (char *)"tests/oracle", (char *)"-j", (char *)"-s", seconds, NULL};
+	char *args[] = {(char *)"kddsrun", (char *)"-n", ranks,   (char *)"tests/oracle",
+			(char *)"-j",      (char *)"-s", seconds, NULL};
 	size_t n = 0;
 	ssize_t more;
 	int out, status, attacks = 0;
@@ -430,8 +445,7 @@ static void besiege(const char *provider, int unix_sockets, int by_engine)
 	}
 }
 
-/* What a job of ranks that have nothing to do costs: descriptors, and processor time from now on.
- */
+/* What a job of idle ranks costs: descriptors, and processor time from now on. */
 #define IDLE_RANKS 2
 #define IDLE_SECONDS 25
 
@@ -482,7 +496,7 @@ static void check_quiet(const pid_t *pids, const char *what)
 		fail("idle ranks are kept busy");
 }
 
-/* No more than that are open, soon. */
+/* Waits until no more than that many are open. */
 static void check_descriptors(const pid_t *pids, int most)
 {
 	for (int i = 0; i < 100 && descriptors(pids) > most; i++)
@@ -511,7 +525,7 @@ static void probe(char *self)
 	}
 	if (found != IDLE_RANKS)
 		fail("cannot find the ranks");
-	poll(NULL, 0, 1000); /* they may have begun just now */
+	poll(NULL, 0, 1000); /* they may have just started */
 	before = descriptors(ranks);
 	check_quiet(ranks, "before");
 	for (int i = 0; i < 50 * ntargets; i++) {
@@ -527,7 +541,7 @@ static void probe(char *self)
 		if (i % 3)
 			send(held[i], "half a greeting", (size_t)(i % 15), MSG_NOSIGNAL);
 	}
-	check_descriptors(ranks, before + IDLE_RANKS * 72); /* 64 strangers each */
+	check_descriptors(ranks, before + IDLE_RANKS * 72); /* up to 64 strangers each */
 	check_quiet(ranks, "with 300 idle connections");
 	check_descriptors(ranks, before + 8);
 	for (int i = 0; i < 300; i++)
@@ -546,7 +560,7 @@ static int idle(void)
 	return !!kdds_finalize();
 }
 
-/* As rank 0: looks for the secret, as bytes and in hexadecimal. */
+/* Run by rank 0: looks for the secret, as bytes and in hexadecimal. */
 static int seen(const char *text, size_t n, const char *where, pid_t pid)
 {
 	char hex[2 * KD_BOOT_SECRET_BYTES + 1];
@@ -555,7 +569,8 @@ static int seen(const char *text, size_t n, const char *where, pid_t pid)
 		snprintf(hex + 2 * i, 3, "%02x", kd_boot.secret[i]);
 	if (!memmem(text, n, kd_boot.secret, 8) && !memmem(text, n, hex, 16))
 		return 0;
-	fprintf(stderr, "check_strangers: the job's secret is in the %s of process %d\n", where, (int)pid);
+	fprintf(stderr, "check_strangers: the job's secret is in the %s of process %d\n", where,
+		(int)pid);
 	return 1;
 }
 
@@ -595,7 +610,7 @@ static int search(pid_t root)
 	for (int i = 0; i < n; i++)
 		bad |= search_process(pids[i]);
 	kdds_finalize();
-	return n < 4 || bad; /* the test, kddsrun, two ranks */
+	return n < 4 || bad; /* the test, kddsrun and two ranks */
 }
 
 int main(int argc, char **argv)
@@ -615,7 +630,8 @@ int main(int argc, char **argv)
 	self[n] = 0;
 	alarm(280);
 	for (int i = 0; i < 2; i++) {
-		char *args[] = {(char *)"kddsrun", (char *)"-n", (char *)"2", self, (char *)"search", pid, NULL};
+		char *args[] = {(char *)"kddsrun", (char *)"-n", (char *)"2", self,
+				(char *)"search",  pid,          NULL};
 
 		snprintf(pid, sizeof(pid), "%d", (int)getpid());
 		waitpid(start_job("loop", args, &out), &status, 0);

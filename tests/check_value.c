@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: two values overlap exactly when they have a byte in common, for tiles of one matrix, for arrays and for what has no
- * elements, against a count byte by byte; where the answer may err, rows of different lengths, it errs on the safe side.
+ * Proves that two data items overlap exactly when they have a byte in common: tiles of one matrix,
+ * arrays, and items without elements. The answers are compared with a count byte by byte. Where
+ * they may be wrong, for rows of different lengths, they err on the safe side.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -52,7 +53,8 @@ struct shape {
 
 static struct shape random_shape(size_t ld)
 {
-	return (struct shape){(size_t)rand() % 60, (size_t)rand() % 5, (size_t)rand() % (ld + 1), ld};
+	return (struct shape){(size_t)rand() % 60, (size_t)rand() % 5, (size_t)rand() % (ld + 1),
+			      ld};
 }
 
 static int common(const struct shape *a, const struct shape *b)
@@ -76,7 +78,8 @@ START_TEST(against_bytes)
 	for (int n = 0; n < 20000; n++) {
 		struct kdds_frame *const kd_self = empty_frame();
 		size_t ld = 1 + (size_t)rand() % 20;
-		struct shape a = random_shape(ld), b = random_shape(_i ? ld : 1 + (size_t)rand() % 20);
+		struct shape a = random_shape(ld),
+			     b = random_shape(_i ? ld : 1 + (size_t)rand() % 20);
 		kdds_array(char) x, y;
 		unsigned found;
 
@@ -88,8 +91,8 @@ START_TEST(against_bytes)
 			ck_assert_uint_ne(found & KD_OVERLAP_WRITTEN, 0);
 			overlaps++;
 		} else if (_i) {
-			ck_assert_msg(!found, "%zu: %zu x %zu, %zu: %zu x %zu of %zu", a.from, a.rows, a.cols, b.from, b.rows,
-				      b.cols, ld);
+			ck_assert_msg(!found, "%zu: %zu x %zu, %zu: %zu x %zu of %zu", a.from,
+				      a.rows, a.cols, b.from, b.rows, b.cols, ld);
 			apart++;
 		}
 	}
@@ -98,7 +101,7 @@ START_TEST(against_bytes)
 }
 END_TEST
 
-/* What is said of an overlap, by modes and shapes. */
+/* What kd_value_overlap returns, by mode and shape. */
 START_TEST(kinds)
 {
 	struct kdds_frame *const kd_self = empty_frame();
@@ -117,12 +120,12 @@ START_TEST(kinds)
 	kd_self->tail = (char *)c;
 	kdds_spawn(reduce, x, x);
 	ck_assert_uint_eq(kd_value_overlap(c), KD_OVERLAP_WRITTEN | KD_OVERLAP_REDUCED);
-	kd_store_relaxed(&c->state, KD_SPECIAL); /* into a private copy */
+	kd_store_relaxed(&c->state, KD_SPECIAL); /* reduces into a private copy */
 	ck_assert_uint_eq(kd_value_overlap(c), 0);
 }
 END_TEST
 
-/* No rows and no elements in a row are the same to who looks at the shape. */
+/* A shape without rows and one without columns both have no elements. */
 START_TEST(nothing)
 {
 	kdds_array(char) x;

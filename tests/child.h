@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* For tests of what ends a program or is said on stderr: runs a function in a child process, keeps its last words. */
+/* For tests of errors that end a program or print to stderr: runs a function in a child process and
+ * keeps the end of its stderr. */
 #ifndef TESTS_CHILD_H
 #define TESTS_CHILD_H
 
@@ -21,11 +22,12 @@
 #endif
 
 struct child {
-	int status; /* exit status, or 128 + the signal that ended it */
+	int status; /* exit status, or 128 + the signal that ended the child */
 	char err[8192];
 };
 
-/* Runs f(arg) in a child that has `seconds` to return (status 0) or to end otherwise. */
+/* Runs f(arg) in a child process. Within `seconds`, f must return, which gives status 0, or end the
+ * process. */
 static inline void child_run(struct child *c, void (*f)(void *arg), void *arg, unsigned seconds)
 {
 	size_t n = 0;

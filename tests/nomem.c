@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Preloaded by check_nomem.sh: makes one allocation fail, the KDDS_TEST_FAIL_AT-th, and creates the file KDDS_TEST_REPORT to
- * say that there were so many. What counts are calls of malloc, calloc, realloc, aligned_alloc, posix_memalign, mmap and
- * pthread_create from libkdds itself, not those that libraries below it make for themselves. When the program ends, what libkdds has allocated and not freed ends it with status 99.
+ * Preloaded by check_nomem.sh. It makes one allocation fail, number KDDS_TEST_FAIL_AT, and creates
+ * the file KDDS_TEST_REPORT when that many allocations were made. Only calls of malloc, calloc,
+ * realloc, aligned_alloc, posix_memalign, mmap and pthread_create by libkdds itself count, not
+ * those of the libraries it uses. If libkdds has not freed everything when the program ends, the
+ * status is 99.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -23,7 +25,8 @@ enum { SLOTS = 1 << 16 };
 
 static long fail_at, calls;
 static const char *report;
-static uintptr_t held[SLOTS]; /* addresses that libkdds holds; hashed, 0: empty, 1: was one */
+/* hash table of the addresses that libkdds holds; 0: empty, 1: deleted */
+static uintptr_t held[SLOTS];
 static __thread int busy __attribute__((tls_model("initial-exec")));
 
 static void *(*next_malloc)(size_t);
@@ -34,7 +37,7 @@ static int (*next_posix_memalign)(void **, size_t, size_t);
 static void (*next_free)(void *);
 static int (*next_pthread_create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
-static char first[4096]; /* what dlsym asks for before it has told us */
+static char first[4096]; /* for what dlsym allocates before next_malloc is known */
 static size_t first_used;
 
 static void say(const char *text)
@@ -94,7 +97,9 @@ static void *keep(void *p, int ours)
 		for (size_t i = a / 16 % SLOTS;; i = (i + 1) % SLOTS) {
 			uintptr_t old = __atomic_load_n(&held[i], __ATOMIC_SEQ_CST);
 
-			if (old <= 1 && __atomic_compare_exchange_n(&held[i], &old, a, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+			if (old <= 1 &&
+			    __atomic_compare_exchange_n(&held[i], &old, a, 0, __ATOMIC_SEQ_CST,
+							__ATOMIC_SEQ_CST))
 				break;
 		}
 	return p;
@@ -202,7 +207,8 @@ EXPORT int munmap(void *at, size_t size)
 	return (int)syscall(SYS_munmap, at, size);
 }
 
-EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*f)(void *), void *arg)
+EXPORT int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*f)(void *),
+			  void *arg)
 {
 	if (fails(counts(__builtin_return_address(0))))
 		return EAGAIN;

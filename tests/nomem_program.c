@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The program of check_nomem.sh: uses whatever makes the library allocate. Status 0: all went well; 3: kdds_init failed, and
- * when it was called again all went well.
+ * The program of check_nomem.sh: it uses everything in the library that allocates. Status 0:
+ * success; 3: kdds_init failed once, and succeeded when called again.
  */
 #include <kdds.h>
 #include <stdlib.h>

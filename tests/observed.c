@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A program whose graph is known, for the tests of what is observed: observed SHAPE N US. Each task's body takes at least US
- * microseconds. Prints how many tasks there are, and how many lie on the longest path. */
+/*
+ * A program with a known graph, for the tests of statistics, traces and graphs: observed SHAPE N
+ * US. The body of each task takes at least US microseconds. It prints the number of tasks and the
+ * number of tasks on the longest path.
+ */
 #define _POSIX_C_SOURCE 200809L
 #include <signal.h>
 #include <stdio.h>
@@ -66,7 +69,8 @@ KDDS_TASK(tree, VALUE(int, depth), VALUE(int, us), WRITE(long, r))
 	kdds_spawn(both, x, y, r);
 }
 
-/* The results of many of these do not fit into a message, and each comes near the longest that a result inside one can be. */
+/* The results of many of these do not fit into a message, and each is nearly as long as a result
+ * inside a message can be. */
 struct bulk {
 	char bytes[100];
 };
@@ -83,7 +87,7 @@ KDDS_TASK(die, UPDATE(long, x))
 	raise(SIGKILL);
 }
 
-/* Of two arrays that begin at one address, one of them without elements. */
+/* Two arrays that begin at the same address, one of them without elements. */
 KDDS_TASK(fill, VALUE(int, us), READ_ARRAY(long, none), UPDATE_ARRAY(long, cells))
 {
 	work(us);
@@ -123,7 +127,8 @@ static struct bulk bulk[4096];
 int main(int argc, char **argv)
 {
 	const char *shape = argc > 1 ? argv[1] : "";
-	int n = argc > 2 ? atoi(argv[2]) : 0, us = argc > 3 ? atoi(argv[3]) : 0, tasks = 0, path = 0;
+	int n = argc > 2 ? atoi(argv[2]) : 0, us = argc > 3 ? atoi(argv[3]) : 0, tasks = 0,
+	    path = 0;
 	long expected = 0;
 
 	if (n < 1 || n > 4096 || kdds_init())
@@ -160,7 +165,8 @@ int main(int argc, char **argv)
 		tasks = n + 2;
 		path = 3;
 		expected = 2;
-	} else if (!strcmp(shape, "crowd")) { /* a thousand times as many readers of one data */
+	/* a thousand times as many readers of one data item */
+	} else if (!strcmp(shape, "crowd")) {
 		for (int i = 0; i < 1000 * n; i++) {
 			KDDS_OVER(long, one, &many[i % 4096]);
 			kdds_spawn(look, us, x, one);
@@ -189,7 +195,7 @@ int main(int argc, char **argv)
 			kdds_spawn(clear, us, none);
 		}
 		tasks = 5 * n;
-		path = n > 2 ? n + 1 : 3; /* the first fill, and all that write y */
+		path = n > 2 ? n + 1 : 3; /* the first fill, and all tasks that write y */
 	} else if (!strcmp(shape, "tree")) {
 		kdds_spawn(tree, n, us, x);
 		tasks = 3 * (1 << n) - 2; /* 2^(n+1) - 1, and 2^n - 1 sums that take no time */

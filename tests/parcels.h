@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ranges of closures as a thief of another rank takes them, made from a seed: tasks over data of all kinds, in a frame of the
- * test's own. */
+/* Makes ranges of closures from a seed, as a thief of another rank takes them: tasks over data of
+ * all kinds, in a frame of the test's own. */
 #ifndef KD_TESTS_PARCELS_H
 #define KD_TESTS_PARCELS_H
 
@@ -14,7 +14,7 @@
 #include "core/reduce.h"
 
 #define PARCEL_DATA 6
-#define PARCEL_CELLS 600 /* longs of the largest data, gaps included */
+#define PARCEL_CELLS 600 /* longs of the largest data item, gaps included */
 
 /* A list that travels by pack and unpack. */
 struct list {
@@ -60,8 +60,11 @@ static void list_release(void *data)
 
 static const struct kdds_pack list_packer = {list_bytes, list_pack, list_unpack, list_release};
 
-/* Bodies that only use their data: they can be called without a scheduler. */
-KDDS_TASK(add, VALUE(int, k), READ(long, a), UPDATE(long, x)) { **x = (**x * 3 + **a + k) % 1000003; }
+/* Bodies that only use their data, and so can be called without a scheduler. */
+KDDS_TASK(add, VALUE(int, k), READ(long, a), UPDATE(long, x))
+{
+	**x = (**x * 3 + **a + k) % 1000003;
+}
 KDDS_TASK(put, VALUE(int, k), READ(long, a), WRITE(long, x)) { **x = **a + k; }
 KDDS_TASK(gain, VALUE(int, k), REDUCE(long, s, KDDS_SUM(long)), READ(long, a)) { **s += **a + k; }
 
@@ -119,17 +122,18 @@ KDDS_TASK(grow, VALUE(int, k), UPDATE_ARRAY(struct list, l), UPDATE(long, x))
 	**x += list->n;
 }
 
-/* The world that the closures of a range refer to. */
+/* All data that the closures of a range refer to. */
 struct world {
 	long single[PARCEL_DATA];
 	long array[PARCEL_DATA][PARCEL_CELLS];
 	struct list list[2];
 };
 
-/* Of array i; the last one has no element. */
+/* The shape of array i. The last one has no element. */
 static const struct {
 	size_t rows, cols, ld;
-} parcel_shapes[PARCEL_DATA] = {{1, 10, 10}, {1, 500, 500}, {4, 5, 7}, {20, 25, 30}, {1, 1, 1}, {3, 0, 4}};
+} parcel_shapes[PARCEL_DATA] = {{1, 10, 10},  {1, 500, 500}, {4, 5, 7},
+				{20, 25, 30}, {1, 1, 1},     {3, 0, 4}};
 
 static uint32_t parcel_dice;
 
@@ -163,20 +167,22 @@ static void world_free(struct world *w)
 
 __attribute__((unused)) static int world_equal(const struct world *a, const struct world *b)
 {
-	int equal = !memcmp(a->single, b->single, sizeof(a->single)) && !memcmp(a->array, b->array, sizeof(a->array));
+	int equal = !memcmp(a->single, b->single, sizeof(a->single)) &&
+		    !memcmp(a->array, b->array, sizeof(a->array));
 
 	for (int i = 0; i < 2; i++)
-		equal &= a->list[i].n == b->list[i].n && !memcmp(a->list[i].items, b->list[i].items, list_bytes(&a->list[i]));
+		equal &= a->list[i].n == b->list[i].n &&
+			 !memcmp(a->list[i].items, b->list[i].items, list_bytes(&a->list[i]));
 	return equal;
 }
 
-/* A frame and room for closures behind it. */
+/* A frame, and room for closures after it. */
 static struct {
 	struct kdds_frame parent, frame;
 	char closures[64 << 10] kd_aligned(16);
 } parcel_memory kd_aligned(64);
 
-/* A range of n closures over the world, as it would be stolen. */
+/* A range of n closures over the world, as if it had been stolen. */
 static struct kd_range parcel_range(struct world *w, uint32_t seed, unsigned n)
 {
 	struct kdds_frame *const kd_self = &parcel_memory.frame;
@@ -185,19 +191,23 @@ static struct kd_range parcel_range(struct world *w, uint32_t seed, unsigned n)
 	kdds_array(struct list) list[2];
 
 	_Static_assert(offsetof(__typeof__(parcel_memory), closures) ==
-		       offsetof(__typeof__(parcel_memory), frame) + sizeof(struct kdds_frame), "closures follow the frame");
+		       offsetof(__typeof__(parcel_memory), frame) + sizeof(struct kdds_frame),
+		       "closures follow the frame");
 	parcel_dice = seed;
 	parcel_memory.parent.head = parcel_memory.closures;
-	*kd_self = (struct kdds_frame){.tail = kd_frame_first(kd_self), .limit = (char *)(&parcel_memory + 1),
+	*kd_self = (struct kdds_frame){.tail = kd_frame_first(kd_self),
+				       .limit = (char *)(&parcel_memory + 1),
 				       .parent = &parcel_memory.parent, .gen = seed + 1};
 	for (int i = 0; i < PARCEL_DATA; i++) {
 		kdds_bind(single[i], &w->single[i]);
-		kdds_bind_tile(array[i], w->array[i], parcel_shapes[i].rows, parcel_shapes[i].cols, parcel_shapes[i].ld);
+		kdds_bind_tile(array[i], w->array[i], parcel_shapes[i].rows, parcel_shapes[i].cols,
+			       parcel_shapes[i].ld);
 	}
 	for (int i = 0; i < 2; i++)
 		kdds_bind_packed(list[i], &w->list[i], 1, 1, 1, &list_packer);
 	for (unsigned i = 0; i < n; i++) {
-		unsigned a = parcel_roll(PARCEL_DATA), b = (a + 1 + parcel_roll(PARCEL_DATA - 1)) % PARCEL_DATA;
+		unsigned a = parcel_roll(PARCEL_DATA),
+			 b = (a + 1 + parcel_roll(PARCEL_DATA - 1)) % PARCEL_DATA;
 		int k = (int)parcel_roll(50);
 
 		switch (parcel_roll(7)) {
@@ -224,7 +234,10 @@ static struct kd_range parcel_range(struct world *w, uint32_t seed, unsigned n)
 			break;
 		}
 	}
-	return (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self), .end = kd_self->tail, .count = n,
+	return (struct kd_range){.frame = kd_self,
+				 .begin = kd_frame_first(kd_self),
+				 .end = kd_self->tail,
+				 .count = n,
 				 .independent = n > 1};
 }
 
@@ -237,7 +250,8 @@ __attribute__((unused)) static void run_closures(char *c, char *end)
 		kd_closure_at(c)->type->run(kd_closure_at(c), &next);
 }
 
-/* Ends a range where a closure could not have joined it: nothing in a range comes behind a reduction to the same data. */
+/* Ends a range before a closure that could not have joined it: in a range, no closure follows a
+ * reduction to the data it uses. */
 __attribute__((unused)) static void trim_range(struct kd_range *r)
 {
 	uint32_t n = 0;
@@ -256,14 +270,18 @@ __attribute__((unused)) static void trim_range(struct kd_range *r)
 						return;
 					}
 }
-/* Names of pack functions lead to ours, or nowhere: that somebody who has the job's key can name others is known. */
+/* Makes names of pack functions lead to ours or nowhere. It is known that a holder of the job's key
+ * could name others. */
 __attribute__((unused)) static void tame_package(uint8_t *data, size_t size)
 {
-	for (size_t at = sizeof(struct kd_wire_package); at + sizeof(struct kd_wire_data) <= size; at += sizeof(struct kd_wire_data)) {
+	for (size_t at = sizeof(struct kd_wire_package); at + sizeof(struct kd_wire_data) <= size;
+	     at += sizeof(struct kd_wire_data)) {
 		struct kd_wire_data *d = (struct kd_wire_data *)(void *)(data + at);
 
 		if (d->pack)
-			d->pack = d->size == sizeof(struct list) && d->rows == 1 && d->cols == 1 ? kd_image_name(&list_packer) : 1;
+			d->pack = d->size == sizeof(struct list) && d->rows == 1 && d->cols == 1
+					  ? kd_image_name(&list_packer)
+					  : 1;
 	}
 }
 

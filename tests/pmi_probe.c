@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A program for check_launchers.sh that knows of a launcher's back end and nothing else of the library.
+ * A program for check_launchers.sh that uses a launcher's back end and nothing else of the library.
  *
  *   pmi_probe             publish, fence, get from all, twice; rank 0 prints one line
- *   pmi_probe HOW RANK    the same, but that rank ends after the first round: HOW is kill (SIGKILL), exit (status 3) or leave
- *                         (status 0); the others wait to be told, as a process at work does
- *   pmi_probe HOW-fence RANK    they wait in a fence
- *   pmi_probe wait        all wait to be told; rank 0 prints a line first
+ *   pmi_probe HOW RANK    the same, but that rank ends after the first round: HOW is kill
+ *                         (SIGKILL), exit (status 3) or leave (status 0); the others wait for
+ *                         the launcher to end them, as processes at work do
+ *   pmi_probe HOW-fence RANK    the same, but the others wait in a fence
+ *   pmi_probe wait        all wait to be ended; rank 0 prints a line first
  *
- * Status: 0; 1: an error, told on stderr, among them that the job has ended; 4: a wrong value; 5: not told in 60 s; 77: no
- * launcher.
+ * Status 0: success; 1: an error, reported on stderr, such as the end of the job; 4: a wrong value;
+ * 5: not ended within 60 s; 77: no launcher.
  */
 #include <errno.h>
 #include <poll.h>
@@ -21,7 +22,7 @@
 
 #include "boot/boot_launcher.h"
 
-/* boot.c has it where it is linked in. */
+/* boot.c defines it where it is linked. */
 __attribute__((weak)) struct kd_boot kd_boot;
 
 #define KEYS 4
@@ -29,7 +30,8 @@ __attribute__((weak)) struct kd_boot kd_boot;
 
 static const struct kd_boot_launcher *launcher;
 
-/* 0, 1, 255 or 256 bytes; the longest holds every byte, among them NUL, newline, space and '='. */
+/* 0, 1, 255 or 256 bytes. The longest contains every byte value, including NUL, newline, space and
+ * '='. */
 static size_t make_value(uint32_t rank, int round, int key, uint8_t value[KD_BOOT_VALUE_BYTES])
 {
 	static const size_t sizes[KEYS] = {KD_BOOT_VALUE_BYTES, 1, 255, 0};
@@ -41,12 +43,12 @@ static size_t make_value(uint32_t rank, int round, int key, uint8_t value[KD_BOO
 
 static void wrong(const char *what, uint32_t rank, int round, int key)
 {
-	fprintf(stderr, "pmi_probe: rank %u: %s: of rank %u, round %d, key %d\n", (unsigned)kd_boot.rank, what, (unsigned)rank,
-		round, key);
+	fprintf(stderr, "pmi_probe: rank %u: %s: of rank %u, round %d, key %d\n",
+		(unsigned)kd_boot.rank, what, (unsigned)rank, round, key);
 	exit(4);
 }
 
-/* An error has been told on stderr. */
+/* An error, which has been reported on stderr. */
 static void must(int error)
 {
 	if (error)
@@ -98,7 +100,8 @@ static void wait_to_be_told(void)
 
 	while (poll(&fd, 1, UNTOLD_MS) > 0)
 		must(launcher->event());
-	fprintf(stderr, "pmi_probe: rank %u: nobody has told that the job has ended\n", (unsigned)kd_boot.rank);
+	fprintf(stderr, "pmi_probe: rank %u: nobody has told that the job has ended\n",
+		(unsigned)kd_boot.rank);
 	exit(5);
 }
 
@@ -120,13 +123,16 @@ int main(int argc, char **argv)
 	uint32_t size;
 
 	kd_boot.fd = -1;
-	launcher = kd_boot_pmi.present() ? &kd_boot_pmi : kd_boot_pmix.present() ? &kd_boot_pmix : NULL;
+	launcher = kd_boot_pmi.present()    ? &kd_boot_pmi
+		   : kd_boot_pmix.present() ? &kd_boot_pmix
+					    : NULL;
 	if (!launcher) {
 		fprintf(stderr, "pmi_probe: no launcher\n");
 		return 77;
 	}
 	must(launcher->start());
-	if (kd_boot.rank >= kd_boot.size || (kd_boot.local_size && kd_boot.local_rank >= kd_boot.local_size))
+	if (kd_boot.rank >= kd_boot.size ||
+	    (kd_boot.local_size && kd_boot.local_rank >= kd_boot.local_size))
 		wrong("no such rank", kd_boot.rank, 0, -1);
 	play(0);
 	if (argc == 3)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: what a task may be given travels to another rank and back. To be run by kddsrun with two ranks of one worker or more. Each case has a
- * task that must run elsewhere: rank 0 is held in another one until it has, for some seconds at most, so that a case that was not
- * put to the test is told from one that passed.
+ * Proves that everything a task may receive travels to another rank and back. Run it under kddsrun
+ * with two ranks or more. Each case has a task that must run on another rank. Meanwhile rank 0 is
+ * kept in a task of its own, for 20 seconds at most, so that a case that was never tested differs
+ * from one that passed.
  */
 #include <errno.h>
 #include <kdds.h>
@@ -13,7 +14,7 @@
 
 #define PATIENCE_S 20
 
-static int away; /* set by the case's task, when it runs on another rank */
+static int away; /* set by the case's task when it runs on another rank */
 static const char *name;
 
 static void check(int ok, const char *what)
@@ -24,13 +25,13 @@ static void check(int ok, const char *what)
 	exit(1);
 }
 
-/* Looks on purpose at what no access of hold's declares, while the library writes it. */
+/* Deliberately reads what no access of hold declares, while the library writes it. */
 __attribute__((noinline, no_sanitize("thread"))) static int has_been_away(void)
 {
 	return *(volatile int *)&away;
 }
 
-/* Holds rank 0 until the task has come back from elsewhere. */
+/* Keeps rank 0 busy until the task has come back from another rank. */
 KDDS_TASK(hold, VALUE(int, dummy))
 {
 	struct timespec begin, now;
@@ -57,7 +58,7 @@ static void end(void)
 
 #define AWAY KDDS_OVER(int, ran, &away)
 
-/* Tiles of a matrix in place, neither touching what lies between their rows. */
+/* Tiles of a matrix, in place. Tasks leave untouched what lies between their rows. */
 #define LD 300
 
 KDDS_TASK(transpose, READ_ARRAY(double, x), WRITE_ARRAY(double, y), WRITE(int, ran))
@@ -87,7 +88,8 @@ static void tiles(size_t rows, size_t cols)
 	end();
 	for (size_t i = 0; i < LD; i++)
 		for (size_t k = 0; k + 3 < LD; k++)
-			check(b[i * LD + k + 3] == (i < cols && k < rows ? a[k * LD + i + 2] : -1), "wrong element");
+			check(b[i * LD + k + 3] == (i < cols && k < rows ? a[k * LD + i + 2] : -1),
+			      "wrong element");
 }
 
 /* An object with memory of its own. */
@@ -162,7 +164,7 @@ static void packed(size_t length)
 	free(t.bytes);
 }
 
-/* What must not leave. */
+/* Tasks that must not leave their process. */
 KDDS_TASK(by_pointer, VALUE(int *, p), VALUE(int, n))
 {
 	*p += kdds_rank() ? 1000 : n;
@@ -230,7 +232,7 @@ static void local(void)
 	check(counts[2] == 32, "a task ran elsewhere that has data which cannot be packed");
 }
 
-/* A task that ends the library does not, on another rank either. */
+/* A task cannot end the library on another rank either. */
 KDDS_TASK(finalizes, WRITE(int, error), WRITE(int, ran))
 {
 	**error = kdds_finalize();
@@ -249,7 +251,7 @@ static void misuse(void)
 	check(error == -EPERM, "a task has called kdds_finalize");
 }
 
-/* Contributions in reference order, of scalars and arrays. */
+/* Contributions are combined in reference order, scalars and arrays. */
 struct word {
 	char letters[64];
 };
@@ -263,8 +265,9 @@ KDDS_OP(append, struct word, ((struct word){""}), KDDS_ORDERED)
 	memcpy(x->letters + n, y->letters, more + 1);
 }
 
-KDDS_TASK(letter, VALUE(int, i), REDUCE(struct word, w, &append), REDUCE_ARRAY(double, sums, KDDS_SUM(double)),
-	  REDUCE(long, most, KDDS_MAX(long)), WRITE(int, ran))
+KDDS_TASK(letter, VALUE(int, i), REDUCE(struct word, w, &append),
+	  REDUCE_ARRAY(double, sums, KDDS_SUM(double)), REDUCE(long, most, KDDS_MAX(long)),
+	  WRITE(int, ran))
 {
 	struct word add = {{(char)('A' + i), 0}};
 
@@ -306,7 +309,8 @@ static void reductions(size_t n)
 	free(expected);
 }
 
-/* A data that is read and written here and there, by tasks and by main between them: no old copy may be used. */
+/* A data item that is read and written on both ranks by tasks, and by main in between: no old copy
+ * may be used. */
 KDDS_TASK(increment, UPDATE_ARRAY(long, x), WRITE(int, ran))
 {
 	for (size_t i = 0; i < kdds_count(x); i++)
@@ -356,7 +360,7 @@ static void versions(size_t n)
 	free(x);
 }
 
-/* Parts of what a task reads, by its children, on another rank or on a third. */
+/* Children read parts of what their parent reads, on another rank or on a third one. */
 KDDS_TASK(sum_parts, READ_ARRAY(long, x), REDUCE(long, sum, KDDS_SUM(long)))
 {
 	size_t n = kdds_count(x);
@@ -397,7 +401,7 @@ static void parts(size_t n)
 	free(x);
 }
 
-/* Copies are aligned as the type says, those that a large struct is reduced into, too. */
+/* Copies have the alignment of their type, including those that a large struct is reduced into. */
 struct small {
 	_Alignas(1024) long bin[8];
 };
@@ -443,7 +447,7 @@ static void alignment(void)
 	check(good, "a copy is not aligned");
 }
 
-/* A task that waits for its children, on another rank. */
+/* A task on another rank that waits for its children. */
 KDDS_TASK(fib, VALUE(int, n), WRITE(long, r))
 {
 	KDDS_DATA(long, x);
@@ -477,7 +481,7 @@ static void waits(int n, long expected)
 	check(got == expected, "wrong number");
 }
 
-/* No elements at all. */
+/* Data without any elements. */
 KDDS_TASK(none, READ_ARRAY(char, x), UPDATE_ARRAY(char, y), WRITE(size_t, count), WRITE(int, ran))
 {
 	**count = kdds_count(x) + kdds_count(y);
@@ -499,8 +503,8 @@ static void empty(void)
 	check(!count && nothing[0] == 7, "wrong count");
 }
 
-/* Updates of one array after the other, all of them elsewhere: what they leave may stay there but for the last, and small data and the
- * arrays that are read on the way are right all the same. */
+/* Updates of one array in sequence, all on another rank. All results but the last may be retained
+ * there. Small data, and the arrays that are read on the way, must be right nevertheless. */
 #define LINKS 10
 
 KDDS_TASK(next_link, VALUE(long, k), UPDATE_ARRAY(long, x), WRITE(long, first), WRITE(int, ran))
@@ -535,15 +539,16 @@ static void chain(size_t count)
 	free(array);
 }
 
-/* Tasks that read and update arrays and tiles, some of them two, at random, against the same in sequence. */
+/* Tasks that read and update arrays and tiles at random, some of them two, compared with the
+ * sequential execution. */
 #define WEB 24
 #define WEB_ROWS 20
 #define WEB_COLS 35
-#define WEB_LD 38 /* of the tiles; of the others WEB_COLS */
+#define WEB_LD 38 /* of the tiles; the leading dimension of the others is WEB_COLS */
 #define WEB_LENGTH (WEB_ROWS * WEB_COLS)
 #define WEB_TASKS 500
 
-/* One of them, to its task. */
+/* An array or tile as its task sees it. */
 struct strip {
 	uint64_t *at;
 	size_t ld;
@@ -562,7 +567,7 @@ static void weave_one(uint32_t op, struct strip from, struct strip to)
 		*cell(to, i) = (op % 8 ? *cell(to, i) * 5 : 0) + (*cell(from, i) ^ (op + i));
 }
 
-/* Rank 0 takes its time, so that the others get something. */
+/* Rank 0 is slow, so that the other ranks get some tasks. */
 static void dawdle(void)
 {
 	if (!kdds_rank())
@@ -605,7 +610,7 @@ KDDS_TASK(total, READ_ARRAY(uint64_t, from), REDUCE(uint64_t, sum, KDDS_SUM(uint
 		**sum += *cell(STRIP(from), i);
 }
 
-/* Every third, or each of them, is a tile. What lies between the rows of the others is not used. */
+/* Every third array, or all of them, are tiles. The rest of the memory of the others is unused. */
 static void web(uint32_t seed, int all_tiles)
 {
 	static uint64_t at[WEB][WEB_ROWS * WEB_LD], memory[WEB][WEB_ROWS * WEB_LD];
@@ -622,10 +627,11 @@ static void web(uint32_t seed, int all_tiles)
 		kdds_bind_tile(x[i], at[i], WEB_ROWS, WEB_COLS, copy[i].ld);
 	}
 	for (int n = 0; n < WEB_TASKS; n++) {
-		uint32_t op = seed = seed * 1664525 + 1013904223, i = op >> 8 & 7 ? op >> 11 & 3 : op >> 11 & 15, k = op >> 16 & 15;
+		uint32_t op = seed = seed * 1664525 + 1013904223,
+			 i = op >> 8 & 7 ? op >> 11 & 3 : op >> 11 & 15, k = op >> 16 & 15;
 
 		k += 8 * (op >> 20 & 1);
-		if (op >> 21 & 1) { /* half of them on a few, so that chains become long */
+		if (op >> 21 & 1) { /* half of them use a few arrays, so that chains become long */
 			kdds_spawn(bend, op, &x[k].at);
 			weave_one(op, copy[k], copy[k]);
 		} else if (i != k && op >> 23 & 1) {
@@ -649,7 +655,8 @@ static void web(uint32_t seed, int all_tiles)
 	check(sum == expected, "wrong sum");
 }
 
-/* What the other rank has no room for stays here, what it has room for need not. */
+/* A task stays here if the other rank lacks the memory for its data; one for which there is memory
+ * need not stay. */
 #define HUGE_BYTES ((size_t)4 << 30)
 
 KDDS_TASK(stay, READ_ARRAY(char, a), WRITE(int, rank))
@@ -689,8 +696,8 @@ static void room(void)
 	munmap(bytes, HUGE_BYTES);
 }
 
-/* tests/ranks room: that only, with too little memory for it on the other rank. With another
- * argument: tiles only, of those that may stay elsewhere. */
+/* ranks room: only that case, with too little memory for it on the other rank. With any other
+ * argument: only web, with tiles, which may be retained elsewhere. */
 int main(int argc, char **argv)
 {
 	if (kdds_init())

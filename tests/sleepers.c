@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: when results of another rank come that a frame's stack was set aside for, and all workers sleep, the one is woken that can go
- * on with it, not one that waits in a body. To be run by kddsrun with two ranks of three workers. The least time of some tries counts:
- * where no worker has been woken it is one of them that sleeps out its 256 ms.
+ * Proves that when results from another rank arrive that a parked stack is waiting for, and all
+ * workers sleep, the worker that is woken is one that can continue the stack, not one that waits in
+ * a body. Run it under kddsrun with two ranks of three workers each. The shortest time of several
+ * tries counts: if no worker is woken, one of them sleeps out its 256 ms.
  */
 #include <kdds.h>
 #include <stdio.h>
@@ -11,7 +12,7 @@
 #define TRIES 20
 #define MOST_NS 100000000
 
-static int waiters[3]; /* of a try: who waits in a body */
+static int waiters[3]; /* of one try: the workers that wait in a body */
 static long long least = -1;
 
 static long long now_ns(void)
@@ -37,12 +38,12 @@ KDDS_TASK(follow, READ(long long, end), VALUE(int, worker))
 {
 	long long ns = now_ns() - **end;
 
-	/* The two that would be woken before it wait in bodies. */
+	/* The two workers that would be woken before this one wait in bodies. */
 	if (worker == 2 && waiters[0] && waiters[1] && (least < 0 || ns < least))
 		least = ns;
 }
 
-/* Until a thief of the other rank has the child. */
+/* Until a thief of the other rank has taken the child. */
 #define GIVEN_MS 80
 
 KDDS_TASK(stay, VALUE(int, dummy))
@@ -80,8 +81,10 @@ int main(void)
 	if (kdds_finalize())
 		return 1;
 	if (least < 0)
-		printf("sleepers: no try had the two that wait in bodies before the third, nothing proven\n");
+		printf("sleepers: no try had the two that wait in bodies before the third, "
+		       "nothing proven\n");
 	else
-		printf("sleepers: %.1f ms from the result to who has waited for it\n", (double)least * 1e-6);
+		printf("sleepers: %.1f ms from the result to who has waited for it\n",
+		       (double)least * 1e-6);
 	return least > MOST_NS;
 }

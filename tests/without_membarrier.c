@@ -2,9 +2,9 @@
 /*
  * usage: without_membarrier PROGRAM [ARGUMENT...]
  *
- * Runs PROGRAM where membarrier(2) is refused, as on old kernels and in some containers: a filter
- * says ENOSYS. Ends with 77 where there are no filters. In front of an emulator it does the same
- * for the emulated program.
+ * Runs PROGRAM with a system call filter that makes membarrier(2) fail with ENOSYS, as on old
+ * kernels and in some containers. Exits with 77 where filters are not available. In front of an
+ * emulator it has the same effect on the emulated program.
  */
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves that a decoder stays within its input, whatever it is, as far as the sanitizers see (or a crash shows): valid inputs
- * damaged by a seed, in memory of exactly their size. Arguments: the number of rounds, the seed.
+ * Proves that a decoder stays within its input, whatever that contains: a sanitizer or a crash
+ * shows an access outside of it. The inputs are valid ones, damaged at random, in memory of exactly
+ * their size. usage: fuzz_TARGET [ROUNDS [SEED]]
  */
 #include "fuzz.h"
 
@@ -20,11 +21,13 @@ static unsigned draw(unsigned n)
 	return (unsigned)(state >> 33) % n;
 }
 
-/* Numbers that limits are made of. */
+/* Numbers that are typical limits. */
 static uint64_t odd_number(void)
 {
-	static const uint64_t numbers[] = {0, 1, 2, 15, 16, 31, 32, 63, 64, 127, 128, 255, 256, 2048, 4096, 8192, 65535, 65536, 0x7fffffff,
-					   0x80000000u, 0xffffffffu, (uint64_t)1 << 32, (uint64_t)1 << 46, INT64_MAX, UINT64_MAX};
+	static const uint64_t numbers[] = {0, 1, 2, 15, 16, 31, 32, 63, 64, 127, 128, 255, 256,
+					   2048, 4096, 8192, 65535, 65536, 0x7fffffff, 0x80000000u,
+					   0xffffffffu, (uint64_t)1 << 32, (uint64_t)1 << 46,
+					   INT64_MAX, UINT64_MAX};
 	uint64_t x = numbers[draw(sizeof(numbers) / sizeof(*numbers))];
 
 	return x + draw(5) - 2;
@@ -45,8 +48,9 @@ static size_t damage(uint8_t *data, size_t size)
 			at = at / width * width;
 			memcpy(data + at, &x, width < size - at ? width : size - at);
 			break;
-		case 3: /* from elsewhere */
-			memmove(data + at, data + draw((unsigned)size), 1 + draw((unsigned)(size - at)) / 4 < size - at ? 1 : 0);
+		case 3: /* a piece from elsewhere */
+			memmove(data + at, data + draw((unsigned)size),
+				1 + draw((unsigned)(size - at)) / 4 < size - at ? 1 : 0);
 			break;
 		case 4:
 			if (!draw(4))

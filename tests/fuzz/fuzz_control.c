@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The frames of kddsrun's control channel, and what is in them: the first byte chooses the fields that are looked for. */
+/* Proves that the reader of kddsrun's control channel stays within its input: frames and their
+ * content. The first byte of the input chooses the fields to read. */
 #include "fuzz.h"
 
 #include <stdio.h>
@@ -75,8 +76,9 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 	if (i % 2) {
 		char *arguments[] = {"program", "argument", NULL}, *settings[] = {"A=1", "B=2"};
 		static const uint8_t secret[KD_BOOT_SECRET_BYTES] = {3};
-		struct run_order o = {.size = 8, .first = 2, .ranks = 4, .secret = secret, .directory = "/", .arguments = 2,
-				      .settings = 2, .argument = arguments, .setting = settings};
+		struct run_order o = {.size = 8, .first = 2, .ranks = 4, .secret = secret,
+				      .directory = "/", .arguments = 2, .settings = 2,
+				      .argument = arguments, .setting = settings};
 		size_t size;
 		void *packed = run_order_pack(&o, &size);
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The loop engine's datagrams: a series, each with a length and a choice of sender in front, to an endpoint that reads
- * and exposes memory. */
+/*
+ * Proves that an endpoint of the loop engine, which reads and exposes memory, stays within its
+ * memory whatever datagrams it receives. The input is a series of datagrams, each preceded by a
+ * length and a choice of sender.
+ */
 #include "comm/comm_loop.c"
 
 #include "fuzz.h"
@@ -36,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!memory || !to || kd_comm_loop.open(&config, own, &own_size) ||
 	    kd_comm_loop.connect(2, own, own_size))
 		abort();
-	other = loop.own; /* a rank's; strangers have another */
+	other = loop.own; /* a rank's address; strangers have another */
 	memset(memory, 5, 1000);
 	if (kd_comm_loop.expose(memory, 1000, &region))
 		abort();
@@ -44,7 +47,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	loop.regions->addr = region.addr;
 	for (int i = 0; i < 3; i++) {
 		gets[i].done = got;
-		kd_comm_loop.get(2, to + 1000 * i, (uintptr_t)memory, i == 2 ? 8 : 7, 1000, &gets[i]);
+		kd_comm_loop.get(2, to + 1000 * i, (uintptr_t)memory, i == 2 ? 8 : 7, 1000,
+				 &gets[i]);
 	}
 	while (size >= 3) {
 		size_t len = kd_min((size_t)data[0] | (size_t)data[1] << 8, size - 3);
@@ -53,13 +57,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 		if (data[2] & 1)
 			from.name.sun_path[3] ^= 1;
-		/* As large as what has come. */
-		loop.buffer = malloc(kd_max(len, sizeof(struct head)) + (data[2] & 2 ? PIECE_BYTES : 0));
+		/* As large as the datagram received. */
+		loop.buffer = malloc(kd_max(len, sizeof(struct head)) +
+				     (data[2] & 2 ? PIECE_BYTES : 0));
 		memcpy(loop.buffer, data + 3, len);
 		if (len >= sizeof(struct head) && data[2] & 4)
 			((struct head *)(void *)loop.buffer)->addr += region.addr;
-		if (len >= sizeof(struct head) && ((struct head *)(void *)loop.buffer)->kind == ASK) {
-			/* The answer is composed in the buffer, which has room for it. */
+		if (len >= sizeof(struct head) &&
+		    ((struct head *)(void *)loop.buffer)->kind == ASK) {
+			/* The answer is composed in the buffer and must fit there. */
 			loop.buffer = realloc(loop.buffer, sizeof(struct head) + PIECE_BYTES);
 		}
 		receive(len, &from);
@@ -83,7 +89,8 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 
 	(void)room;
 	for (unsigned n = 0; n < 1 + i % 8; n++) {
-		struct head h = {.kind = (i + n) % 4, .addr = n * 100, .key = 7, .get = 1 + n % 3, .offset = n * 50};
+		struct head h = {.kind = (i + n) % 4, .addr = n * 100, .key = 7, .get = 1 + n % 3,
+				 .offset = n * 50};
 		size_t bytes = (i * 31 + n * 17) % 600;
 
 		h.bytes = (uint32_t)bytes;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kd_contents_open, what follows when it succeeds, and the results. */
+/* Proves that kd_contents_open, and what follows its success up to the results, stays within the
+ * steal message it is given. */
 #include "fuzz.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kd_peer_receive: a series of messages, each with its length in front; half of them get the right tag, so that what lies
- * behind that check is met. */
+/* Proves that kd_peer_receive stays within its input: a series of messages, each preceded by its
+ * length. Half of them get the right tag, to reach the code after that check. */
 #include "remote/peer.c"
 
 #include "fuzz.h"
@@ -93,8 +93,9 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 
 	for (unsigned n = 0; n < 1 + i % 20; n++) {
 		size_t bytes = (i * 7 + n * 13) % 50;
-		struct kd_wire_head m = {.from = n % 2 * 2, .to = 1, .kind = (uint16_t)(1 + (i + n) % (KD_WIRE_KINDS - 1)), .seq = n / 2,
-					 .ack = n / 3, .bytes = (uint16_t)bytes};
+		struct kd_wire_head m = {.from = n % 2 * 2, .to = 1,
+					 .kind = (uint16_t)(1 + (i + n) % (KD_WIRE_KINDS - 1)),
+					 .seq = n / 2, .ack = n / 3, .bytes = (uint16_t)bytes};
 
 		if (size + 2 + sizeof(m) + bytes > room)
 			break;

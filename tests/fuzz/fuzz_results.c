@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kd_results_apply: the first two bytes choose the parcel and count the results, the others are the results. */
+/* Proves that kd_results_apply stays within its input. The first two bytes choose the outgoing
+ * steal message and the number of results; the others are the results. */
 #include "fuzz.h"
 
 #include <stdio.h>
@@ -91,7 +92,8 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 		abort();
 	for (uint32_t k = 0; k < x.ndata; k++)
 		if (x.data[k].fetch) {
-			memcpy(kd_contents_room(&x, k), (const void *)(uintptr_t)x.data[k].at, x.data[k].bytes);
+			memcpy(kd_contents_room(&x, k), (const void *)(uintptr_t)x.data[k].at,
+			       x.data[k].bytes);
 			kd_contents_arrived(&x, k);
 		}
 	kd_results_make(&results, &x);

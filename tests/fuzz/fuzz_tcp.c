@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: whatever comes over a connection, from a stranger or from one that has proved to be a
- * rank, the engine over TCP stays within its memory and that of its gets.
+ * Proves that the engine over TCP stays within its own memory and that of its gets, whatever
+ * arrives on a connection from a stranger or from a rank that has proved its identity.
  */
 #define _GNU_SOURCE
 #include "fuzz.h"
@@ -52,7 +52,7 @@ static int wait_for(int fd, size_t n, void *p)
 	return -1;
 }
 
-/* As rank 1. */
+/* Sends as rank 1. */
 static void introduce(int fd, const uint8_t *secret)
 {
 	struct kd_handshake h = {.from = 1, .to = 0};
@@ -70,13 +70,14 @@ static void introduce(int fd, const uint8_t *secret)
 	progress();
 }
 
-/* Input: whether to be introduced; then parts, of two bytes of length, flags, and content. */
+/* The first byte of the input: whether to complete the handshake. The rest are parts: two bytes of
+ * length, flags, and content. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct kd_comm_events events = {message, NULL};
 	static const uint8_t secret[32];
-	static const struct kd_comm_config config = {
-		.local = 1, .size = 3, .secret = secret, .patience_ns = UINT64_MAX, .events = &events};
+	static const struct kd_comm_config config = {.local = 1, .size = 3, .secret = secret,
+						     .patience_ns = UINT64_MAX, .events = &events};
 	char own[KD_COMM_ADDRESS_BYTES], *memory = malloc(REGION_BYTES), *to[GETS];
 	size_t own_size = sizeof(own);
 	struct kd_comm_get gets[GETS];
@@ -108,7 +109,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			len = size - 3;
 		part = malloc(len + !len);
 		memcpy(part, data + 3, len);
-		if (data[2] & 1 && len >= 32) { /* a question about the right memory */
+		if (data[2] & 1 && len >= 32) { /* a request for the right memory */
 			memcpy(part + 16, &region.addr, 8);
 			memcpy(part + 24, &region.key, 8);
 		}
@@ -128,7 +129,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	return 0;
 }
 
-/* comm_tcp.c's head of frames. */
+/* The head of comm_tcp.c's frames. */
 struct head {
 	uint32_t kind, bytes;
 	uint64_t pad;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* With libFuzzer: mutations start from the target's valid inputs, which name things in this very program. */
+/* Under libFuzzer mutations start from the target's own valid inputs: they contain names of objects
+ * of this very program, so a stored corpus would not do. */
 #include "fuzz.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of src/base/log.c: an end in good order is no end. */
+/* In place of src/base/log.c: an end with an error message does not end the fuzzer. */
 #include "fuzz.h"
 
 #include <setjmp.h>
@@ -17,7 +17,8 @@ int fuzz_try(void (*f)(const uint8_t *data, size_t size), const uint8_t *data, s
 	return 0;
 }
 
-/* What an end leaves behind is no leak; memory that is not to be had is not. */
+/* What such an end leaves allocated is not a leak, and an allocation that is too large returns
+ * NULL. */
 __attribute__((visibility("default"))) const char *__asan_default_options(void);
 const char *__asan_default_options(void)
 {

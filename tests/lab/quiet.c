@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * quiet SECONDS: a job in which all ranks have work and then, for so long, none but rank 0. Run by check_network.sh, which
- * breaks connections meanwhile: the job's end must reach every rank, though none of them has anything to say to who tells it.
+ * quiet SECONDS: a job in which all ranks have work and then, for SECONDS, only rank 0.
+ * check_network.sh runs it and breaks connections meanwhile: the end of the job must reach every
+ * rank, although no rank has anything to send to the one that announces it.
  */
 #include <kdds.h>
 #include <stdio.h>

@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A network between hosts that delays, loses and cuts off: tundelay [-s SEED] NAMESPACE..., each a file like /proc/PID/ns/net.
- * It makes an interface `far' (TUN, so IPv4 packets without Ethernet) in each of them, says "up", and carries a packet to the
- * host that the last byte of its destination numbers, from 1. For kernels without netem.
+ * A network between hosts that delays, loses and cuts off traffic, for kernels without netem:
  *
- * Commands are lines of its input, answered by "ok"; it ends with its input:
+ *   tundelay [-s SEED] NAMESPACE...     each a file like /proc/PID/ns/net
  *
- *   delay US       each packet arrives so much later
- *   loss PERCENT   and so many never do, drawn from SEED
- *   cut HOST       none to or from it do any more; those under way still arrive
- *   heal HOST
+ * It creates an interface `far' in each namespace (TUN, so IPv4 packets without Ethernet), prints
+ * "up", and delivers each packet to the host whose number, from 1, is the last byte of the packet's
+ * destination.
  *
- * Packets wait in one queue, in the order in which they came: a smaller delay takes effect when those before have left.
+ * Commands are lines on standard input, each answered with "ok". It ends when standard input ends.
+ *
+ *   delay US       delays each packet by US microseconds
+ *   loss PERCENT   loses that share of the packets, chosen at random from SEED
+ *   cut HOST       loses all packets to or from HOST; those under way still arrive
+ *   heal HOST      ends the cut
+ *
+ * Packets wait in one queue in the order of their arrival: a smaller delay takes effect when the
+ * earlier packets have left.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,10 +34,10 @@
 #include <unistd.h>
 
 #define HOSTS_MAX 16
-#define PACKETS 16384 /* a power of two; what finds no room is lost */
+#define PACKETS 16384 /* a power of two; a packet that does not fit is lost */
 #define PACKET_BYTES 1500
 #define BATCH 64      /* read from one host before the others have their turn */
-#define DESTINATION 16 /* in an IPv4 header */
+#define DESTINATION 16 /* offset in an IPv4 header */
 
 struct packet {
 	uint64_t due_ns;
@@ -61,7 +66,7 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The interface stays where it was made when we go on to the next namespace. */
+/* The interface stays in its namespace when we switch to the next one. */
 static int open_far(const char *namespace)
 {
 	struct ifreq request = {.ifr_flags = IFF_TUN | IFF_NO_PI};
@@ -104,7 +109,7 @@ static int receive(int from)
 	return 1;
 }
 
-/* Returns when there will be more to send; UINT64_MAX: nothing waits. */
+/* Returns the time of the next packet to send; UINT64_MAX: none is waiting. */
 static uint64_t send_due(uint64_t now)
 {
 	for (; head != tail; head++) {
@@ -113,7 +118,7 @@ static uint64_t send_due(uint64_t now)
 		if (p->due_ns > now)
 			return p->due_ns;
 		if (write(fds[p->to], p->data, (size_t)p->bytes) < 0)
-			continue; /* the host or its interface is gone, or has no room: one more that is lost */
+			continue; /* the host or interface is gone or full: another loss */
 	}
 	return UINT64_MAX;
 }
@@ -142,7 +147,7 @@ bad:
 	exit(2);
 }
 
-/* Whole lines come: a pipe is given no less. */
+/* Input comes in whole lines: writers write no less to the pipe. */
 static void commands(void)
 {
 	char buffer[256], *save = NULL;

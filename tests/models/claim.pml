@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Claim, visit, steal, complete, pop with reuse of the frame's memory, park, resume, halt, biased and fenced mode.
- * What is modelled: src/core/sched.c run(), await_visitor(), heed_flags(), unshare(), claim_slow(), park(), run_stack(),
- * set_halted(), take_halted(); src/core/steal.c visit(), mark(), let_go(), kd_steal(), kd_steal_complete(); src/core/stack.h
- * kd_frame_reset(); src/core/stack.c kd_stack_stop(); the life of a frame's notes in src/core/index.c kd_index_open().
+ * Claim, visit, steal, complete, pop with reuse of the frame's memory, park, resume, halt, biased
+ * and fenced mode.
  *
- * One stack. Its base holds two closures, 1 and 2. The body of each pushes closures into the same frame F: two, then one or
- * two. Any worker may own the stack; it begins with worker 0, the others are thieves; who has set the stack aside is one too.
- * The owner may be told to set the stack aside, once. A stack that is forgotten is an invalid end state.
+ * What is modelled: src/core/sched.c run(), await_visitor(), heed_flags(), unshare(), claim_slow(),
+ * park(), run_stack(), set_halted(), take_halted(); src/core/steal.c visit(), mark(), let_go(),
+ * kd_steal(), kd_steal_complete(); src/core/stack.h kd_frame_reset(); src/core/stack.c
+ * kd_stack_stop(); how long a frame's readiness records are valid, in src/core/index.c
+ * kd_index_open().
  *
- * PLAIN_PARK, TRUST_SHARED_NOT_ACK and UNFENCED_COMPLETE leave out orders that this model does not need: it holds with them.
- * NULL is 0, a closure's address in its frame is 1 or 2, the tail of an empty frame 1.
+ * One stack. Its base holds two closures, 1 and 2. The body of each pushes closures into the same
+ * frame F: two, then one or two. Any worker may own the stack. Worker 0 owns it first; the others
+ * are thieves, and so is a worker that has set the stack aside. The owner may be told to set the
+ * stack aside, once. A stack that is lost is an invalid end state.
+ *
+ * PLAIN_PARK, TRUST_SHARED_NOT_ACK and UNFENCED_COMPLETE remove orders that this model does not
+ * need: it holds with them. NULL is 0, the address of a closure in its frame is 1 or 2, and the
+ * tail of an empty frame is 1.
  */
 #ifndef NP
 #define NP 3
@@ -23,7 +29,7 @@
 /* Addresses. */
 #define HEAD(f) (f)       /* frame 0 is the base, frame 1 is F */
 #define TAIL 2            /* of F */
-#define CELL(c) (2 + (c)) /* of F: what the closure is, times 4, and its state */
+#define CELL(c) (2 + (c)) /* of F: 4 times the closure's id, plus its state */
 #define ACK 5
 #define LOCKED 6 /* kd_stack.lock */
 #define PARK 7
@@ -39,12 +45,14 @@
 
 #include "tso.pml"
 
-byte top, resume;      /* owner's; pass from one to the next with a read-modify-write in between */
-bit halted;            /* kd_worker.halted: the list has this stack */
+/* owner's; a read-modify-write lies between one owner's use and the next one's */
+byte top, resume;
+bit halted;            /* kd_worker.halted: this stack is on the list */
 bit inactive;          /* kd_stack.active */
-byte life_head, taken; /* thieves', under the lock: kd_index.head; the closures noted KD_TAKEN */
+/* thieves', under the lock: kd_index.head; the closures recorded as KD_TAKEN */
+byte life_head, taken;
 
-/* Ghosts: closures are 1 to 4 (F, first and second life), 5 and 6 (base). */
+/* Ghosts: closures are 1 to 4 (F, in its first and second epoch), and 5 and 6 (base). */
 bit ran[7];
 bit alive[5]; /* in a frame that has not ended */
 bit done;
@@ -155,7 +163,7 @@ await:	/* await_visitor() */
 	:: else
 	fi;
 #endif
-	if	/* heed_flags(): it has been quiet for long */
+	if	/* heed_flags(): no visit for a long time */
 	:: flags & KD_SHARED ->
 #ifdef UNFENCED_UNSHARE
 		fetch_and(FLAGS, 255 - KD_SHARED);
@@ -291,7 +299,7 @@ look:	skip;
 			:: else
 			fi
 		};
-		/* kd_index_take(): any after head, since all are independent */
+		/* kd_index_take(): any closure after head, since all are independent */
 		if
 		:: 1 > f && 1 < t && !(taken & 1) -> c = 1
 		:: 2 > f && 2 < t && !(taken & 2) -> c = 2

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A body that empties its frame and fills it again, against thieves that remember where the lowest frame with work is (low)
- * and what the frame's closures were (the index, and the links between closures).
- * What is modelled: src/core/sched.c kd_sched_drain(), run(), await_visitor(), unshare(); src/core/steal.c visit(), mark(),
- * let_go(), lowest(), search_up(), kd_steal(), kd_steal_complete(); src/core/index.c kd_index_open(), linked(), walk(), note(),
+ * A body that empties its frame and refills it, while thieves remember which is the lowest frame
+ * with work (low) and what the frame's closures were (the index, and the links between closures).
+ *
+ * What is modelled: src/core/sched.c kd_sched_drain(), run(), await_visitor(), unshare();
+ * src/core/steal.c visit(), mark(), let_go(), lowest(), search_up(), kd_steal(),
+ * kd_steal_complete(); src/core/index.c kd_index_open(), linked(), walk(), note(),
  * kd_index_look_ahead(); src/core/stack.h kd_frame_reset().
  *
- * One stack with the base closures 1 and 2. F is the frame of their bodies, in cells 1 to 7 its closures; G, the frame on top
- * of it, always empty, begins in the cell at F's tail, so its header is overwritten when F is filled differently.
+ * One stack with the base closures 1 and 2. F is the frame of their bodies, with its closures in
+ * cells 1 to 7. G is the frame on top of F. It is always empty and begins in the cell at F's tail,
+ * so its header is overwritten when F is filled differently.
+ *
  *   body of 1: push a, b; drain; push d, e (e uses what b and d used); return, so d and e are run
  *   body of 2: push f, g
- * a, b, e are one cell large; d, f, g two. A cell holds a closure (its id times 4, and its state), the inside of one, or
- * G's header. G's header is one store: nothing of it is visible alone.
+ *
+ * a, b and e occupy one cell, d, f and g two. A cell holds a closure (4 times its id, plus its
+ * state), the inside of one, or G's header. G's header is one store, so no part of it becomes
+ * visible alone.
  */
 #ifndef NP
 #define NP 2
@@ -24,7 +30,7 @@
 /* Addresses. */
 #define HEAD(f) (f) /* frame 0 is the base, frame 1 is F */
 #define TAIL 2      /* of F */
-#define BIAS 3      /* of F */
+#define BIAS 3      /* of F: the link base */
 #define TOP 4
 #define DRAINS 5
 #define ACK 6
@@ -55,7 +61,7 @@
 
 #include "tso.pml"
 
-byte link1[7], link2[7]; /* of closures, constant once published */
+byte link1[7], link2[7]; /* of closures; they do not change after publication */
 
 /* Thieves', under the lock. */
 byte low, low_head, low_drains;
@@ -67,7 +73,7 @@ byte n_state[9], n_size[9], n_life[9];
 
 /* Ghosts. */
 bit ran[9], alive[7]; /* alive: in a frame that is not being emptied */
-byte n_id[9];         /* what the note is about */
+byte n_id[9];         /* what the readiness record is about */
 bit done;
 
 inline execute(i)
@@ -75,7 +81,7 @@ inline execute(i)
 	d_step { assert(!ran[i]); ran[i] = 1 }
 }
 
-/* at advances; the body remembers the link in l */
+/* Advances at; the body keeps the link in l. */
 inline push(id, a1, a2, l)
 {
 	d_step {
@@ -107,7 +113,7 @@ inline reset()
 #endif
 }
 
-/* await_visitor(), and now and then unshare() */
+/* await_visitor(), and sometimes unshare() */
 inline await_visitor()
 {
 	do
@@ -141,7 +147,8 @@ inline unshare()
 	flags = 0
 }
 
-/* The owner's loop over the closures of F, until all are done or (blocked) one is stolen and may_block. */
+/* The owner's loop over the closures of F. Ends when all are done or, if may_block, at a stolen
+ * one: blocked. */
 inline run_frame(may_block)
 {
 	blocked = 0;
@@ -232,7 +239,7 @@ proctype owner()
 
 	push(3, 0, 0, ld);
 	push(4, lb, ld, lx);
-	/* the body returns; run() goes on with F */
+	/* the body returns; run() continues with F */
 	store(CELL(at), HEADER);
 	store(TOP, 1);
 	run_frame(0);
@@ -310,7 +317,8 @@ inline index_open()
 	}
 }
 
-/* Inside a d_step. linked() and walk(), of one access of the closure at q: 0 when it waits for nothing */
+/* Inside a d_step: linked() and walk(), for one access of the closure at q. o is 0 if it waits for
+ * nothing. */
 inline walk(l)
 {
 	if
@@ -330,7 +338,7 @@ inline walk(l)
 	fi
 }
 
-/* Inside a d_step. Up to the first behind head, or all there are. */
+/* Inside a d_step: looks as far as the first closure after head, or at all there are. */
 inline look_ahead(all)
 {
 	q = 0;
@@ -350,7 +358,7 @@ inline look_ahead(all)
 	o = 0
 }
 
-/* Inside a d_step. Whether the closure at q waits: o. */
+/* Inside a d_step: o tells whether the closure at q waits. */
 inline waits()
 {
 	v = mem[CELL(q)] / 4;
@@ -486,7 +494,8 @@ proctype thief(byte me)
 #ifdef MARK_LATE
 			store(CELL(c), v | KD_STOLEN);
 #endif
-			/* kd_index_extend(), but that no range is made, and kd_index_look_ahead(): with h as it was */
+			/* kd_index_extend(), except that no range is built, and
+			 * kd_index_look_ahead(); with h as it was */
 			d_step {
 				b = v;
 				look_ahead(1);

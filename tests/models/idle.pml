@@ -1,17 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Sleep and wake: a sleep here lasts until somebody ends it (the library's also ends by itself, after 2 to 256 ms).
- * What is modelled: src/core/idle.c nap(), kd_idle_wake_one(), wake(); src/core/steal.c kd_steal() with poke, poke_running(), visit(),
- * let_go(); src/core/sched.c make_current(), set_halted(), take_halted(), last_look(), step(), heed_flags(), poked(), the claim;
- * src/api.c kdds_push_slow(), kdds_sync_frame(); include/kdds/inline.h kd_push().
+ * Sleep and wake. A sleep here lasts until another worker ends it; in the library it also ends by
+ * itself, after 2 to 256 ms.
  *
- * Worker 0 sets a stack aside (or does not), makes another current and runs its closure, whose body pushes closure 1, waits for it (kdds_sync), pushes 2 and
- * 3, waits for them. At some points it may go into a computation that never ends. It is lost work, and an error, when then
- * all the others sleep and there is a halted stack or a closure that they may take. The points: after set_halted(); after a
- * claim; after a push, if nobody visits and the limit says that nobody sleeps. So what is pushed while a thief searches is
- * not promised to be seen before the next push or claim (with GAP_LAST_PUSH it is, in vain). Nor, for some milliseconds, to a
- * sleeper that has found closures too fine to steal (steal.c, rest()): those here are not. Worker 0 is always biased,
- * thieves always use membarrier.
+ * What is modelled: src/core/idle.c nap(), kd_idle_wake_one(), wake(); src/core/steal.c kd_steal()
+ * with poke, poke_running(), visit(), let_go(); src/core/sched.c make_current(), set_halted(),
+ * take_halted(), last_look(), step(), heed_flags(), poked(), the claim; src/api.c kdds_push_slow(),
+ * kdds_sync_frame(); include/kdds/inline.h kd_push().
+ *
+ * Worker 0 sets a stack aside (or does not), makes another one current and runs its closure. The
+ * body of that closure pushes closure 1, waits for it (kdds_sync), pushes 2 and 3, and waits for
+ * them. At some points worker 0 may enter a computation that never ends. If all other workers then
+ * sleep although there is a halted stack, or a closure that they may take, this work is lost, which
+ * is an error. The points are: after set_halted(); after a claim; and after a push, if no thief
+ * visits and the limit says that no worker sleeps.
+ *
+ * Hence what is pushed while a thief searches need not be seen before the next push or claim
+ * (GAP_LAST_PUSH requires that it is, and fails). Nor, for some milliseconds, need it be seen by a
+ * sleeper that has found closures too fine to steal (steal.c, rest()); those here are not too fine.
+ * Worker 0 is always biased, and thieves always use membarrier.
  */
 #ifndef NP
 #define NP 3
@@ -24,8 +31,9 @@
 /* Addresses. */
 #define HEAD 0
 #define TAIL 1
-#define LIMIT(f) (2 + (f)) /* 0: a mark. Frame 0: that of main; 1: that of the closures it waits for */
-#define TOP 4              /* which of these is the running one */
+/* 0: a wake hint. Frame 0 is main's; 1 holds the closures that main waits for */
+#define LIMIT(f) (2 + (f))
+#define TOP 4              /* which of the two frames is running */
 #define LOCKED 5
 #define FLAGS 6
 #define CURRENT 7
@@ -41,8 +49,8 @@
 
 bit taken[4]; /* closures stolen, under the lock */
 bit stop;
-bit endless;                   /* worker 0 */
-bit asleep[NP + 1], busy[NP + 1]; /* the others: in a sleep; in a stolen closure that never ends */
+bit endless;                   /* worker 0 is in the endless computation */
+bit asleep[NP + 1], busy[NP + 1]; /* the others: asleep; in a stolen closure that never ends */
 
 #define SLEEPING(w) (asleep[w] && mem[SLEEPS(w)])
 #define WORK (mem[HALTED] || (mem[CURRENT] && (mem[TAIL] > 1 && mem[HEAD] < 1 && !taken[1] || \
@@ -116,7 +124,7 @@ inline push(c)
 #endif
 }
 
-/* A claim, of c in the frame of the body, or (0) of the body itself; and where it runs. */
+/* A claim of c in the frame of the body or (0) of the body itself, which then runs. */
 inline claim(c)
 {
 	if
@@ -231,7 +239,7 @@ end_endless:
 	skip
 }
 
-/* take_halted() and kd_steal() of worker 0's stack: found */
+/* take_halted(), and kd_steal() of worker 0's stack. Sets found. */
 inline look(poke)
 {
 	found = 0;
@@ -284,7 +292,7 @@ inline look(poke)
 			fetch_and(FLAGS, 255 - KD_LOCK);
 			store(LOCKED, 0)
 #ifdef TRYLOCK_IN_LAST_LOOK
-		:: mem[LOCKED] != 0 /* somebody else is there */
+		:: mem[LOCKED] != 0 /* another thief is there */
 #else
 		:: !poke && mem[LOCKED] != 0
 #endif
@@ -303,7 +311,7 @@ proctype thief(byte me)
 	:: else ->
 		if
 		:: look(0)
-		:: found = 0 /* from its last sleep */
+		:: found = 0 /* left from its last sleep */
 		fi;
 		if
 		:: !found ->

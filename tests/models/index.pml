@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What thieves note about closures that depend on each other: harvest of what the owner has passed, the lists of waiting and
- * ready closures, ranges, completion.
- * What is modelled: src/core/index.c kd_index_open(), kd_index_take() with next_ready() and begin_before(), kd_index_extend(),
- * kd_index_look_ahead(), settle(), make_ready(), unlink_ready(), fire(), note(), join(), kd_index_complete(); src/core/steal.c visit(),
- * mark(), let_go(), kd_steal(), kd_steal_complete(), kd_steal_end(); of src/core/sched.c run() and claim_slow() with one frame, always
- * biased.
+ * The readiness records of closures that depend on each other: harvest of what the owner has
+ * passed, the lists of waiting and ready closures, ranges, completion.
  *
- * The owner's body pushes N closures, four or five, returns and runs them in order; thieves take ranges of up to three. A closure
- * names up to two others before it that it waits for, in the order in which its accesses are walked; the graph is one of five (with
- * five closures, times four). Closures are 1 to N. The notes are touched under the lock only, so what happens to them in one go is
- * one step: one while the owner is held, one when it has been let go.
+ * What is modelled: src/core/index.c kd_index_open(), kd_index_take() with next_ready() and
+ * begin_before(), kd_index_extend(), kd_index_look_ahead(), settle(), make_ready(), unlink_ready(),
+ * fire(), note(), join(), kd_index_complete(); src/core/steal.c visit(), mark(), let_go(),
+ * kd_steal(), kd_steal_complete(), kd_steal_end(); of src/core/sched.c run() and claim_slow() with
+ * one frame, always biased.
+ *
+ * The owner's body pushes N closures, four or five, returns and runs them in order. Thieves take
+ * ranges of up to three. A closure names up to two earlier ones that it waits for, in the order in
+ * which its accesses are walked. The graph is one of five (with five closures, one of twenty).
+ * Closures are numbered 1 to N. The readiness records are accessed only under the lock, so all
+ * accesses of one visit are one step while the owner is held, and one step after it has been
+ * released.
  */
 #ifndef NP
 #define NP 3
@@ -41,13 +45,13 @@
 byte pred[2 * N + 2];
 #define PRED(c, i) pred[2 * (c) - 2 + (i)]
 
-/* kd_note, of closure c, and kd_index. */
+/* kd_note of each closure, and kd_index. */
 #define KD_WAITS 0
 #define KD_READY 1
 #define KD_TAKEN 2
 #define KD_COMPLETE 3
 byte n_state[N + 1], n_next[N + 1], n_waiters[N + 1], n_access[N + 1];
-byte n_link[N + 1]; /* KD_READY, KD_COMPLETE: as in the source; how far an access has been walked is in n_access */
+byte n_link[N + 1]; /* KD_READY, KD_COMPLETE: as in the source; for accesses see n_access */
 bit noted[N + 1];
 byte passed = 1, cursor = 1, ready, ready_end;
 
@@ -65,9 +69,10 @@ inline begin(cl)
 	}
 }
 
-/* What follows is for use inside a d_step, under the lock. */
+/* The following is used inside a d_step, under the lock. */
 
-/* The closure that cl waits for goes to q; from begin_at on (0: none) those of the range being built count as complete. */
+/* Sets q to the closure that cl waits for. From begin_at on (0: none) the closures of the range
+ * being built count as complete. */
 inline waits_for(cl, begin_at)
 {
 	q = 0;
@@ -82,7 +87,7 @@ inline waits_for(cl, begin_at)
 	od
 }
 
-/* Behind the ready closure `before`; 0: at the front. */
+/* Inserts after the ready closure `before`; 0: at the front. */
 inline make_ready(cl, before)
 {
 	n_state[cl] = KD_READY;
@@ -120,7 +125,7 @@ inline settle(cl)
 	fi
 }
 
-/* Those that waited, the oldest first; place_of(): each before the younger ones that are ready. */
+/* Makes the waiters ready, the oldest first. place_of(): each before the younger ready ones. */
 inline fire(dn)
 {
 	w = n_waiters[dn];
@@ -218,7 +223,7 @@ inline harvest()
 }
 
 #ifdef TAKE_AT_HEAD
-#define TAKABLE(c) 1 /* what has been passed is not on the list */
+#define TAKABLE(c) 1 /* what the owner has passed is not on the list */
 #else
 #define TAKABLE(c) ((c) > h)
 #endif
@@ -228,7 +233,8 @@ inline harvest()
 #define TAKABLE_BEFORE(c) TAKABLE(c)
 #endif
 
-/* Goes to res: the one at the front, which may be of high priority; else the youngest, or the next if that one is not wanted. */
+/* Sets res to the closure at the front if that may be of high priority; otherwise to the youngest,
+ * or to the next one if that is not wanted. */
 inline next_ready(res)
 {
 	res = 0;
@@ -254,7 +260,7 @@ inline begin_before(cl)
 	fi
 }
 
-/* Up to the first ready one, or all there are. */
+/* Looks as far as the first ready closure, or at all there are. */
 inline look_ahead(all)
 {
 	z = 0;
@@ -292,12 +298,12 @@ inline take()
 	fi
 }
 
-/* Range [c, end). */
+/* Extends the range [c, end). */
 inline extend()
 {
 	do
 	:: end < c + most && end < t ->
-		m = (end == cursor); /* fresh */
+		m = (end == cursor); /* it has no record yet */
 		if
 		:: m -> make_note(end)
 		:: else
@@ -338,8 +344,8 @@ inline extend()
 	m = 0; w = 0; q = 0
 }
 
-/* A closure that waits is on the list of one that is not complete and that it really waits for; on the ready list are those that
- * are ready, and no others. */
+/* A waiting closure is on the list of one that is incomplete and that it does wait for. The ready
+ * list holds the ready closures and no others. */
 inline check()
 {
 	m = ready;
@@ -407,11 +413,11 @@ proctype owner()
 	:: c == N + 1 -> break
 	:: c != N + 1 ->
 		store(HEAD, c);
-		mem[FLAGS] == 0; /* else it waits */
+		mem[FLAGS] == 0; /* otherwise the owner waits */
 		load(STATE(c), state);
 		if
 		:: state & KD_STOLEN ->
-			mem[STATE(c)] & KD_DONE; /* parked meanwhile, see claim.pml */
+			mem[STATE(c)] & KD_DONE; /* the stack is parked meanwhile, see claim.pml */
 			skip_range()
 		:: state & KD_DONE ->
 			skip_range()
@@ -421,7 +427,7 @@ proctype owner()
 		fi;
 		state = 0
 	od;
-	/* kd_frame_reset, and the next claim, after which the memory is used again */
+	/* kd_frame_reset() and the next claim, after which the memory is reused */
 	ended = 1;
 	store(TAIL, 1);
 	store(HEAD, 0);
@@ -515,7 +521,7 @@ proctype thief(byte me)
 			:: else
 			fi;
 #endif
-			/* h is what it was when the owner was held */
+			/* h is what it was while the owner was held */
 			atomic {
 				if
 				:: most = 1

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The communication thread, which sleeps, and those who must wake it. What is modelled: src/remote/net.c serve(), kd_net_help(),
- * kd_net_leave(), kd_net_demand(), kd_comm_wait() as comm.h promises it (a wake since the last wait is not lost); src/core/idle.c
- * nap(), wake(); src/remote/import.c ready(); src/remote/export.c kd_export_poked(), remember(), prompt(). A sleep lasts until somebody ends it.
+ * The communication thread, which sleeps, and those who must wake it. A sleep lasts until another
+ * thread ends it.
  *
- * BLIND: an idle worker polls; the thread leaves messages to it, and sleeps on unless somebody wakes it. A message comes at any time.
- * HUNGER: a worker without work goes to sleep; the thread asks for some when it knows, and hands it to the sleeper; work may also come
- *   unasked.
- * LIST: a thief asks to be remembered; an owner pushes a closure, then is busy for good. (What lies between the search and
- *   the owner's push is idle.pml's; here each is one step.)
+ * What is modelled: src/remote/net.c serve(), kd_net_help(), kd_net_leave(), kd_net_demand();
+ * src/comm/comm.h kd_comm_wait() as documented there (a wake since the last wait is not lost);
+ * src/core/idle.c nap(), wake(); src/remote/import.c ready(); src/remote/export.c
+ * kd_export_poked(), remember(), prompt().
  *
- * Whoever sleeps for ever while there is something for him is an invalid end state.
+ * BLIND: an idle worker polls. The thread leaves messages to it and sleeps until it is woken. A
+ * message may arrive at any time.
+ *
+ * HUNGER: a worker without work goes to sleep. When the thread notices, it requests work, and hands
+ * it to the sleeper. Work may also arrive without a request.
+ *
+ * LIST: a thief asks to be remembered. An owner pushes a closure and is then busy forever. (What
+ * lies between the search and the owner's push is modelled in idle.pml; here each is one step.)
+ *
+ * Sleeping forever with something to do is an invalid end state.
  */
 #define NP 2
 #define K 3
@@ -25,17 +32,18 @@
 
 #include "tso.pml"
 
-bit message, handled; /* one comes; it has been seen to */
+bit message, handled; /* one arrives; it has been handled */
 bit asked;
 
-/* kd_comm_wait: until a wake, or (watch) a message that nobody has handled; the mark of the wake is consumed. */
+/* kd_comm_wait: sleeps until a wake or, if watch, until a message arrives that nobody has handled.
+ * It consumes the mark of the wake. */
 inline sleep_thread(watch)
 {
 	fence();
 	if
 	:: atomic { mem[WAKE] -> mem[WAKE] = 0 }
 	:: watch && message && !handled
-	:: handled /* nothing will come any more */
+	:: handled /* no more messages will arrive */
 	fi
 }
 
@@ -79,7 +87,7 @@ proctype poller()
 	byte me = 1, b;
 
 	fetch_or(POLLERS, 1);
-	if /* a poll, or none any more */
+	if /* polls once, or not any more */
 	:: message && !handled -> handled = 1
 	:: 1
 	fi;
@@ -107,7 +115,7 @@ init {
 #endif
 
 #ifdef HUNGER_CASE
-bit unasked; /* what has come unasked, once */
+bit unasked; /* work that arrives without a request, once */
 
 /* ready() */
 inline deliver()
@@ -181,7 +189,7 @@ init {
 bit nwaiting, poked, mark, closure, served;
 bit pushed;
 
-/* find(): the closure, or a mark where it will be. */
+/* find(): takes the closure, or leaves a mark where it will be. */
 inline find()
 {
 	atomic {
@@ -221,7 +229,7 @@ proctype thread()
 	od
 }
 
-/* Two closures; a worker of this process may take the first. */
+/* Pushes two closures. A worker of this process may take the first. */
 proctype owner()
 {
 	byte me = 1;

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Messages from one rank to another over a network that loses, doubles and reorders: numbers, acknowledgements, repetition.
- * What is modelled: src/remote/peer.c push(), acknowledged(), admit(), the acknowledgement and the repetition in tick().
+ * Messages from one rank to another over a network that loses, duplicates and reorders them:
+ * numbers, acknowledgements, retransmission.
  *
- * N messages, a window of W. The network loses LOSSES times, doubles DOUBLES times; the sender repeats EARLY times without
- * need, and whenever nothing else can happen. Each message is to be handed up exactly once, and the sender to come to its end.
+ * What is modelled: src/remote/peer.c push(), acknowledged(), admit(), and the acknowledgement and
+ * retransmission in tick().
+ *
+ * N messages and a window of W. The network loses LOSSES messages and duplicates DOUBLES. The
+ * sender retransmits EARLY times without need, and whenever nothing else can happen. Each message
+ * must be handed up exactly once, and the sender must finish.
  */
 #ifndef N
 #define N 5
@@ -15,9 +19,9 @@
 #endif
 #define DOUBLES 2
 #define EARLY 1
-#define COPIES 2 /* of one message on the way, at most */
+#define COPIES 2 /* of one message under way, at most */
 
-byte way[2 * N + 2]; /* copies on the way */
+byte way[2 * N + 2]; /* copies under way */
 #define data(n) way[n]
 #define acks(n) way[N + 1 + (n)]
 byte losses = LOSSES, doubles = DOUBLES;
@@ -63,7 +67,7 @@ inline admit(n)
 			od;
 			beyond = beyond >> 1
 #endif
-		:: n > next && beyond & (1 << (n - next - 1)) /* seen before */
+		:: n > next && beyond & (1 << (n - next - 1)) /* received before */
 		:: n > next && !(beyond & (1 << (n - next - 1))) ->
 #ifndef NO_BITMAP
 			beyond = beyond | (1 << (n - next - 1));

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Results that rest with the thief. What is modelled: src/remote/rest.c enter(), fetch(), recall(), kd_rest_take_over(), kd_rest_follow(),
- * kd_rest_settle_taken(); src/remote/export.c kd_export_done(), apply(), finish_export(), kd_export_sleep(); of src/core/index.c who is complete
- * for whom (complete(), kd_index_away(), kd_index_fetch(), kd_index_follow()); of src/remote/package.c, src/remote/contents.c and src/remote/gdata.c
- * KD_WIRE_RESTS and kd_copy_claim().
+ * Results that are retained at the thief.
+ *
+ * What is modelled: src/remote/rest.c enter(), fetch(), recall(), kd_rest_take_over(),
+ * kd_rest_follow(), kd_rest_settle_taken(); src/remote/export.c kd_export_done(), apply(),
+ * finish_export(), kd_export_sleep(); from src/core/index.c, for whom a closure is complete:
+ * complete(), kd_index_away(), kd_index_fetch(), kd_index_follow(); from src/remote/package.c,
+ * src/remote/contents.c and src/remote/gdata.c, KD_WIRE_RESTS and kd_copy_claim().
  *
  * Rank 0 has a frame of four closures; ranks 1 and 2 are thieves. In order:
  *
  *   0: writes X, Y      1: reads X, writes Z      2: updates X, Z      3: reads X, Y
  *
- * A value is the number of the closure that left it, + 1. While 2 runs at a thief, closure 4, a child of its that has come back to rank
- * 0 and spawned a task there, writes V; 2 does not end before. A thief's copies of freed imports are thrown out at once, the worst
- * that can happen. With TILES an input that the thief does not have is read from where it was gathered when the package was made, and
- * is gathered again when it comes. WORK, DONE and FREE arrive in any order, reads end in any order. The one worker here runs what is ready, and sleeps
- * when there is nothing; then, and LUCK times besides, results are recalled, one export at a time. Thieves ask ASKS times.
+ * A value is 1 plus the number of the closure that wrote it. While 2 runs at a thief, its child,
+ * closure 4, which has come back to rank 0 and spawned a task there, writes V; 2 does not end
+ * before that. A thief's copies of freed imports are evicted at once, which is the worst case. With
+ * TILES, an input that the thief does not have is read from where it was gathered when the steal
+ * message was made, and is gathered again when it arrives. WORK, DONE and FREE arrive in any order,
+ * and reads end in any order. Rank 0 has one worker, which runs what is ready, and sleeps when
+ * there is nothing. Then, and LUCK more times, results are recalled, one export at a time. Thieves
+ * make ASKS requests.
  */
 #ifndef ASKS
 #define ASKS 3
@@ -29,11 +35,12 @@
 #define V 3
 
 #define WAITS 0
-#define WORK 1     /* on the way */
+#define WORK 1     /* under way */
 #define RUN 2      /* at the thief */
-#define DONE 3     /* on the way */
+#define DONE 3     /* under way */
 #define AWAY 4
-#define TAKEN 5    /* being read (in the source, closures in WORK, RUN and DONE are KD_TAKEN too) */
+/* being read (in the source, closures in WORK, RUN and DONE are KD_TAKEN, too) */
+#define TAKEN 5
 #define COMPLETE 6
 
 byte state[N], at[N];
@@ -46,23 +53,24 @@ byte pending[N], lent[N], reads[N];
 bit recalled[N];
 byte recalls;
 bit resting[N * 4];
-byte taker[N * 4]; /* + 1 */
+byte taker[N * 4]; /* 1 plus the closure */
 bit reading[N * 4];
-bit free[N];       /* on the way */
+bit free[N];       /* under way */
 
-/* imports: their copies, in the buffer where */
+/* imports: their copies, in the buffer `where` */
 bit held[N];
 byte where[N * 4], value[N * 4];
-byte gathered[N * 4]; /* of an input, here: the value */
-byte claims[N * 4]; /* in WORK: + 1, whose output of the same data is overwritten in place */
+byte gathered[N * 4]; /* of an input, at rank 0: the value */
+/* in WORK: 1 plus the closure whose output of the same data is overwritten in place */
+byte claims[N * 4];
 
 #define O(c, d) ((c) * 4 + (d))
 
-/* What closure c uses. */
+/* What closure c writes. */
 #define WRITES(c, d) (((c) == 0 && ((d) == X || (d) == Y)) || ((c) == 1 && (d) == Z) || ((c) == 2 && ((d) == X || (d) == Z)) || \
 		      ((c) == 4 && (d) == V))
 #define OUTPUTS(c) ((c) == 0 || (c) == 2 -> 2 : ((c) == 3 -> 0 : 1))
-/* The value it reads, + 1; 0: it does not. */
+/* 1 plus the value it reads; 0: it does not read d. */
 #define READS(c, d) ((c) == 1 && (d) == X -> 1 : ((c) == 2 -> ((d) == X -> 1 : ((d) == Z -> 2 : 0)) : \
 		     ((c) == 3 -> ((d) == X -> 3 : ((d) == Y -> 1 : 0)) : 0)))
 
@@ -74,13 +82,13 @@ byte claims[N * 4]; /* in WORK: + 1, whose output of the same data is overwritte
 #define READY(c, t) ((c) == 0 || ((c) == 1 && OVER(0, t)) || ((c) == 2 && OVER(0, t) && OVER(1, t)) || \
 		     ((c) == 3 && OVER(0, t) && OVER(2, t)) || ((c) == 4 && state[2] == RUN))
 #define RUNNABLE(c) (state[c] == WAITS && READY(c, 0))
-/* Somebody waits to read what c has left. */
+/* A closure waits to read what c has written. */
 #define WANTED(c) (((c) == 0 && (state[1] == WAITS || state[3] == WAITS)) || ((c) == 2 && state[3] == WAITS))
 
 inline complete(q)
 {
 	state[q] = COMPLETE;
-	asleep = 0; /* who had parked on it goes on */
+	asleep = 0; /* the stack that was parked on it continues */
 	free[q] = at[q] != 0 && OUTPUTS(q) > 0;
 #ifdef RECALLED_UNTIL_COMPLETE
 	recalls = recalls - recalled[q];
@@ -131,7 +139,7 @@ proctype closure(byte c)
 
 end:
 	do
-	/* here */
+	/* runs at rank 0 */
 	:: atomic {
 		RUNNABLE(c) && !asleep ->
 		d = 0;
@@ -148,7 +156,7 @@ end:
 		d = 0;
 		complete(c)
 	   }
-	/* a request: WORK */
+	/* a request arrives: WORK */
 	:: atomic {
 		state[c] == WAITS && asks[1] > 0 && READY(c, 1) -> t = 1; goto give
 	   }
@@ -195,7 +203,7 @@ give:
 #endif
 		d = 0; q = 0; t = 0
 	   }
-	/* it arrives; its inputs are where they should be, in the version they should have */
+	/* WORK arrives; its inputs must be where they should be, in the right version */
 	:: atomic {
 		state[c] == WORK ->
 		state[c] = RUN;
@@ -231,11 +239,11 @@ give:
 		od;
 		d = 0; q = 0;
 		if
-		:: c == 2 -> asleep = 0 /* its child comes here */
+		:: c == 2 -> asleep = 0 /* its child comes to rank 0 */
 		:: else
 		fi
 	   }
-	/* it is complete there: DONE */
+	/* it is complete at the thief: DONE */
 	:: atomic {
 		state[c] == RUN && (c != 2 || state[4] == COMPLETE) ->
 		d = 0;
@@ -252,7 +260,7 @@ give:
 		d = 0;
 		state[c] = DONE
 	   }
-	/* DONE arrives: what it has overwritten is settled, what it leaves rests or is read */
+	/* DONE arrives: what it has overwritten is settled; its outputs are retained or read */
 	:: atomic {
 		state[c] == DONE ->
 #ifndef FREE_BEFORE_TAKER
@@ -289,7 +297,7 @@ give:
 		:: OUTPUTS(c) > 0 -> state[c] = TAKEN; fetch(c)
 		fi
 	   }
-	/* fetched because somebody waits to read it; recalled */
+	/* fetched because a closure waits to read it, or recalled */
 	:: atomic { state[c] == AWAY && !FETCHED(c) && WANTED(c) -> fetch(c) }
 	:: atomic {
 		state[c] == AWAY && !FETCHED(c) && lent[c] < pending[c] && recalls == 0 &&
@@ -361,7 +369,7 @@ init {
 		run closure(3);
 		run closure(4)
 	}
-	/* Everybody gets there, and finds what the program, run in order, would have left. */
+	/* All closures complete, with the values that the program produces when run in order. */
 	state[0] == COMPLETE && state[1] == COMPLETE && state[2] == COMPLETE && state[3] == COMPLETE;
 	assert(home[X] == 3 && home[Y] == 1 && home[Z] == 3);
 	assert(state[4] == WAITS || (state[4] == COMPLETE && home[V] == 5))

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Closures that travel between ranks, from hand to hand and back, and the end of the job. What is modelled: src/remote/export.c
- * kd_export_asked(), send_work(), prompt(), kd_export_done(), finish_export(); src/remote/import.c kd_import_work(), kd_import_refused(),
- * kd_import_take(), kd_import_complete(), signal_victim(), kd_import_free(); src/remote/rsteal.c kd_rsteal_end(), on_end(), tell_end(); src/remote/net.c
- * the fence in kd_job_stop().
+ * Closures that travel from rank to rank and back, and the end of the job.
  *
- * Rank 0 has C closures. A link (c, d) is closure c as the d-th rank in its chain has it: link 0 is rank 0's own; GIVEN is an
- * export, the link behind it that export's import. Reliable messages (WORK, DONE, FREE, END) arrive in any order, once
- * (peer.pml); DUP: DONE, FREE and END even twice, which those who handle them must bear. REQ and NONE may be lost, and come again
- * when they are old (an old REQ is one that nobody waits for). Ranks pass END on along 0, 1, 2.
+ * What is modelled: src/remote/export.c kd_export_asked(), send_work(), prompt(), kd_export_done(),
+ * finish_export(); src/remote/import.c kd_import_work(), kd_import_refused(), kd_import_take(),
+ * kd_import_complete(), signal_victim(), kd_import_free(); src/remote/rsteal.c kd_rsteal_end(),
+ * on_end(), tell_end(); src/remote/job.c the fence in kd_job_stop().
+ *
+ * Rank 0 has C closures. A link (c, d) is closure c at the d-th rank of its chain: link 0 is rank
+ * 0's own. GIVEN is an export, and the next link is the import of that export. Reliable messages
+ * (WORK, DONE, FREE, END) arrive in any order, and once (peer.pml). With DUP, DONE, FREE and END
+ * arrive twice, which their handlers must tolerate. REQ and NONE may be lost, and may arrive late
+ * (a late REQ is one that nobody waits for). Ranks pass END on in the order 0, 1, 2.
  */
 #ifndef R
 #define R 3
@@ -24,17 +27,18 @@
 #endif
 
 #define NONE 0
-#define COMING 1 /* WORK is on the way */
+#define COMING 1 /* WORK is under way */
 #define HAVE 2   /* ready, or in the inbox */
 #define RUN 3
 #define GIVEN 4
-#define DONE 5   /* rank 0's: complete. Else: DONE is sent, the outputs are kept */
+#define DONE 5   /* at rank 0: complete. Elsewhere: DONE has been sent, and the outputs are kept */
 
 byte state[C * D], rank[C * D];
-byte done[C * D], free[C * D]; /* copies of the message on the way to link d from d + 1, to link d from d - 1 */
-bit seen[C * D];               /* export: DONE has been seen (x->done) */
+/* copies of a message under way: DONE to link d from d + 1, FREE to link d from d - 1 */
+byte done[C * D], free[C * D];
+bit seen[C * D];               /* export: DONE has been received (x->done) */
 byte runs[C], completes[C];
-byte end_[R + 1];              /* copies of END on the way */
+byte end_[R + 1];              /* copies of END under way */
 bit over[R], out[R];
 byte asks[R];
 byte req[R * R]; /* thief * R + victim: 1, or 2 with wait */
@@ -50,7 +54,7 @@ bit outstanding[R];
 
 #define ALL_DONE (state[L(0, 0)] == DONE && (C < 2 || state[L(1, 0)] == DONE))
 
-/* Link l is complete: for rank 0 that is all, the others tell whom they have it from. */
+/* Link l is complete. At rank 0 that is all; elsewhere the rank it came from is notified. */
 inline complete(c, d)
 {
 	if
@@ -86,7 +90,7 @@ inline give(c, d, thief)
 #define MAY_GO (state[L(c, d)] == HAVE)
 #endif
 
-/* A request, or one that waits. */
+/* A request that arrives, or one that waits on the list. */
 #define GIVE_TO(t) \
 	:: atomic { \
 		d < D - 1 && MAY_GO && !over[rank[L(c, d)]] && t != rank[L(c, d)] && \
@@ -100,7 +104,7 @@ proctype link(byte c; byte d)
 {
 end:
 	do
-	/* its rank's workers, as long as there are any */
+	/* its rank's workers, until the end of the job */
 	:: atomic { state[L(c, d)] == HAVE && !out[rank[L(c, d)]] -> state[L(c, d)] = RUN; runs[c]++; assert(runs[c] == 1) }
 	:: atomic { state[L(c, d)] == RUN -> complete(c, d) }
 	/* WORK */
@@ -110,7 +114,7 @@ end:
 		state[L(c, d)] = HAVE;
 		outstanding[rank[L(c, d)]] = 0
 	   }
-	/* its rank as victim */
+	/* its rank as a victim */
 	GIVE_TO(0)
 	GIVE_TO(1)
 #if R > 2
@@ -150,7 +154,7 @@ old:
 #endif
 		if
 		:: state[L(c, d)] == DONE -> state[L(c, d)] = NONE
-		:: else /* table_get finds nothing */
+		:: else /* kd_table_get finds nothing */
 		fi
 	   }
 	od
@@ -185,8 +189,9 @@ proctype process(byte me)
 		fi;
 		v = 0
 	   }
-	:: atomic { outstanding[me] -> outstanding[me] = 0 } /* NONE, or its time is over: some answer may still come */
-	/* the victim that has nothing, or does not say */
+	/* NONE, or the request has timed out: an answer may still arrive */
+	:: atomic { outstanding[me] -> outstanding[me] = 0 }
+	/* a victim that has nothing, with or without an answer */
 	HAS_NOTHING_FOR(0)
 	HAS_NOTHING_FOR(1)
 #if R > 2
@@ -247,7 +252,7 @@ init {
 		run process(2)
 #endif
 	}
-	/* Everybody gets there, and then nothing is left but what FREE will still come for. */
+	/* All ranks end, and then nothing remains but what FREE will still release. */
 	out[0] && out[1] && (R < 3 || out[R - 1]);
 	assert(completes[0] == 1 && runs[0] == 1);
 	assert(C < 2 || (completes[1] == 1 && runs[1] == 1))

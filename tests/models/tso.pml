@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * x86-TSO: memory, and in front of it one FIFO of plain stores for each process. A load sees the process's own stores first.
- * A read-modify-write or a fence empties the process's FIFO, membarrier(2) everybody's; otherwise a store leaves it at any time.
- * The model defines NP (processes), NA (addresses) and K (stores that a FIFO holds; a further store waits) and runs flusher().
+ * x86-TSO: memory, and for each process a FIFO of plain stores in front of it. A load sees the
+ * process's own stores first. A read-modify-write or a fence empties the FIFO of its process,
+ * membarrier(2) empties all FIFOs; otherwise a store may leave its FIFO at any time. The model
+ * defines NP (processes), NA (addresses) and K (stores that a FIFO holds; a further store waits),
+ * and runs flusher().
  */
 byte mem[NA];
 byte sb_a[NP * K], sb_v[NP * K], sb_n[NP];
@@ -92,7 +94,7 @@ inline exchange(a, v)
 	d_step { drain(me); mem[a] = v }
 }
 
-/* ok: it was old, and is new. */
+/* ok: the value was old, and is now new. */
 inline cas(a, old, new, ok)
 {
 	d_step {
@@ -104,7 +106,7 @@ inline cas(a, old, new, ok)
 	}
 }
 
-/* Waits for a lock word to be 0 and sets it. */
+/* Waits until a lock word is 0, and sets it. */
 inline acquire(a)
 {
 	d_step { mem[a] == 0 -> drain(me); mem[a] = 1 }

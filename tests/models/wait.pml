@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A body that waits in kdds_sync for a stolen closure: only its worker can go on, and that one may sleep or run another stack
- * meanwhile. A sleep here lasts until somebody ends it; the other stack has always another closure to run.
- * What is modelled: src/core/sched.c help(), make_current(), heed_flags() with KD_HALT; src/core/steal.c the end of
- * kd_steal_complete(); src/core/idle.c nap(), wake(), kd_idle_interrupt().
+ * A body that waits in kdds_sync for a stolen closure. Only its worker can continue it, and that
+ * worker may sleep or run another stack meanwhile. A sleep here lasts until another worker ends it;
+ * the other stack always has another closure to run.
  *
- * Stack s waits twice for a closure at the same address: first on worker 0 for one that worker 2 has stolen; then, s having
- * gone over to worker 1, for one that worker 3 has stolen. Either completer may be slow. Whoever waits for ever is an invalid
- * end state.
+ * What is modelled: src/core/sched.c help(), make_current(), heed_flags() with KD_HALT;
+ * src/core/steal.c the end of kd_steal_complete(); src/core/idle.c nap(), wake(),
+ * kd_idle_interrupt().
+ *
+ * Stack s waits twice for a closure at the same address: first on worker 0 for one that worker 2
+ * has stolen; then, when s has moved to worker 1, for one that worker 3 has stolen. Either
+ * completer may be slow. Waiting forever is an invalid end state.
  */
 #define NP 4
 #define K 2
@@ -86,7 +89,7 @@ help:
 			:: else
 			fi;
 			exchange(SLEEPS(me), 0)
-		:: others -> /* run_stack() of another one */
+		:: others -> /* run_stack() of another stack */
 			others = 0;
 			exchange(CURRENT(me), 1);
 #ifndef MAKE_CURRENT_IGNORES_HALT
@@ -109,16 +112,16 @@ help:
 		x = 0
 	od;
 	exchange(CURRENT(me), 0);
-	/* run(): the closure is looked at again */
+	/* run(): looks at the closure again */
 	load(STATE, x);
 	if
-	:: !(x & KD_DONE) -> goto help /* the wake-up was for an older closure */
+	:: !(x & KD_DONE) -> goto help /* the wake-up was for an earlier closure */
 	:: else
 	fi;
 	d_step { drain(me); turn++ }
 }
 
-/* The end of kd_steal_complete(); of the closure that `waits` waits for. */
+/* The end of kd_steal_complete(), of the closure that `waits` waits for. */
 proctype completer(byte me; byte waits)
 {
 	byte r;

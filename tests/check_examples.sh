@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Every example prints the right result on any number of workers, and nothing on stderr; what it cannot make sense of ends it
-# with status 2 and one line.
+# Proves that every example prints the right result on any number of workers and nothing on stderr,
+# and that a wrong command line ends it with status 2 and one line.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -13,7 +13,8 @@ fail()
 	failed=$((failed + 1))
 }
 
-# example EXPECTED PROGRAM ARGUMENTS...: it prints the expected lines, then the four of times and counts. Standard input is $dir/in.
+# example EXPECTED PROGRAM ARGUMENTS...: the program must print the expected lines, then the four
+# lines of times and counts. Its standard input is $dir/in.
 example()
 {
 	expected=$1 program=$2
@@ -25,20 +26,25 @@ example()
 	for workers in 1 2 4 16; do
 		what="KDDS_WORKERS=$workers $program $*"
 		status=0
-		KDDS_WORKERS=$workers timeout 60 "examples/$program" "$@" < "$dir/in" > "$dir/out" 2> "$dir/err" || status=$?
+		KDDS_WORKERS=$workers timeout 60 "examples/$program" "$@" \
+			< "$dir/in" > "$dir/out" 2> "$dir/err" || status=$?
 		[ $status = 0 ] || fail "$what: status $status"
 		[ ! -s "$dir/err" ] || fail "$what: on stderr: $(cat "$dir/err")"
 		# speed and rounding differ from machine to machine
-		[ "$(head -n -4 "$dir/out" | sed 's/[0-9.]* GFLOP/G GFLOP/; s/^residual = .*/residual = R/
-			s/^\(stencil.*\) = .*/\1 = M/')" = "$expected" ] || fail "$what: expected $expected, got $(cat "$dir/out")"
+		[ "$(head -n -4 "$dir/out" |
+			sed 's/[0-9.]* GFLOP/G GFLOP/; s/^residual = .*/residual = R/
+			s/^\(stencil.*\) = .*/\1 = M/')" = "$expected" ] ||
+				fail "$what: expected $expected, got $(cat "$dir/out")"
 		times=$(tail -n 4 "$dir/out" | tr '\n' ' ')
-		echo "$times" | grep -Eq "^T = [0-9.]+ s workers = $workers tasks = [0-9]+ steals = [0-9]+ \$" ||
+		lines="^T = [0-9.]+ s workers = $workers tasks = [0-9]+ steals = [0-9]+ \$"
+		echo "$times" | grep -Eq "$lines" ||
 			fail "$what: the last lines are $times"
 	done
 	echo "ran: $program $*"
 }
 
-# wrong PROGRAM ARGUMENTS...: a command line that means nothing: status 2, nothing on stdout, one line on stderr, which begins with the program's name.
+# wrong PROGRAM ARGUMENTS...: must end with status 2, nothing on stdout, and one line on stderr that
+# begins with the program's name.
 wrong()
 {
 	program=$1
@@ -52,13 +58,15 @@ wrong()
 		fail "$program $*: not one line '$program: ...' on stderr: $(cat "$dir/err")"
 }
 
-# help PROGRAM: --help and -h print the same, on stdout, with the environment's table.
+# help PROGRAM: --help and -h must print the same text on stdout, including the table of variables.
 help()
 {
 	[ -x "examples/$1" ] || return 0
-	"examples/$1" --help > "$dir/out" && "examples/$1" -h > "$dir/out.h" || fail "$1 --help: status $?"
+	"examples/$1" --help > "$dir/out" && "examples/$1" -h > "$dir/out.h" ||
+		fail "$1 --help: status $?"
 	cmp -s "$dir/out" "$dir/out.h" || fail "$1: -h is not --help"
-	grep -q "^Usage: $1 " "$dir/out" && grep -q KDDS_WORKERS "$dir/out" || fail "$1 --help: $(cat "$dir/out")"
+	grep -q "^Usage: $1 " "$dir/out" && grep -q KDDS_WORKERS "$dir/out" ||
+		fail "$1 --help: $(cat "$dir/out")"
 }
 
 [ -x examples/fib ] || exit 77
@@ -108,7 +116,8 @@ Q . . .
 . . . Q
 . Q . .
 END
-examples/nqueens --first 3 4 > "$dir/out" && cmp "$dir/out" "$dir/boards" || fail 'nqueens --first 3 4'
+examples/nqueens --first 3 4 > "$dir/out" && cmp "$dir/out" "$dir/boards" ||
+	fail 'nqueens --first 3 4'
 
 example 'knary(0, 3) = 1' knary 0 3
 example 'knary(16, 3) = 37921' knary 16 3
@@ -130,7 +139,7 @@ wrong stencil 60 20 0
 wrong stencil 60 -1 7
 help stencil
 
-# Against wc, on text with every kind of white space and without a last newline.
+# Compared with wc, on text with every kind of white space and without a final newline.
 {
 	printf '\n\n a\tb\rc\v d\fe  \n'
 	cat "$0" "$0" "$0"
@@ -153,7 +162,8 @@ wrong wordcount --chunk
 help wordcount
 status=0
 examples/wordcount "$dir/missing" > "$dir/out" 2> "$dir/err" || status=$?
-[ $status = 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] || fail "wordcount of a missing file: status $status, $(cat "$dir/err")"
+[ $status = 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] ||
+	fail "wordcount of a missing file: status $status, $(cat "$dir/err")"
 
 example 'cholesky(1, 5) = G GFLOP/s
 residual = R' cholesky 1 5
@@ -166,8 +176,9 @@ wrong cholesky 150 0
 wrong cholesky --seed x 150 32
 help cholesky
 
-# A variable that means nothing: kdds_init fails with a line that names it.
-for setting in KDDS_WORKERS=x KDDS_WORKERS=1025 KDDS_BIND=nowhere KDDS_WINDOW=1 KDDS_STACK=1T KDDS_SPIN_US=-1; do
+# An invalid value of a variable: kdds_init fails with a line that names it.
+for setting in KDDS_WORKERS=x KDDS_WORKERS=1025 KDDS_BIND=nowhere KDDS_WINDOW=1 KDDS_STACK=1T \
+	KDDS_SPIN_US=-1; do
 	status=0
 	env "$setting" examples/fib 3 > "$dir/out" 2> "$dir/err" || status=$?
 	[ $status = 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] && grep -q "$setting" "$dir/err" ||
@@ -176,6 +187,7 @@ done
 
 status=0
 examples/fib 3 > /dev/full 2> "$dir/err" || status=$?
-[ $status = 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] || fail "a full disk: status $status, $(cat "$dir/err")"
+[ $status = 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] ||
+	fail "a full disk: status $status, $(cat "$dir/err")"
 
 [ $failed = 0 ]

@@ -1,16 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Proves: where the kernel refuses membarrier(2) the library does without: tests/oracle's random
-# programs give the sequential values on 2, 4 and 16 workers, with steals and without a membarrier.
-# That the fence in every claim suffices is for tests/models to say: chance does not find a missing
-# one. ORACLE_SEED=n repeats a first seed.
+# Proves that the library works where the kernel refuses membarrier(2): tests/oracle's random
+# programs give the sequential values on 2, 4 and 16 workers, with steals and without any
+# membarrier. That the fence in every claim suffices is proved in tests/models; random runs do not
+# find a missing fence. ORACLE_SEED=n repeats a run with that seed.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 seed=${ORACLE_SEED:-$(date +%s)}
 steals=0
 
-# total NAME: of the statistics.
+# total NAME: a counter of the statistics.
 total()
 {
 	sed -n 's/.*"total":{\(.*\)}.*/,\1,/p' "$dir/err" | sed -n "s/.*,\"$1\":\([0-9]*\),.*/\1/p"

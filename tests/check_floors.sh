@@ -1,13 +1,14 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Proves: a file of src/ includes only files of its own folder and of the folders below it, and no two files include each
-# other, however indirectly (NAME.c and NAME.h are one). CONTRIBUTING.md has the drawing.
+# Proves that a file of src/ includes only files of its own folder and of the folders below it, and
+# that no two files include each other, however indirectly (NAME.c and NAME.h count as one).
+# CONTRIBUTING.md has the drawing.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failed=0
 
-# Each folder, and those that its files may include from.
+# Each folder, followed by the folders that its files may include from.
 cat > "$dir/floors" << 'END'
 base: base
 core: core base
@@ -20,16 +21,23 @@ kdds-trace: kdds-trace base
 top: top observe remote core comm boot base
 END
 
-# faults SRC: a line for each include against the order and each cycle below SRC.
+# faults SRC: prints a line for each include that violates the order and for each cycle below SRC.
 faults()
 {
 	(
 		cd "$1"
-		grep -r '^ *# *include "' --include='*.[ch]' . | grep -v '"kdds\(\.h\|/\)' | # the public headers are below all
+		grep -r '^ *# *include "' --include='*.[ch]' . | grep -v '"kdds\(\.h\|/\)' |
+			# the public headers are below all
 			sed 's|^\./\([^:]*\):[^"]*"\([^"]*\)".*|\1 \2|' |
 			sed 's|^\([^/ ]*\) |top/\1 |; s| \([^/]*\)$| top/\1|' > "$dir/includes"
 	)
-	awk 'NR == FNR { folder = substr($1, 1, length($1) - 1); known[folder]; for (i = 2; i <= NF; i++) may[folder, $i]; next }
+	awk 'NR == FNR {
+			folder = substr($1, 1, length($1) - 1)
+			known[folder]
+			for (i = 2; i <= NF; i++)
+				may[folder, $i]
+			next
+		}
 		{
 			split($1, from, "/"); split($2, to, "/")
 			if (!(from[1] in known))
@@ -37,7 +45,8 @@ faults()
 			else if (!((from[1], to[1]) in may))
 				print $1 " includes " $2
 		}' "$dir/floors" "$dir/includes" | sort -u
-	sed 's/\.[ch]//g' "$dir/includes" | awk '$1 != $2' | tsort 2>&1 > /dev/null | sed 's/^tsort: //'
+	sed 's/\.[ch]//g' "$dir/includes" | awk '$1 != $2' | tsort 2>&1 > /dev/null |
+		sed 's/^tsort: //'
 }
 
 faults "${srcdir:-.}/src" > "$dir/faults"
@@ -51,7 +60,7 @@ fi
 	failed=1
 }
 
-# What it is to find: in a tree with one fault of each kind.
+# The test of this test: a tree with one fault of each kind.
 mkdir -p "$dir/src/base" "$dir/src/core" "$dir/src/attic"
 echo '#include "core/steal.h"' > "$dir/src/base/log.c"
 echo '#include "core/steal.h"' > "$dir/src/core/worker.c"
@@ -59,7 +68,8 @@ echo '#include "core/worker.h"' > "$dir/src/core/steal.h"
 echo '#include "base/log.h"' > "$dir/src/attic/old.c"
 echo '#include "core/steal.h"' > "$dir/src/api.c"
 faults "$dir/src" > "$dir/faults"
-for fault in 'base/log.c includes core/steal.h' 'attic/old.c: a folder that is not in the order' 'contains a loop'; do
+for fault in 'base/log.c includes core/steal.h' 'attic/old.c: a folder that is not in the order' \
+	'contains a loop'; do
 	grep -q "$fault" "$dir/faults" || {
 		echo "FAILED: not found: $fault"
 		failed=1

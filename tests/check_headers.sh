@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Each public header compiles alone, and twice, in C11 and C++17, with every compiler there is and all its warnings.
+# Proves that each public header compiles alone, and when included twice, in C11 and C++17, with
+# every compiler installed and all its warnings enabled.
 set -eu
 srcdir=${srcdir:-.}
 dir=$(mktemp -d)
@@ -10,8 +11,10 @@ checked=0 failed=0
 # compiles LANGUAGE STANDARD HEADER COMPILER
 compiles()
 {
-	printf '#include <%s>\n#include <%s>\nint main(void) { return 0; }\n' "$3" "$3" > "$dir/alone.$1"
-	if "$4" -std="$2" -Wall -Wextra -Wundef -Werror -pedantic -I"$srcdir/include" -c -o "$dir/alone.o" "$dir/alone.$1"; then
+	printf '#include <%s>\n#include <%s>\nint main(void) { return 0; }\n' "$3" "$3" \
+		> "$dir/alone.$1"
+	if "$4" -std="$2" -Wall -Wextra -Wundef -Werror -pedantic -I"$srcdir/include" -c \
+		-o "$dir/alone.o" "$dir/alone.$1"; then
 		echo "ok: $3 with $4 -std=$2"
 	else
 		echo "FAILED: $3 with $4 -std=$2"

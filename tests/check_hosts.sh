@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# kddsrun over real ssh, on three hosts of tests/lab/hosts.sh: jobs run, and every way to lose a rank, an agent, a host or the
-# network ends them with one clear line and leaves no process on any host.
+# Proves, with kddsrun over real ssh on three hosts of tests/lab/hosts.sh, that jobs run, and that
+# however a rank, an agent, a host or the network is lost, the job ends with one clear line and
+# leaves no process on any host.
 set -eu
 run=$PWD/kddsrun probe=$PWD/tests/boot_probe fib=$PWD/examples/fib
 [ -x "$run" ] && [ -x "$probe" ] || exit 77
@@ -11,7 +12,7 @@ hosts_make
 hosts_join bridge
 hosts_ssh bridge
 
-# --- Jobs.
+# --- Jobs
 
 cd /
 job 'two hosts' 0 --hosts a:2,b:2 "$probe"
@@ -100,7 +101,7 @@ ended 1
 one_line
 said err 'host c: '
 
-# Without IPv4, at last not even the loopback address.
+# Without IPv4, and finally without even the loopback address.
 number=0
 for host in a b; do
 	number=$((number + 1))
@@ -111,7 +112,7 @@ for host in a b; do
 done
 job 'hosts without IPv4' 0 --hosts a:1,b:2 "$probe"
 said out ', ok$' 3
-if "$run" -n 2 "$fib" 10 > "$dir/out" 2> "$dir/err"; then # there is a provider
+if "$run" -n 2 "$fib" 10 > "$dir/out" 2> "$dir/err"; then # a provider is available
 	job 'messages by IPv6' 0 --hosts 'fd00::1,[fd00::2]:2' -n 3 "$fib" 20
 	for host in a b; do
 		eval "first=\$first_$host"

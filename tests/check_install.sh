@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What `make install' puts there is enough for programs outside the tree, in C and in C++, with the shared library and with
-# the static one, alone and as two ranks under the installed kddsrun; the shared library exports the kdds_ names that the headers
-# declare, and no other; every manual page there has a name of its own; and `make uninstall' leaves nothing. The tree that was
-# built serves as well, uninstalled.
+# Proves that what `make install' installs is sufficient for programs outside the tree, in C and
+# C++, with the shared and the static library, alone and as two ranks under the installed kddsrun;
+# that the shared library exports exactly the kdds_ names that the headers declare; that every
+# manual page is installed under its own name; and that `make uninstall' leaves nothing. The build
+# tree can be used in the same way, uninstalled.
 set -eu
 [ -z "${SANITIZE-}" ] || exit 77
 [ -n "${PKG_CONFIG-}" ] || exit 77
@@ -17,8 +18,9 @@ $MAKE -s install DESTDIR="$dir/root" > "$dir/log" 2>&1 || {
 	exit 1
 }
 root=$dir/root
-for file in "$includedir/kdds.h" "$includedir/kdds/inline.h" "$includedir/kdds/task.h" "$libdir/libkdds.so" \
-	"$libdir/libkdds.a" "$pkgconfigdir/kdds.pc" "$libdir/cmake/kdds/kddsConfig.cmake" "$bindir/kddsrun"; do
+for file in "$includedir/kdds.h" "$includedir/kdds/inline.h" "$includedir/kdds/task.h" \
+	"$libdir/libkdds.so" "$libdir/libkdds.a" "$pkgconfigdir/kdds.pc" \
+	"$libdir/cmake/kdds/kddsConfig.cmake" "$bindir/kddsrun"; do
 	[ -e "$root$file" ] || {
 		echo "FAILED: $file is not installed"
 		exit 1
@@ -67,24 +69,27 @@ cp "$dir/program.c" "$dir/program.cc"
 kdds_flags()
 {
 	PKG_CONFIG_PATH=$root$pkgconfigdir${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH} \
-		$PKG_CONFIG --define-variable=libdir="$root$libdir" --define-variable=includedir="$root$includedir" "$@" kdds
+		$PKG_CONFIG --define-variable=libdir="$root$libdir" \
+			--define-variable=includedir="$root$includedir" "$@" kdds
 }
 version=$(kdds_flags --modversion)
 failed=0
 
-# runs COMMAND...: it ends with status 0 and prints the right thing.
+# runs COMMAND...: it must end with status 0 and print the right result.
 runs()
 {
-	(cd "$dir" && LD_LIBRARY_PATH=$libraries KDDS_WORKERS=3 timeout 60 "$@") > "$dir/out" 2>> "$dir/log" &&
+	(cd "$dir" && LD_LIBRARY_PATH=$libraries KDDS_WORKERS=3 timeout 60 "$@") \
+		> "$dir/out" 2>> "$dir/log" &&
 		[ "$(cat "$dir/out")" = "$version 6765 10" ]
 }
 
-# program HOW COMPILE-COMMAND... : compiles, runs, and compares what it prints.
+# program HOW COMPILE-COMMAND...: compiles and runs the program, and checks what it prints.
 program()
 {
 	how=$1
 	shift
-	if "$@" -o "$dir/program" > "$dir/log" 2>&1 && runs ./program && runs "$launcher" -n 2 ./program; then
+	if "$@" -o "$dir/program" > "$dir/log" 2>&1 && runs ./program &&
+		runs "$launcher" -n 2 ./program; then
 		echo "ok: $how"
 	else
 		echo "FAILED: $how: $*"
@@ -95,11 +100,12 @@ program()
 libraries=$root$libdir launcher=$root$bindir/kddsrun
 
 shared=$(kdds_flags --cflags --libs)
-# The others stay shared: their own static libraries are not always installed with them.
+# The libraries below libkdds stay shared: their static versions are not always installed.
 static=$(kdds_flags --static --cflags --libs | sed "s|-lkdds|$root$libdir/libkdds.a|")
 cd "$dir"
 program 'C, shared' $CC -std=c11 -Wall -Wextra -Werror -O2 program.c $shared
-LD_LIBRARY_PATH=$root$libdir ldd ./program | grep -q "libkdds.* => $root" || { echo 'FAILED: it does not run with the installed library'; failed=1; }
+LD_LIBRARY_PATH=$root$libdir ldd ./program | grep -q "libkdds.* => $root" ||
+	{ echo 'FAILED: it does not run with the installed library'; failed=1; }
 program 'C, static' $CC -std=c11 -Wall -Wextra -Werror -O2 program.c $static
 ! ldd ./program | grep libkdds || { echo 'FAILED: that was not static'; failed=1; }
 if command -v "${CXX%% *}" > /dev/null; then
@@ -109,28 +115,33 @@ else
 	echo 'no C++ compiler: C only'
 fi
 
-# Uninstalled.
+# The uninstalled build tree.
 libraries=$build/.libs launcher=$build/kddsrun
 program 'C, uninstalled' $CC -std=c11 -Wall -Wextra -Werror -O2 program.c \
-	$(PKG_CONFIG_PATH=$build${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH} $PKG_CONFIG --cflags --libs kdds)
+	$(PKG_CONFIG_PATH=$build${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH} \
+		$PKG_CONFIG --cflags --libs kdds)
 
-# The names between the library and the headers.
+# The library must not export names that no header declares.
 cat "$root$includedir/kdds.h" "$root$includedir"/kdds/*.h | grep -v '^ *\*' |
 	grep -oE '\bkdds_[a-z_]+(\(|\[)' | tr -d '([' | sort -u > "$dir/declared"
-nm -D --defined-only "$root$libdir/libkdds.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u > "$dir/exported"
+nm -D --defined-only "$root$libdir/libkdds.so" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
+	sort -u > "$dir/exported"
 [ -s "$dir/exported" ] || { echo 'FAILED: libkdds.so exports nothing'; failed=1; }
 unknown=$(comm -13 "$dir/declared" "$dir/exported")
 [ -z "$unknown" ] || { echo "FAILED: exported, but in no header: $unknown"; failed=1; }
 
-# mandb indexes a page by what it calls itself.
+# mandb indexes a page under the name in its title.
 find "$root$mandir" -type f | while read -r page; do
 	name=${page##*/}
-	grep -q "^\.so man" "$page" || grep -iq "^\.TH \"*${name%.*}\"* \"*${name##*.}\"* " "$page" || echo "$page"
+	grep -q "^\.so man" "$page" ||
+		grep -iq "^\.TH \"*${name%.*}\"* \"*${name##*.}\"* " "$page" || echo "$page"
 done > "$dir/log"
-[ ! -s "$dir/log" ] || { echo "FAILED: manual pages under other names: $(cat "$dir/log")"; failed=1; }
+[ ! -s "$dir/log" ] ||
+	{ echo "FAILED: manual pages under other names: $(cat "$dir/log")"; failed=1; }
 
 cd "$build"
-$MAKE -s uninstall DESTDIR="$root" > "$dir/log" 2>&1 && left=$(find "$root" -type f -o -type l) && [ -z "$left" ] || {
+$MAKE -s uninstall DESTDIR="$root" > "$dir/log" 2>&1 && left=$(find "$root" -type f -o -type l) &&
+	[ -z "$left" ] || {
 	echo "FAILED: make uninstall leaves $left"
 	failed=1
 }

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# kddsrun on one host, and on hosts that a false remote shell pretends: exit statuses, one clear line for whatever goes wrong,
-# input and output, signals; and that no process of a job is left, however it ended.
+# Proves for kddsrun on one host, and on hosts simulated by a fake remote shell: its exit statuses,
+# one clear line for every error, input and output, and signals; and that no process of a job is
+# left, however the job ended.
 set -eu
 run=$PWD/kddsrun probe=$PWD/tests/boot_probe
 [ -x "$run" ] && [ -x "$probe" ] || exit 77
@@ -22,7 +23,7 @@ fail()
 	failed=$((failed + 1))
 }
 
-# Processes of the jobs. This shell got the mark too late to show it.
+# The processes of the jobs. This shell exported the mark after it started, so it does not count.
 marked()
 {
 	"$probe" --marked "KDDS_TEST_MARK=$KDDS_TEST_MARK"
@@ -40,11 +41,13 @@ nothing_left()
 		fail "process $pid is left: $(tr '\0' ' ' < "/proc/$pid/cmdline" || :)"
 		kill -9 "$pid" 2> /dev/null || :
 	done
-	left=$(ls -A "$dir/tmp" | grep -v '^tsan\.rodata\.' || :) # which ThreadSanitizer makes while a program starts
+	# ThreadSanitizer makes these while a program starts
+	left=$(ls -A "$dir/tmp" | grep -v '^tsan\.rodata\.' || :)
 	[ -z "$left" ] || fail "files are left: $left"
 }
 
-# job WHAT STATUS ARGUMENTS...: runs kddsrun, looks at its status and at what it leaves. Standard input is the caller's.
+# job WHAT STATUS ARGUMENTS...: runs kddsrun, checks its status and that nothing is left. Standard
+# input is the caller's.
 job()
 {
 	what=$1 expected=$2 status=0
@@ -55,14 +58,14 @@ job()
 	nothing_left
 }
 
-# said FILE PATTERN [COUNT]: so many lines of out or err match it.
+# said FILE PATTERN [COUNT]: that many lines of out or err (by default one) must match.
 said()
 {
 	n=$(grep -cE "$2" "$dir/$1" || :)
 	[ "$n" = "${3:-1}" ] || fail "$n lines of std$1 match '$2', not ${3:-1}"
 }
 
-# one_line: stderr is one line of kddsrun's.
+# one_line: stderr must be one line from kddsrun.
 one_line()
 {
 	[ "$(wc -l < "$dir/err")" = 1 ] || fail "standard error is not one line"
@@ -77,13 +80,14 @@ silent()
 host=$(uname -n)
 exec < /dev/null
 
-# --- The bootstrap, and ranks of one host.
+# --- Bootstrap, and ranks on one host
 
 for n in 1 2 4 64; do
 	job "$n ranks" 0 -n $n "$probe"
 	silent
 	said out ', ok$' $n
-	[ "$(sed 's/.*\(secret [^,]*\),.*/\1/' "$dir/out" | sort -u | wc -l)" = 1 ] || fail 'the secret differs'
+	[ "$(sed 's/.*\(secret [^,]*\),.*/\1/' "$dir/out" | sort -u | wc -l)" = 1 ] ||
+		fail 'the secret differs'
 	[ "$(sort -u "$dir/out" | wc -l)" = $n ] || fail 'two ranks are the same'
 	said out "of $n here" $n
 done
@@ -101,13 +105,15 @@ said out 'rank 0 of 1, 0 of 1 here' 1
 said out ', ok$' 3
 job 'a late rank' 0 -n 3 "$probe" 0:1:sleep:1
 said out ', ok$' 3
-[ "$("$probe" | sed 's/, secret.*,//')" = 'rank 0 of 1, 0 of 1 here ok' ] || fail 'a job of one without kddsrun'
+[ "$("$probe" | sed 's/, secret.*,//')" = 'rank 0 of 1, 0 of 1 here ok' ] ||
+	fail 'a job of one without kddsrun'
 what='tasks of srun without a PMI'
 SLURM_STEP_NUM_TASKS=3 SLURM_PROCID=0 "$probe" > "$dir/out" 2> "$dir/err"
 said out 'rank 0 of 1'
 said err '^kdds: Slurm has started 3 tasks and offers no PMI'
 SLURM_STEP_NUM_TASKS=3 SLURM_PROCID=1 "$probe" 2>&1 | grep -q Slurm && fail 'each of them says so'
-SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 "$probe" 2>&1 | grep -q Slurm && fail 'one task is told that it is alone'
+SLURM_STEP_NUM_TASKS=1 SLURM_PROCID=0 "$probe" 2>&1 | grep -q Slurm &&
+	fail 'one task is told that it is alone'
 
 for bad in x 5: 5:6x 1:1 999:1; do
 	what="KDDS_CONTROL_FD=$bad" status=0
@@ -117,7 +123,7 @@ for bad in x 5: 5:6x 1:1 999:1; do
 	[ "$(wc -l < "$dir/err")" = 1 ] || fail 'standard error is not one line'
 done
 
-# --- What the ranks' ends mean.
+# --- How ranks end
 
 job 'status 0' 0 -n 3 true
 silent
@@ -128,7 +134,8 @@ job 'a status after the end' 6 -n 3 "$probe" 5:2:exit:6
 silent
 job 'a crash' 139 -n 4 "$probe" '3:2:kill:11' '3:*:wait'
 one_line
-said err "^kddsrun: rank 2 \(host $host, process [0-9]+\) was killed by signal 11 \(Segmentation fault\)"
+said err "^kddsrun: rank 2 \(host $host, process [0-9]+\) was killed by signal 11 "\
+'\(Segmentation fault\)'
 job 'an exit in the midst' 7 -n 4 "$probe" 1:3:exit:7
 one_line
 said err "rank 3 \(host $host, process [0-9]+\) exited with status 7 before the job had ended"
@@ -159,13 +166,14 @@ one_line
 said err "$dir/text: Permission denied"
 what='no such directory'
 mkdir "$dir/gone"
-(cd "$dir/gone" && rmdir "$dir/gone" && "$run" -n 2 true > "$dir/out" 2> "$dir/err") || fail 'it fails in a directory that is gone'
+(cd "$dir/gone" && rmdir "$dir/gone" && "$run" -n 2 true > "$dir/out" 2> "$dir/err") ||
+	fail 'it fails in a directory that is gone'
 
 job 'builds that differ' 1 -n 4 "$probe" 0:2:build:5 0:3:build:5 '1:*:sleep:1'
 one_line
 said err "another build of it, at rank 2 \(host $host\), 3 \(host $host\) than at rank 0 "
 
-# --- Noise on the control socket.
+# --- Noise on the control socket
 
 job 'noise before the first word' 1 -n 3 "$probe" 0:1:noise '0:1:sleep:60'
 one_line
@@ -181,13 +189,17 @@ job 'a socket that is closed too early' 97 -n 2 "$probe" 0:1:close
 said err '^kdds: KDDS_CONTROL_FD=.* is not kddsrun.s socket'
 for seed in 1 2 3 4; do
 	what="noise to an agent, seed $seed"
-	awk -v seed=$seed 'BEGIN { srand(seed); for (i = 0; i < 3000; i++) printf "%c", int(rand() * 256) }' > "$dir/noise"
+	awk -v seed=$seed 'BEGIN {
+		srand(seed)
+		for (i = 0; i < 3000; i++)
+			printf "%c", int(rand() * 256)
+	}' > "$dir/noise"
 	timeout -k 5 30 "$run" --agent < "$dir/noise" > "$dir/out" 2> "$dir/err" || :
 	silent
 done
 nothing_left
 
-# --- Input and output.
+# --- Input and output
 
 seq 300000 > "$dir/numbers"
 job 'input' 0 -n 3 --label wc -l < "$dir/numbers"
@@ -206,12 +218,14 @@ lines="$(wc -l < "$dir/out") $(wc -l < "$dir/err")"
 [ "$lines" = '1200000 1200000' ] || fail "$lines lines came"
 job 'raw output' 0 -n 2 printf 'a\0b'
 [ "$(od -An -c "$dir/out" | tr -d ' \n')" = 'a\0ba\0b' ] || fail 'the bytes are others'
-job 'labels' 3 -n 3 --label sh -c 'for i in 1 2 3 4 5; do printf "line "; sleep 0.05; echo "$i end"; done; printf unfinished
+job 'labels' 3 -n 3 --label sh -c \
+	'for i in 1 2 3 4 5; do printf "line "; sleep 0.05; echo "$i end"; done; printf unfinished
 	echo error >&2; [ $KDDS_RANK != 1 ] || exit 3'
 said out '^[012]: line [1-5] end$' 15
 said out '^[012]: unfinished$' 3
 said err '^[012]: error$' 3
-job 'long lines, labelled' 0 -n 2 --label sh -c 'for n in 65535 65536 65537; do printf "%0${n}d" 0; sleep 0.1; echo; done'
+job 'long lines, labelled' 0 -n 2 --label sh -c \
+	'for n in 65535 65536 65537; do printf "%0${n}d" 0; sleep 0.1; echo; done'
 said out '^[01]: 0+$' 8
 [ "$(wc -l < "$dir/out")" = 8 ] || fail "$(wc -l < "$dir/out") lines"
 what='a reader that has had enough'
@@ -232,7 +246,7 @@ said err 'standard output: No space left on device'
 nothing_left
 job 'no standard output' 0 -n 2 echo hello >&-
 
-# --- Options.
+# --- Options
 
 while read -r words; do
 	job "kddsrun $words" 2 $words
@@ -266,24 +280,29 @@ said out '^kddsrun .*[0-9]+\.[0-9]+\.[0-9]+$'
 job '--help' 0 --help
 said out '^Usage: kddsrun '
 for option in $(grep -oE -e '--[a-z]+' "$dir/out" | sort -u); do
-	grep -q -e "\\\\-\\\\-${option#--}\\b" "${srcdir:-.}/doc/kddsrun.1" || fail "kddsrun.1 does not tell of $option"
-	grep -q -e "$option\\b" "${srcdir:-.}/tools/completion/kddsrun" || fail "the completion does not know $option"
+	grep -q -e "\\\\-\\\\-${option#--}\\b" "${srcdir:-.}/doc/kddsrun.1" ||
+		fail "kddsrun.1 does not mention $option"
+	grep -q -e "$option\\b" "${srcdir:-.}/tools/completion/kddsrun" ||
+		fail "the completion does not know $option"
 done
-VALUE=inherited job 'variables' 0 -n 2 --workers 3 --bind none --provider 'a;b' --env VALUE --env OTHER='x y=z' \
-	sh -c 'echo "$KDDS_WORKERS $KDDS_BIND $KDDS_PROVIDER $VALUE $OTHER $KDDS_SIZE $KDDS_LOCAL_SIZE"'
+VALUE=inherited job 'variables' 0 -n 2 --workers 3 --bind none --provider 'a;b' \
+	--env VALUE --env OTHER='x y=z' sh -c \
+	'echo "$KDDS_WORKERS $KDDS_BIND $KDDS_PROVIDER $VALUE $OTHER $KDDS_SIZE $KDDS_LOCAL_SIZE"'
 said out '^3 none a;b inherited x y=z 2 2$' 2
 cpus=$(nproc)
 job 'as many ranks as CPUs' 0 -n "$cpus" sh -c 'taskset -pc $$ | sed "s/.*: //"'
 [ "$(sort -u "$dir/out" | wc -l)" = "$cpus" ] || fail 'two ranks share a CPU'
 job 'more ranks than CPUs' 0 -n $((cpus + 1)) sh -c 'echo "$KDDS_WORKERS $KDDS_BIND $(nproc)"'
 said out "^1 none $cpus\$" $((cpus + 1))
-job '--timeout' 124 -n 3 --timeout 0.5 sh -c 'trap "" TERM; sleep 60 & setsid sleep 60 & wait; sleep 60'
+job '--timeout' 124 -n 3 --timeout 0.5 sh -c \
+	'trap "" TERM; sleep 60 & setsid sleep 60 & wait; sleep 60'
 one_line
 said err 'the job has run for 0.5 s \(--timeout\)'
 job 'what ranks leave behind' 0 -n 2 sh -c 'sleep 60 & (trap "" TERM; setsid sleep 60) & exit 0'
 silent
 
-# --- Descriptors: the soft limit is raised for kddsrun, not for the ranks; the hard one is checked.
+# --- Descriptors: the soft limit is raised for kddsrun, not for the ranks; the hard limit is
+# checked
 
 # limited HARD SOFT COMMAND...
 limited()
@@ -304,10 +323,10 @@ said err 'cannot start rank 0: the agent of its 60 ranks needs [0-9]+ file .* li
 [ ! -e "$dir/started" ] || fail 'some were started'
 nothing_left
 
-# --- Signals.
+# --- Signals
 
-# background COMMAND...: kddsrun as a job of the shell that runs until it is told; returns when its 3 ranks have said "up".
-# signals: what env(1) does to them before.
+# background COMMAND...: starts kddsrun as a background job of this shell, running the command on 3
+# ranks, and returns when all ranks have printed "up". $signals are options of env(1) for it.
 background()
 {
 	: > "$dir/out"
@@ -382,7 +401,7 @@ for signal in HUP INT TERM QUIT TSTP USR1; do
 	signals=--ignore-signal=$signal \
 		background sh -c 'trap "echo got; exit 0" USR2; echo up; sleep 60 & wait'
 	kill -s $signal $job
-	kill -s USR2 $job # read after the other
+	kill -s USR2 $job # read after the other one
 	ended 0
 	said out '^got$' 3
 	silent
@@ -399,7 +418,7 @@ env --ignore-signal=HUP --block-signal=USR1 "$run" -n 2 grep -E '^Sig(Blk|Ign)' 
 said out '^SigBlk:.0*200$' 2
 said out '^SigIgn:.*1$' 2
 what='stop and go on'
-# state PATTERN: until kddsrun and the ranks are all in it.
+# state PATTERN: waits until kddsrun and all ranks are in this state.
 state()
 {
 	for i in $(seq 100); do
@@ -420,10 +439,11 @@ state S
 kill -s TERM $job
 ended 143
 
-# Each process of the provider shm has a file in /dev/shm, which it removes when it ends well.
+# With provider shm each process has a file in /dev/shm, which it removes when it ends in an orderly
+# way.
 shm=0
 ! "$run" -n 2 --provider shm examples/fib 10 > "$dir/out" 2> "$dir/err" || shm=1
-# shm_background ARGUMENTS...: until those files are there.
+# shm_background ARGUMENTS...: starts a job and waits until those files exist.
 shm_background()
 {
 	background --provider shm "$@" sh -c 'echo up$$; exec examples/fib 60 45'
@@ -457,7 +477,7 @@ if [ $shm = 1 ]; then
 	shm_ended
 fi
 
-# --- Hosts, by a remote shell that stays here.
+# --- Hosts, by a remote shell that runs everything on this host
 
 cat > "$dir/rsh" <<'END'
 #!/bin/sh
@@ -468,7 +488,8 @@ nowhere) echo "no route to $1" >&2; exit 255 ;;
 junk) printf '\nkddsrun-agent\n'; exec head -c 2000 /dev/zero ;;
 noisy) head -c 100000 /dev/zero; sleep 60 ;;
 old) # an agent's first frame: protocol 9, version 1.2.3, process 1, host "h"
-	printf '\nkddsrun-agent\n\026\0\0\0\0\0\0\0\040\0\0\0kdds\011\0\0\0\333\047\0\0\001\0\0\0\002\0\0\0h\0'
+	printf '\nkddsrun-agent\n\026\0\0\0\0\0\0\0\040\0\0\0'
+	printf 'kdds\011\0\0\0\333\047\0\0\001\0\0\0\002\0\0\0h\0'
 	exec sleep 60 ;;
 bare) exec /no/such/kddsrun --agent ;;
 mute) (setsid sleep 60; exit 1) ;;
@@ -493,7 +514,8 @@ job 'ranks dealt evenly' 0 -n 5 --hosts a,b sh -c 'echo $KDDS_RANK $RSH_HOST'
 [ "$(sort "$dir/out" | tr '\n' ' ')" = '0 a 1 a 2 a 3 b 4 b ' ] || fail 'the ranks are elsewhere'
 printf '# hosts\na slots=2\n\nb:1 # comment\n[::1]:1\n::2\n' > "$dir/hosts"
 job 'a host file' 0 --hostfile "$dir/hosts" sh -c 'echo $KDDS_RANK $RSH_HOST'
-[ "$(sort "$dir/out" | tr '\n' ' ')" = '0 a 1 a 2 b 3 ::1 4 ::2 ' ] || fail 'the ranks are elsewhere'
+[ "$(sort "$dir/out" | tr '\n' ' ')" = '0 a 1 a 2 b 3 ::1 4 ::2 ' ] ||
+	fail 'the ranks are elsewhere'
 echo 'a b c' >> "$dir/hosts"
 job 'a wrong host file' 2 --hostfile "$dir/hosts" true
 one_line
@@ -517,7 +539,8 @@ said out '^77 1$'
 SLURM_JOB_NODELIST='n[08-10,7],m2,r[1-2]x[3,4]' SLURM_TASKS_PER_NODE='2(x3),1,3,1(x4)' \
 	job "Slurm's nodes" 0 sh -c 'echo $KDDS_RANK $RSH_HOST'
 [ "$(sort -n "$dir/out" | tr '\n' ' ')" = \
-	'0 n08 1 n08 2 n09 3 n09 4 n10 5 n10 6 n7 7 m2 8 m2 9 m2 10 r1x3 11 r1x4 12 r2x3 13 r2x4 ' ] ||
+	'0 n08 1 n08 2 n09 3 n09 4 n10 5 n10 6 n7 7 m2 8 m2 9 m2 '\
+'10 r1x3 11 r1x4 12 r2x3 13 r2x4 ' ] ||
 	fail 'the ranks are elsewhere'
 for nodes in 'n[1-' 'n[]' 'n[3-1]' 'n[1,]' 'a,,b' 'n[x]' 'n[1-999999999]'; do
 	SLURM_JOB_NODELIST=$nodes job "Slurm's nodes $nodes" 2 true
@@ -611,8 +634,8 @@ for signal in CHLD CONT; do
 	one_line
 	said err 'host childless: its agent is lost: .* ended with status 137, as after signal 9'
 done
-# there HOST [ranks]: processes there: agents, of which there are two, one that only watches over
-# the other, or ranks.
+# there HOST [ranks]: the processes on a host: the agents, of which there are two, one that only
+# watches the other; or the ranks.
 there()
 {
 	for pid in $(marked); do
@@ -625,7 +648,7 @@ there()
 if [ $shm = 1 ]; then
 	what='kill -9 of an agent elsewhere and the files of the provider shm'
 	shm_background --hosts b:3
-	kill -s KILL "$(there b | sort -n | tail -n 1)" # the other one watches over it
+	kill -s KILL "$(there b | sort -n | tail -n 1)" # the other agent watches this one
 	shm_ended
 fi
 what='a host that is silent for 7 s'
@@ -665,7 +688,7 @@ said err 'Terminated: ending the job'
 what='SIGKILL to all processes on a host'
 background --hosts a:1,b:2 sh -c 'echo up$$; exec sleep 60'
 pids="$(there b ranks) $(there b)"
-kill -s STOP $pids # at one moment, to those who are killed
+kill -s STOP $pids # so that all are killed at the same moment
 kill -s KILL $pids
 ended 1
 one_line
@@ -675,7 +698,8 @@ background --hosts a:1,b:2 sh -c 'echo up$$; exec sleep 60'
 kill -s KILL "$(there b | sort -n | head -n 1)"
 ended 1
 one_line
-said err 'host b: its agent (is lost: .* signal 9|has ended the ranks there: the process that watches over it)'
+said err 'host b: its agent '\
+'(is lost: .* signal 9|has ended the ranks there: the process that watches over it)'
 what='a silent host'
 background --hosts a:2,b:1 --heartbeat 3 sh -c 'echo up; exec sleep 60'
 kill -s STOP $(there b)

@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# check_kill.sh TIMES [SEED]: a rank of a working job is killed at a random moment, so many times. Each time the job must end, with
-# the signal's status and one line that names rank, host, process and signal, and leave nothing behind. The longest end is
-# printed; only one of more than 10 seconds is a failure here (2 are promised, on a machine that is not overloaded).
+# Proves that a job ends when a rank is killed. usage: check_kill.sh TIMES [SEED]: kills a rank of a
+# working job at a random moment, TIMES times. Each time the job must end with the signal's status
+# and one line that names rank, host, process and signal, and leave nothing behind. The longest time
+# to the end is printed. More than 10 seconds is a failure here; the documentation promises 2, on a
+# machine that is not overloaded.
 set -eu
 
 times=${1-5}
@@ -12,7 +14,8 @@ trap 'rm -rf "$dir"' EXIT
 echo "seed $seed"
 all=
 slowest=0
-ls /dev/shm /tmp > "$dir/before" # others may have names in which a number is a process's by chance
+# names of others may contain the number of one of our processes by chance
+ls /dev/shm /tmp > "$dir/before"
 
 fail()
 {
@@ -24,14 +27,18 @@ fail()
 i=0
 while [ $i -lt "$times" ]; do
 	i=$((i + 1))
-	draw=$(awk -v s=$((seed + i)) 'BEGIN { srand(s); print int(rand() * 4), int(1 + rand() * 4), 0.2 + rand() * 1.5, rand() < 0.5 }')
+	draw=$(awk -v s=$((seed + i)) 'BEGIN {
+		srand(s)
+		print int(rand() * 4), int(1 + rand() * 4), 0.2 + rand() * 1.5, rand() < 0.5
+	}')
 	set -- $draw
 	ranks=$(($1 + 2))
 	victim=$(($2 % ranks))
 	provider=loop
 	[ "$4" = 1 ] || provider=tcp
 	: > "$dir/out"
-	KDDS_WORKERS=1 timeout -k 5 120 ./kddsrun -n $ranks --provider "$provider" tests/oracle -j -s 100 -p "$dir/pids" -n $((seed + i)) \
+	KDDS_WORKERS=1 timeout -k 5 120 ./kddsrun -n $ranks --provider "$provider" \
+		tests/oracle -j -s 100 -p "$dir/pids" -n $((seed + i)) \
 		> "$dir/out" 2> "$dir/err" &
 	job=$!
 	tries=0
@@ -52,14 +59,16 @@ while [ $i -lt "$times" ]; do
 	[ $took -le $slowest ] || slowest=$took
 	[ $took -lt 10000 ] || fail "the job took $took ms to end"
 	[ $status = 137 ] || fail "status $status"
-	grep -q "rank $victim .*$pid.*\(Killed\|signal 9\|SIGKILL\)" "$dir/err" || fail "no line names rank $victim, process $pid, and the signal"
+	grep -q "rank $victim .*$pid.*\(Killed\|signal 9\|SIGKILL\)" "$dir/err" ||
+		fail "no line names rank $victim, process $pid, and the signal"
 	all="$all $pids"
 	for pid in $pids; do
 		! kill -0 "$pid" 2> /dev/null || fail "process $pid lives on"
 	done
 done
 for pid in $all; do
-	left=$(ls /dev/shm /tmp | grep -vxF -f "$dir/before" | grep -v '^tsan\.rodata\.' | grep "\(^\|[^0-9]\)$pid\([^0-9]\|$\)" || :)
+	left=$(ls /dev/shm /tmp | grep -vxF -f "$dir/before" | grep -v '^tsan\.rodata\.' |
+		grep "\(^\|[^0-9]\)$pid\([^0-9]\|$\)" || :)
 	[ -z "$left" ] || {
 		echo "check_kill: left behind: $left" >&2
 		exit 1

@@ -1,16 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
+# Proves that ranks run under the launchers of others.
+#
 # check_launchers.sh [-l LAUNCHERS] [PROGRAM ARGUMENTS...]
 #
-# Under each launcher that is installed (mpirun of Open MPI, mpiexec.hydra of MPICH, srun of a Slurm of our own with PMIx and
-# with PMI-1), with 1, 2 and 5 ranks:
+# Runs with 1, 2 and 5 ranks under each launcher that is installed: mpirun of Open MPI,
+# mpiexec.hydra of MPICH, and srun of a Slurm of our own, with PMIx and with PMI-1. LAUNCHERS is a
+# list of mpirun, hydra, srun-pmix and srun-pmi2; the status is 77 if none of them is installed.
 #
-#   PROGRAM ends with status 0, and its first line of output is the same as without a launcher;
-#   without PROGRAM, pmi_probe: what each rank publishes all others get; when a rank is killed, exits with status 3, or leaves
-#   with status 0, at work or while the others are in a fence, the job ends, with a status other than 0; when the launcher is
-#   killed the ranks end. Nothing is left behind.
-#
-# LAUNCHERS: a list of mpirun, hydra, srun-pmix, srun-pmi2. 77: none of them is there.
+# With PROGRAM: it must end with status 0, and its first line of output must be the same as without
+# a launcher. Without PROGRAM, pmi_probe runs: every rank must get what each rank has published.
+# When a rank is killed, exits with status 3, or leaves with status 0, at work or while the others
+# are in a fence, the job must end, with a status other than 0. When the launcher is killed the
+# ranks must end. Nothing may be left behind.
 set -eu
 srcdir=${srcdir:-.}
 self=$0
@@ -39,7 +41,8 @@ fail()
 	failed=$((failed + 1))
 }
 
-# However this ends. What is under way is in the background, so that a signal need not wait for it.
+# Cleans up, however this script ends. Jobs run in the background, so that a signal is handled at
+# once.
 stop()
 {
 	result=$?
@@ -55,8 +58,9 @@ stop()
 	exit $result
 }
 
-# launch LAUNCHER N COMMAND...: in the background, with our mark on all of it. The launcher's pid and, when it has ended by
-# itself, its status are in files. -k: mpirun has been seen to ignore TERM.
+# launch LAUNCHER N COMMAND...: runs in the background, with our mark in the environment of all its
+# processes. Writes the pid of the launcher to a file, and its status when it has ended by itself.
+# -k: mpirun has been seen to ignore TERM.
 launch()
 {
 	launcher=$1 n=$2
@@ -67,13 +71,14 @@ launch()
 	srun-*) set -- srun --quiet --mpi="${launcher#srun-}" -n "$n" "$@" ;;
 	esac
 	rm -f "$dir/pid" "$dir/status"
-	env KDDS_MARK="$dir" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 TMPDIR="$dir/tmp" timeout -k 10 $limit \
+	env KDDS_MARK="$dir" OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 \
+		TMPDIR="$dir/tmp" timeout -k 10 $limit \
 		sh -c '"$@" & echo $! > "$0/pid"; wait $!; echo $? > "$0/status"' "$dir" "$@" \
 		< /dev/null > "$dir/out" 2> "$dir/err" &
 	job=$!
 }
 
-# finish: status is the launcher's, or "none": it did not end in time.
+# finish: sets status to the launcher's, or to "none" if it did not end in time.
 finish()
 {
 	wait "$job" || :
@@ -82,13 +87,13 @@ finish()
 	[ ! -e "$dir/status" ] || status=$(cat "$dir/status")
 }
 
-# The processes of jobs that are still there; a zombie's environment is empty.
+# The processes of jobs that still exist. A zombie's environment is empty.
 left_over()
 {
 	grep -lszFx "KDDS_MARK=$dir" /proc/[0-9]*/environ | tr -cd '0-9\n' || :
 }
 
-# Daemons may take a moment longer than the launcher; what stays is ended here.
+# Daemons may take a moment longer than the launcher. What remains after that is killed here.
 nothing_left()
 {
 	tries=200
@@ -109,7 +114,8 @@ installed()
 	case $1 in
 	mpirun) command -v mpirun.openmpi ;;
 	hydra) command -v mpiexec.hydra ;;
-	srun-*) [ -n "${SLURM_CONF-}" ] && srun --mpi=list 2>&1 | tr -s ' :\t' '\n' | grep -qx "${1#srun-}" ;;
+	srun-*) [ -n "${SLURM_CONF-}" ] && srun --mpi=list 2>&1 | tr -s ' :\t' '\n' |
+		grep -qx "${1#srun-}" ;;
 	*)
 		echo "check_launchers.sh: no such launcher: $1" >&2
 		exit 2
@@ -117,7 +123,7 @@ installed()
 	esac > /dev/null
 }
 
-# well EXPECTED LAUNCHER N COMMAND...: it ends well, and prints EXPECTED first.
+# well EXPECTED LAUNCHER N COMMAND...: the job must succeed, and print EXPECTED first.
 well()
 {
 	expected=$1
@@ -131,7 +137,8 @@ well()
 	nothing_left "$what"
 }
 
-# ill LAUNCHER N COMMAND...: a rank fails, and so does the job, without a wrong value seen (4) or a rank not told (5).
+# ill LAUNCHER N COMMAND...: a rank fails, and so must the job, without a wrong value (4) or a rank
+# that was not ended (5).
 ill()
 {
 	what="$1, $2 ranks: $(shift 2 && echo "${*##*/}")"
@@ -140,7 +147,8 @@ ill()
 	case $status in
 	none) fail "$what: not ended after $limit s" ;;
 	0)
-		# Hydra forgets that it has killed the others when the first to end had status 0.
+		# If the first rank to end had status 0, Hydra forgets that it has killed the
+		# others.
 		case $launcher-$* in
 		hydra-*' leave'*) ;;
 		*) fail "$what: status 0" ;;
@@ -148,18 +156,20 @@ ill()
 		;;
 	esac
 	! grep -q 'Sanitizer:' "$dir/err" || fail "$what: a sanitizer complains"
-	! grep -q ' ranks$' "$dir/out" || fail "$what: ended as if it were well"
-	! grep -Eq '^pmi_probe: rank [0-9]*: nobody' "$dir/err" || fail "$what: some were not told"
+	! grep -q ' ranks$' "$dir/out" || fail "$what: ended as if it had succeeded"
+	! grep -Eq '^pmi_probe: rank [0-9]*: nobody' "$dir/err" ||
+		fail "$what: some ranks were not notified"
 	nothing_left "$what"
 }
 
-# killed LAUNCHER: it is killed with three ranks at work.
+# killed LAUNCHER: the launcher is killed while three ranks are at work.
 killed()
 {
 	what="$1 is killed"
 	launch "$1" 3 "$probe" wait
 	tries=600
-	while [ $tries -gt 0 ] && kill -0 "$job" 2> /dev/null && [ "$(cat "$dir/out")" != waiting ]; do
+	while [ $tries -gt 0 ] && kill -0 "$job" 2> /dev/null &&
+		[ "$(cat "$dir/out")" != waiting ]; do
 		sleep 0.1
 		tries=$((tries - 1))
 	done
@@ -226,7 +236,8 @@ for launcher in $launchers; do
 done
 if [ -n "$slurm" ]; then
 	status=0
-	KDDS_SLURM=1 sh "$srcdir/tests/lab/slurm.sh" sh "$self" -l "${slurm# }" ${program+"$program"} "$@" < /dev/null &
+	KDDS_SLURM=1 sh "$srcdir/tests/lab/slurm.sh" sh "$self" -l "${slurm# }" \
+		${program+"$program"} "$@" < /dev/null &
 	job=$!
 	wait "$job" || status=$?
 	job=

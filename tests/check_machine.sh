@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Proves: a compiler for a 32-bit or a big-endian machine is refused with a sentence, by configure
-# and by each public header. The compiler here is made to say that it is one.
+# Proves that configure and each public header refuse a compiler for a 32-bit or a big-endian
+# machine, with a sentence. The compiler here is made to claim that it is one.
 set -eu
 srcdir=$(cd "${srcdir:-.}" && pwd)
-[ ! -e "$srcdir/config.status" ] || exit 77 # configured in place: it can be configured nowhere else
+# configured in the source tree: no other build is possible
+[ ! -e "$srcdir/config.status" ] || exit 77
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failed=0

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# The manual pages are of this version, without mistakes that groff or mandoc would warn of; every function and macro of theirs is in
-# the headers and every function in the headers has a page; and the example of each page compiles without a warning and runs.
+# Proves that the manual pages have the current version and no mistakes that groff or mandoc would
+# warn about; that every function and macro they describe is in the headers, and every function in
+# the headers has a page; and that the example of each page compiles without a warning and runs.
 set -eu
 srcdir=${srcdir:-.}
 build=$PWD
@@ -15,21 +16,26 @@ fail()
 	failed=$((failed + 1))
 }
 
-version=$(sed -n 's/^#define KDDS_VERSION_[A-Z]* *\([0-9]*\)$/\1/p' "$srcdir/include/kdds.h" | tr '\n' . | sed 's/\.$//')
+version=$(sed -n 's/^#define KDDS_VERSION_[A-Z]* *\([0-9]*\)$/\1/p' "$srcdir/include/kdds.h" |
+	tr '\n' . | sed 's/\.$//')
 for page in "$srcdir"/doc/*.[1-9]; do
-	grep -q "^\.TH [A-Z_-]* [1-9] [0-9-]* \"libkdds $version\" " "$page" || fail "$page: the title is not that of version $version"
+	grep -q "^\.TH [A-Z_-]* [1-9] [0-9-]* \"libkdds $version\" " "$page" ||
+		fail "$page: the title is not that of version $version"
 	if command -v groff > /dev/null; then
-		groff -man -ww -Tutf8 -z "$page" > "$dir/log" 2>&1 && [ ! -s "$dir/log" ] || fail "$page: groff: $(cat "$dir/log")"
+		groff -man -ww -Tutf8 -z "$page" > "$dir/log" 2>&1 && [ ! -s "$dir/log" ] ||
+			fail "$page: groff: $(cat "$dir/log")"
 	fi
 	if command -v mandoc > /dev/null; then
-		mandoc -Tlint -W warning "$page" > "$dir/log" 2>&1 || fail "$page: mandoc: $(cat "$dir/log")"
+		mandoc -Tlint -W warning "$page" > "$dir/log" 2>&1 ||
+			fail "$page: mandoc: $(cat "$dir/log")"
 	fi
 done
 
-# names PAGE: what its NAME section lists.
+# names PAGE: the names in its NAME section.
 names()
 {
-	sed -n '/^\.SH NAME/,/ \\- /{ /^\.SH/d; s/ \\- .*//; s/,//g; p; }' "$1" | tr ' ' '\n' | grep .
+	sed -n '/^\.SH NAME/,/ \\- /{ /^\.SH/d; s/ \\- .*//; s/,//g; p; }' "$1" | tr ' ' '\n' |
+		grep .
 }
 
 for page in "$srcdir"/doc/*.3; do
@@ -37,20 +43,24 @@ for page in "$srcdir"/doc/*.3; do
 done | sort > "$dir/documented"
 twice=$(uniq -d "$dir/documented")
 [ -z "$twice" ] || fail "in two pages: $twice"
-cat "$srcdir/include/kdds.h" "$srcdir/include/kdds/task.h" "$srcdir/include/kdds/inline.h" > "$dir/headers"
+cat "$srcdir/include/kdds.h" "$srcdir/include/kdds/task.h" "$srcdir/include/kdds/inline.h" \
+	> "$dir/headers"
 while read -r name; do
 	grep -q "\b$name\b" "$dir/headers" || fail "$name has a page, but is in no header"
 done < "$dir/documented"
-# What is declared outside of @cond internal.
-sed '/@cond internal/,/@endcond/d; /^typedef/d' "$srcdir/include/kdds.h" "$srcdir/include/kdds/task.h" |
-	sed -n 's/^#define \(kdds_[a-z_]*\)(.*/\1/p; s/^#define \(KDDS_[A-Z_]*\)(.*/\1/p; s/^[a-z][a-z_ ]*[ *]\(kdds_[a-z_]*\)(.*/\1/p' |
+# What is declared outside @cond internal.
+sed '/@cond internal/,/@endcond/d; /^typedef/d' "$srcdir/include/kdds.h" \
+	"$srcdir/include/kdds/task.h" |
+	sed -n -e 's/^#define \(kdds_[a-z_]*\)(.*/\1/p' -e 's/^#define \(KDDS_[A-Z_]*\)(.*/\1/p' \
+		-e 's/^[a-z][a-z_ ]*[ *]\(kdds_[a-z_]*\)(.*/\1/p' |
 	sort -u > "$dir/declared"
-[ "$(wc -l < "$dir/declared")" -gt 30 ] || fail "few names were found in the headers: $(cat "$dir/declared")"
-# Attributes are described where they are used, in kdds_spawn(3).
+[ "$(wc -l < "$dir/declared")" -gt 30 ] ||
+	fail "few names were found in the headers: $(cat "$dir/declared")"
+# Attributes are described in kdds_spawn(3).
 comm -23 "$dir/declared" "$dir/documented" | grep -v '^KDDS_ON_' > "$dir/missing" || :
 [ ! -s "$dir/missing" ] || fail "no manual page names $(tr '\n' ' ' < "$dir/missing")"
 
-# example PAGE: the program in it.
+# example PAGE: the program in its EXAMPLE section.
 example()
 {
 	sed -n '/^\.SH EXAMPLES/,/^\.EE/p' "$1" | sed '1,/^\.EX/d; /^\.EE/d; s/\\-/-/g; s/\\e/\\/g'
@@ -63,14 +73,17 @@ for page in "$srcdir"/doc/*.[37]; do
 		fail "$page has no example"
 		continue
 	}
-	${CC:-cc} ${SANITIZE:+-fsanitize=$SANITIZE} -std=c11 -Wall -Wextra -Werror -O1 -I"$srcdir/include" -o "$program" "$program.c" \
+	${CC:-cc} ${SANITIZE:+-fsanitize=$SANITIZE} -std=c11 -Wall -Wextra -Werror -O1 \
+		-I"$srcdir/include" -o "$program" "$program.c" \
 		-L.libs -lkdds > "$dir/log" 2>&1 || {
 		fail "$page: its example does not compile: $(head -n 20 "$dir/log")"
 		continue
 	}
-	LD_LIBRARY_PATH=$build/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} KDDS_WORKERS=3 timeout 60 "$program" > "$dir/out" 2> "$dir/log" ||
+	LD_LIBRARY_PATH=$build/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} KDDS_WORKERS=3 \
+		timeout 60 "$program" > "$dir/out" 2> "$dir/log" ||
 		fail "$page: its example ends with status $?: $(cat "$dir/log")"
-	[ -s "$dir/out" ] && [ ! -s "$dir/log" ] || fail "$page: its example prints nothing, or complains: $(cat "$dir/log")"
+	[ -s "$dir/out" ] && [ ! -s "$dir/log" ] ||
+		fail "$page: its example prints nothing, or complains: $(cat "$dir/log")"
 	examples=$((examples + 1))
 done
 echo "$examples examples"

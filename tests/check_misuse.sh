@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What a task's declaration rules out does not compile, in C and in C++, and the same program with that one line right does:
-# each case below is compiled with BAD=0, which must pass without a warning, and with BAD=1, which must
-# fail, warnings aside. What a sentence of kdds.h rules out fails with that sentence.
+# Proves that what a task's declaration rules out does not compile, in C and in C++, while the same
+# program with that one line corrected does. Each case below is compiled with BAD=0, which must pass
+# without a warning, and with BAD=1, which must fail even with warnings disabled. A use that
+# violates a sentence of kdds.h must fail with that sentence.
 set -eu
 srcdir=${srcdir:-.}
 dir=$(mktemp -d)
@@ -35,7 +36,12 @@ misuse()
 		KDDS_TASK(add, VALUE(long, n), REDUCE(long, s, KDDS_SUM(long))) { **s += n; }
 		KDDS_TASK(total, READ_ARRAY(long, a), WRITE(long, r)) { **r = (*a)[0]; }
 		KDDS_TASK(fill, WRITE_ARRAY(long, a)) { (*a)[0] = 1; }
-		KDDS_TASK(swap, UPDATE(struct pair, p)) { long a = (**p).a; (**p).a = (**p).b; (**p).b = a; }
+		KDDS_TASK(swap, UPDATE(struct pair, p))
+		{
+			long a = (**p).a;
+			(**p).a = (**p).b;
+			(**p).b = a;
+		}
 		END
 		cat
 	} > "$dir/program"
@@ -43,7 +49,8 @@ misuse()
 		compiler=${pair%%:*} standard=${pair#*:}
 		case $standard in c++*) language=c++ ;; *) language=c ;; esac
 		[ -z "$only" ] || [ "$only" = $language ] || continue
-		compile="$compiler -std=$standard -x $language -I$srcdir/include -O1 -c -o $dir/object $dir/program"
+		compile="$compiler -std=$standard -x $language -I$srcdir/include"
+		compile="$compile -O1 -c -o $dir/object $dir/program"
 		$compile -DBAD=0 -Wall -Wextra -Werror -pedantic > "$dir/log" 2>&1 || {
 			fail "$1: $compiler rejects the control:"
 			head -n 20 "$dir/log"
@@ -338,16 +345,19 @@ END
 
 misuse 'a task with 17 parameters' <<'END'
 #if BAD
-KDDS_TASK(t, VALUE(int, a1), VALUE(int, a2), VALUE(int, a3), VALUE(int, a4), VALUE(int, a5), VALUE(int, a6), VALUE(int, a7),
-	  VALUE(int, a8), VALUE(int, a9), VALUE(int, a10), VALUE(int, a11), VALUE(int, a12), VALUE(int, a13), VALUE(int, a14),
+KDDS_TASK(t, VALUE(int, a1), VALUE(int, a2), VALUE(int, a3), VALUE(int, a4), VALUE(int, a5),
+	  VALUE(int, a6), VALUE(int, a7), VALUE(int, a8), VALUE(int, a9), VALUE(int, a10),
+	  VALUE(int, a11), VALUE(int, a12), VALUE(int, a13), VALUE(int, a14),
 	  VALUE(int, a15), VALUE(int, a16), VALUE(int, a17))
 #else
-KDDS_TASK(t, VALUE(int, a1), VALUE(int, a2), VALUE(int, a3), VALUE(int, a4), VALUE(int, a5), VALUE(int, a6), VALUE(int, a7),
-	  VALUE(int, a8), VALUE(int, a9), VALUE(int, a10), VALUE(int, a11), VALUE(int, a12), VALUE(int, a13), VALUE(int, a14),
+KDDS_TASK(t, VALUE(int, a1), VALUE(int, a2), VALUE(int, a3), VALUE(int, a4), VALUE(int, a5),
+	  VALUE(int, a6), VALUE(int, a7), VALUE(int, a8), VALUE(int, a9), VALUE(int, a10),
+	  VALUE(int, a11), VALUE(int, a12), VALUE(int, a13), VALUE(int, a14),
 	  VALUE(int, a15), VALUE(int, a16))
 #endif
 {
-	(void)(a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9 + a10 + a11 + a12 + a13 + a14 + a15 + a16);
+	(void)(a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9 + a10 + a11 + a12 + a13 + a14 + a15 +
+	       a16);
 }
 END
 
@@ -456,7 +466,7 @@ for mode in READ WRITE UPDATE READ_ARRAY WRITE_ARRAY UPDATE_ARRAY; do
 	END
 done
 
-misuse 'a data of 4 GiB' 'task t, parameter a: a single data has less than 4 GiB' <<'END'
+misuse 'a data item of 4 GiB' 'task t, parameter a: a single data has less than 4 GiB' <<'END'
 #if BAD
 struct value { char bytes[1L << 32]; };
 #else
@@ -532,8 +542,8 @@ struct kdds_type *f()
 }
 END
 
-# What C++ throws ends the program with one line: no scheduler is unwound. Tasks that share objects which
-# are more than their bytes are known to stay in their process.
+# An exception in a C++ task ends the program with one line: the scheduler is not unwound. Tasks
+# that share objects with non-trivial copying are known to stay in their process.
 if command -v "${CXX:-c++}" > /dev/null; then
 	cat > "$dir/throws.cc" <<'END'
 #include <kdds.h>

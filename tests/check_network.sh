@@ -1,13 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Proves: over a slow, lossy and interrupted network (tests/lab) jobs of several hosts give the results of one process; they get
-# over an interruption, and over connections that die of it; a host that is cut off or loses its ranks ends the job on all, with
-# one line that names it. Ranks listen where KDDS_ADDRESS and KDDS_PORTS say, and nowhere else; where they cannot reach each other
-# the job ends with a line that says so. They need no IPv4.
-# Prints its seed; NETWORK_SEED=n repeats it, as far as chance allows. NETWORK_SECONDS=n goes on for so long.
+# Proves that over a slow, lossy and interrupted network (tests/lab) jobs on several hosts give the
+# results of one process, and survive an interruption and connections that it breaks. When a host is
+# cut off or its ranks are killed, the job ends on all hosts, with one line that names the host.
+# Ranks listen where KDDS_ADDRESS and KDDS_PORTS say and nowhere else; where they cannot reach each
+# other, the job ends with a line that says so. IPv4 is not required. Prints its seed.
+# NETWORK_SEED=n repeats a run with that seed, within the limits of timing. NETWORK_SECONDS=n
+# repeats the tests for n seconds.
 set -eu
 run=$PWD/kddsrun tests=$PWD/tests examples=$PWD/examples
-[ -x "$run" ] && [ -x "$tests/oracle" ] && [ -x "$tests/ranks" ] && [ -x "$tests/lab/tundelay" ] || exit 77
+[ -x "$run" ] && [ -x "$tests/oracle" ] && [ -x "$tests/ranks" ] && [ -x "$tests/lab/tundelay" ] ||
+	exit 77
 [ -c /dev/net/tun ] || exit 77
 seed=${NETWORK_SEED:-$(date +%s)}
 echo "seed $seed"
@@ -19,16 +22,17 @@ hosts_join far bridge
 hosts_ssh far
 export KDDS_BIND=none
 
-# --- Results.
+# --- Results
 
-# What of a program's output does not depend on who runs what.
+# The part of a program's output that does not depend on scheduling.
 results()
 {
 	grep -E '^(fib|nqueens|stencil)\(|^unique|^the same bits' || :
 	awk '$1 == "residual" { print ($3 < 1e-12 ? "right" : "wrong") }' "$1"
 }
 
-# programs WHAT HOSTS PROGRAM...: each, of the examples, gives what it gives alone.
+# programs WHAT HOSTS PROGRAM...: each of these examples must give the same result as in one
+# process.
 programs()
 {
 	where=$1 on=$2
@@ -37,7 +41,9 @@ programs()
 		[ -x "$examples/${program%% *}" ] || continue
 		KDDS_WORKERS=1 "$examples/"$program > "$dir/alone"
 		job "$where: $program" 0 --hosts $on "$examples/"$program
-		[ "$(results "$dir/out" < "$dir/out")" = "$(results "$dir/alone" < "$dir/alone")" ] || fail 'another result than alone'
+		[ "$(results "$dir/out" < "$dir/out")" = \
+			"$(results "$dir/alone" < "$dir/alone")" ] ||
+			fail 'not the result of one process'
 	done
 }
 
@@ -56,8 +62,8 @@ ranks()
 	said out '^all travelled$'
 }
 
-# at_work HOSTS RANKS SECONDS OPTION...: starts the oracle, and returns when all of its ranks have their numbers in
-# $dir/pid.RANK and have had a moment to begin.
+# at_work HOSTS RANKS SECONDS OPTION...: starts the oracle. Returns when all of its ranks have
+# written their process numbers to $dir/pid.RANK and have had a moment to begin.
 at_work()
 {
 	seed=$((seed + 100003))
@@ -74,21 +80,21 @@ at_work()
 	sleep 2
 }
 
-# Status 0, and the oracle's word.
+# The job must end with status 0 and the oracle's success message.
 went_on()
 {
 	ended 0
 	said out ', all equal to the oracle$'
 }
 
-# The jobs' ends after a cut or a kill come in a few seconds; this is what a machine with other things to do may need.
+# A job ends within a few seconds after a cut or a kill. A loaded machine gets more time.
 soon()
 {
 	took=$(($(date +%s) - since))
 	[ $took -lt 30 ] || fail "took $took s to end"
 }
 
-# --- Cases.
+# --- Cases
 
 plain()
 {
@@ -126,7 +132,8 @@ delay_and_loss()
 	far loss 0
 }
 
-# TCP repeats at intervals that double, so that a host is heard again as late as twice the time it was cut off.
+# TCP retransmits at doubling intervals, so a host may be reachable again only after twice the time
+# it was cut off.
 interruption()
 {
 	what='3 s of no network'
@@ -137,17 +144,22 @@ interruption()
 	went_on
 }
 
-# gave_up HOST...: how many connections TCP has, after all repetitions without an answer.
+# gave_up HOST...: the number of connections that TCP has aborted after all retransmissions without
+# an answer.
 gave_up()
 {
 	for host; do
 		on $host awk '$1 == "TcpExt:" && !n { n = split($0, name) }
-			$1 == "TcpExt:" { for (i = 2; i <= n; i++) if (name[i] == "TCPAbortOnTimeout") x = $i } END { print x }' \
-			/proc/net/netstat
+			$1 == "TcpExt:" {
+				for (i = 2; i <= n; i++)
+					if (name[i] == "TCPAbortOnTimeout")
+						x = $i
+			}
+			END { print x }' /proc/net/netstat
 	done | awk '{ n += $1 } END { print n }'
 }
 
-# patience REPETITIONS HOST...: of TCP's.
+# patience REPETITIONS HOST...: sets the number of TCP retransmissions.
 patience()
 {
 	repetitions=$1
@@ -157,8 +169,8 @@ patience()
 	done
 }
 
-# dead_connections CUT HOST...: host number CUT is cut off; on the hosts given TCP gives up after some seconds. ssh goes
-# another way, so that kddsrun knows of nothing.
+# dead_connections CUT HOST...: cuts off host number CUT. On each HOST, TCP gives up after some
+# seconds. ssh uses another network, so that kddsrun notices nothing.
 dead_connections()
 {
 	number=$1
@@ -169,7 +181,7 @@ dead_connections()
 	before=$(gave_up $*)
 	at_work a:2,b:2,c:2 6 18
 	far cut $number
-	for i in $(seq 24); do # 3 repetitions take 3 to 7 s
+	for i in $(seq 24); do # 3 retransmissions take 3 to 7 s
 		[ $i -lt 5 ] || [ "$(gave_up $*)" = $before ] || break
 		sleep 1
 	done
@@ -181,8 +193,9 @@ dead_connections()
 	hosts_ssh far
 }
 
-# The only word that some ranks are still to get is that the job is over, and its sender's connections die. They have nothing to
-# say to the sender themselves, by which they would learn that theirs are dead as well.
+# The only message that some ranks still have to receive is that the job is over, and the
+# connections of its sender break. These ranks have nothing to send to that sender, and so cannot
+# notice that their side of the connection is broken as well.
 told_at_last()
 {
 	what='ranks cut off while there is nothing to say'
@@ -193,7 +206,7 @@ told_at_last()
 	up 1
 	sleep 1
 	far cut 3
-	for i in $(seq 30); do # 3 repetitions take 3 to 7 s
+	for i in $(seq 30); do # 3 retransmissions take 3 to 7 s
 		[ $i -lt 8 ] || [ "$(gave_up a b)" = $before ] || break
 		sleep 1
 	done
@@ -223,26 +236,28 @@ killed()
 	what="a host's ranks killed"
 	at_work a:2,b:2,c:2 6 100
 	since=$(date +%s)
-	on b kill -9 $(cat "$dir/pid.2") $(cat "$dir/pid.3") || : # the job may end, and with it the second, after the first
+	# the death of the first may have ended the job, and the second with it
+	on b kill -9 $(cat "$dir/pid.2") $(cat "$dir/pid.3") || :
 	ended 137
 	soon
 	one_line
 	said err 'rank [23] \(host b, process [0-9]+\) was killed by signal 9'
 }
 
-# listening HOST: addresses and ports of all sockets that listen, sshd's apart, as in /proc/net/tcp.
+# listening HOST: addresses and ports of all listening sockets except sshd's, as in /proc/net/tcp.
 listening()
 {
 	on $1 cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == "0A" && $2 !~ /:0016$/ { print $2 }'
 }
 
-# connected HOST: to whom, not by ssh.
+# connected HOST: the remote addresses of its connections, except ssh's.
 connected()
 {
-	on $1 cat /proc/net/tcp /proc/net/tcp6 | awk '$4 == "01" && $2 !~ /:0016$/ && $3 !~ /:0016$/ { print $3 }'
+	on $1 cat /proc/net/tcp /proc/net/tcp6 |
+		awk '$4 == "01" && $2 !~ /:0016$/ && $3 !~ /:0016$/ { print $3 }'
 }
 
-# only_at NET: all of them in 10.0.NET.*, those of a host that listen at its own.
+# only_at NET: all addresses must be in 10.0.NET.0, those of listening sockets the host's own.
 only_at()
 {
 	number=0
@@ -250,7 +265,8 @@ only_at()
 		number=$((number + 1))
 		bad=$(listening $host | grep -v "^$(printf %02X $number)0${1}000A:" || :)
 		[ -z "$bad" ] || fail "host $host listens at $bad, not only at 10.0.$1.$number"
-		[ "$(listening $host | wc -l)" = 2 ] || fail "host $host listens at $(listening $host | wc -l) ports for 2 ranks"
+		[ "$(listening $host | wc -l)" = 2 ] ||
+			fail "host $host listens at $(listening $host | wc -l) ports for 2 ranks"
 		bad=$(connected $host | grep -v "^0[123]0${1}000A:" || :)
 		[ -z "$bad" ] || fail "host $host is connected to $bad, not in 10.0.$1.0"
 	done
@@ -281,7 +297,7 @@ addresses()
 	unset KDDS_ADDRESS
 }
 
-# Data and ssh go different ways; the way of the data is closed.
+# Data and ssh use different networks. That of the data is cut.
 out_of_reach()
 {
 	what='ranks that cannot reach each other'
@@ -289,8 +305,10 @@ out_of_reach()
 	far cut 2
 	start --hosts a:1,b:1 "$tests/oracle" -j -s 100 -n $seed
 	ended 1
-	grep -qE '^kdds: rank [01] has not reached rank [01] at 10\.0\.1\.[12]:[0-9]+ for 30 s: Connection timed out; ' "$dir/err" ||
-		fail 'nothing says who cannot reach whom'
+	grep -qE \
+		'^kdds: rank [01] has not reached rank [01] at 10\.0\.1\.[12]:[0-9]+ for 30 s:'\
+' Connection timed out; ' "$dir/err" ||
+		fail 'no line says which ranks cannot reach each other'
 	far heal 2
 	hosts_ssh far
 }
@@ -314,17 +332,23 @@ ports()
 ipv6()
 {
 	what='a host without IPv4' checked=$((checked + 1))
-	unshare -n sh -c 'ip link set lo up && ip addr del 127.0.0.1/8 dev lo && exec timeout 60 "$@"' sh \
+	unshare -n sh -c \
+		'ip link set lo up && ip addr del 127.0.0.1/8 dev lo && exec timeout 60 "$@"' sh \
 		"$run" -n 2 "$tests/ranks" > "$dir/out" 2> "$dir/err" || fail "status $?"
 	said out '^all travelled$'
 	what='a network without IPv4' checked=$((checked + 1))
-	unshare -n sh -c 'ip link set lo up && ip addr del 127.0.0.1/8 dev lo && ip link add one type veth peer name two &&
-		ip link set one up && ip link set two up && ip addr add fd00::1/64 dev one nodad && CHECK_COMM_PROVIDER=tcp CHECK_COMM_ADDRESS=fd00::1 exec timeout 60 "$@"' sh \
+	unshare -n sh -c 'ip link set lo up && ip addr del 127.0.0.1/8 dev lo &&
+		ip link add one type veth peer name two &&
+		ip link set one up && ip link set two up &&
+		ip addr add fd00::1/64 dev one nodad &&
+		CHECK_COMM_PROVIDER=tcp CHECK_COMM_ADDRESS=fd00::1 exec timeout 60 "$@"' sh \
 		"$tests/check_comm" messages gets > "$dir/out" 2> "$dir/err" || fail "status $?"
 	what='a host whose loopback is down' checked=$((checked + 1)) status=0
 	unshare -n timeout 20 "$run" -n 2 "$tests/ranks" > "$dir/out" 2> "$dir/err" || status=$?
 	[ $status = 1 ] || fail "status $status"
-	grep -q '^kdds: this host cannot reach itself at 127\.0\.0\.1: ' "$dir/err" || fail 'nothing says so' # one rank or both
+	# one rank or both
+	grep -q '^kdds: this host cannot reach itself at 127\.0\.0\.1: ' "$dir/err" ||
+		fail 'no line says so'
 }
 
 all()
@@ -343,7 +367,7 @@ all()
 	ipv6
 }
 
-if [ $# -gt 0 ]; then # one of them
+if [ $# -gt 0 ]; then # run one of them
 	"$@"
 else
 	all 2

@@ -1,9 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Every allocation that libkdds makes, failing in turn while a small program starts the library, uses it and stops it: the
-# program does its work all the same, or there is one line on stderr and it ends with a status other than 0. It never crashes
-# or hangs, kdds_init can be called again when it has returned an error, and nothing is kept. Allocations that hwloc makes are
-# left alone: hwloc 2.9 itself crashes when some of them fail.
+# Proves that libkdds survives every allocation failure. Each allocation that it makes fails in turn
+# while a small program starts the library, uses it and stops it. Either the program works
+# nevertheless, or it prints one line on stderr and ends with a status other than 0. It never
+# crashes or hangs, kdds_init can be called again after it has returned an error, and no memory is
+# leaked. Allocations made by hwloc do not fail: hwloc 2.9 itself crashes when some of them do.
 set -eu
 [ -z "${SANITIZE-}" ] || exit 77
 preload=$PWD/tests/.libs/nomem.so
@@ -12,13 +13,15 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 failed=0
 
-# attempt N: sets status, writes $dir/err; $dir/report is there if there were N allocations
+# attempt N: lets allocation N fail. Sets status and writes $dir/err. $dir/report exists afterwards
+# if there were N allocations.
 attempt()
 {
 	status=0
 	rm -f "$dir/report"
-	# Not libtool's script, whose shell would count as well.
-	LD_LIBRARY_PATH=$PWD/.libs KDDS_WORKERS=3 KDDS_STACK=16M KDDS_TEST_FAIL_AT=$1 KDDS_TEST_REPORT=$dir/report \
+	# Not through libtool's script, whose shell would count as well.
+	LD_LIBRARY_PATH=$PWD/.libs KDDS_WORKERS=3 KDDS_STACK=16M KDDS_TEST_FAIL_AT=$1 \
+		KDDS_TEST_REPORT=$dir/report \
 		LD_PRELOAD=$preload \
 		timeout -k 5 20 tests/.libs/nomem_program > "$dir/out" 2> "$dir/err" || status=$?
 }
@@ -33,12 +36,13 @@ fail()
 n=1
 while :; do
 	attempt "$n"
-	# So many allocations are not made any more. How many are depends a little on who steals what.
+	# There are fewer allocations than this. Their number depends a little on which worker
+	# steals what.
 	[ -e "$dir/report" ] || break
 	lines=$(wc -l < "$dir/err")
 	ours=$(grep -c '^kdds: ' "$dir/err" || :)
 	case $status in
-	0) [ "$lines" = 0 ] || fail 'all went well, but there was something to say' ;;
+	0) [ "$lines" = 0 ] || fail 'the program succeeded, but printed something' ;;
 	1 | 3) [ "$lines" = 1 ] && [ "$ours" = 1 ] || fail "status $status without one line" ;;
 	*) fail "status $status" ;;
 	esac

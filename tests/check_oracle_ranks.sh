@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Proves: tests/oracle's random programs give the sequential values on 1 to 8 ranks, over an engine that loses, doubles and delays
-# messages, over TCP and over libfabric, with one worker per rank and with more. Prints the first seed; ORACLE_SEED=n repeats it, as far as
-# chance allows.
-# `make soak SECONDS=...' runs it longer.
+# Proves that tests/oracle's random programs give the sequential values on 1 to 8 ranks, over an
+# engine that loses, duplicates and delays messages, over TCP and over libfabric, with one worker
+# per rank and with more. Prints the first seed. ORACLE_SEED=n repeats a run with that seed, within
+# the limits of timing. `make soak SECONDS=...' runs it longer.
 set -eu
 case ${SANITIZE-} in
 '') seconds=60 ;;
@@ -13,7 +13,7 @@ seconds=${ORACLE_SECONDS:-$seconds}
 seed=${ORACLE_SEED:-$(date +%s)}
 echo "first seed $seed"
 
-# One line: ranks, workers of each (0: as many as there are CPUs), provider.
+# Each line: ranks, workers per rank (0: one per CPU), provider.
 configurations='1 0 loop
 2 1 loop
 2 2 loop:
@@ -37,7 +37,8 @@ echo "$configurations" | while read -r ranks workers provider; do
 	KDDS_PROVIDER=$provider KDDS_WORKERS=$workers timeout -k 10 $((4 * each + 30)) \
 		./kddsrun -n "$ranks" tests/oracle -j -s "$each" -n "$seed" < /dev/null || status=$?
 	if [ $status != 0 ]; then
-		echo "status $status: KDDS_PROVIDER='$provider' KDDS_WORKERS=$workers ./kddsrun -n $ranks tests/oracle -j -n $seed" >&2
+		echo "status $status: KDDS_PROVIDER='$provider' KDDS_WORKERS=$workers" \
+			"./kddsrun -n $ranks tests/oracle -j -n $seed" >&2
 		exit 1
 	fi
 	seed=$((seed + 100003))

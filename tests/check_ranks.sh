@@ -1,14 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Proves: what tests/ranks.c says, over UNIX sockets (losing, doubling and delaying messages, too), TCP and libfabric; what
-# tests/sleepers.c says, for as far as it could.
+# Runs tests/ranks over UNIX sockets (also losing, duplicating and delaying messages), TCP and
+# libfabric, and tests/sleepers. The first comments of these programs say what they prove.
 set -eu
 export KDDS_WORKERS=1
 
 for provider in loop loop:1 loop:2 tcp 'tcp;ofi_rxm'; do
 	for ranks in 2 3 5; do
 		echo "$provider, $ranks ranks"
-		timeout -k 5 90 ./kddsrun -n $ranks --provider "$provider" tests/ranks 2> ranks.err || {
+		timeout -k 5 90 ./kddsrun -n $ranks --provider "$provider" tests/ranks \
+			2> ranks.err || {
 			cat ranks.err
 			exit 1
 		}
@@ -17,7 +18,7 @@ for provider in loop loop:1 loop:2 tcp 'tcp;ofi_rxm'; do
 		done
 	done
 done
-# With a seed that engine alters some of what is read: it is noticed, and the values are right.
+# With a seed, the loop engine alters some reads. They are detected, and the values are right.
 KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider loop:1 tests/ranks \
 	> ranks.out 2> ranks.err || {
 	cat ranks.err
@@ -28,9 +29,11 @@ grep -q '"total":.*"altered":[1-9]' ranks.err || {
 	cat ranks.err
 	exit 1
 }
-# Two ranks, one of them held: what the other updates again and again has stayed there, whether its rows have gaps or not.
+# Two ranks, of which one is kept busy. What the other one updates repeatedly is retained there,
+# whether or not its rows have gaps.
 for data in '' tiles; do
-	KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider loop tests/ranks $data > ranks.out 2> ranks.err || {
+	KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider loop tests/ranks $data \
+		> ranks.out 2> ranks.err || {
 		cat ranks.err
 		exit 1
 	}
@@ -40,9 +43,11 @@ for data in '' tiles; do
 		exit 1
 	}
 done
-# A thief that has no room for results sends them home, whatever the victim would leave with it.
+# A thief without room for retained results returns them, even if the victim would leave them with
+# it.
 KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider loop \
-	sh -c '[ "$KDDS_RANK" = 0 ] || export KDDS_CACHE=0; exec tests/ranks' > ranks.out 2> ranks.err || {
+	sh -c '[ "$KDDS_RANK" = 0 ] || export KDDS_CACHE=0; exec tests/ranks' \
+	> ranks.out 2> ranks.err || {
 	cat ranks.err
 	exit 1
 }
@@ -51,7 +56,8 @@ grep -q '"total":.*"kept_bytes":0[,}]' ranks.err || {
 	cat ranks.err
 	exit 1
 }
-# A rank says how much memory it has and is given nothing that needs more. (Sanitizers need more.)
+# A rank announces how much memory it has, and is given nothing that needs more. (Sanitizers need
+# more.)
 if [ -z "${SANITIZE-}" ]; then
 	timeout -k 5 60 ./kddsrun -n 2 --provider loop --env KDDS_STACK=64M \
 		sh -c '[ "$KDDS_RANK" = 0 ] || ulimit -v 3000000; exec tests/ranks room' \
@@ -66,22 +72,27 @@ if [ -z "${SANITIZE-}" ]; then
 		exit 1
 	}
 fi
-# Nobody sleeps; what rests elsewhere is asked for all the same. (Ranks that have to share a processor ask when they sleep.)
+# When no worker sleeps, retained results are requested nevertheless. (Ranks that share a processor
+# request them when they sleep.)
 if [ "$(nproc)" -ge 2 ]; then
-	KDDS_SPIN_US=10000000 timeout -k 5 60 ./kddsrun -n 2 --provider loop tests/ranks > ranks.out 2> ranks.err || {
+	KDDS_SPIN_US=10000000 timeout -k 5 60 ./kddsrun -n 2 --provider loop tests/ranks \
+		> ranks.out 2> ranks.err || {
 		cat ranks.err
 		echo 'failed without sleep'
 		exit 1
 	}
 fi
 timeout -k 5 90 ./kddsrun -n 2 --workers 3 --provider loop tests/sleepers
-# A rank has some 16 files open before it meets another. A limit that may be raised is; else it ends, and does not wait for ever.
-timeout -k 5 60 ./kddsrun -n 2 --provider 'tcp;ofi_rxm' sh -c 'ulimit -Sn 18 && exec tests/ranks' > ranks.out 2> ranks.err || {
+# A rank has some 16 files open before it connects to another. A soft limit is raised if possible;
+# otherwise the rank ends instead of waiting forever.
+timeout -k 5 60 ./kddsrun -n 2 --provider 'tcp;ofi_rxm' \
+	sh -c 'ulimit -Sn 18 && exec tests/ranks' > ranks.out 2> ranks.err || {
 	cat ranks.err
 	echo 'a low soft limit of open files is not raised'
 	exit 1
 }
-if timeout -k 5 60 ./kddsrun -n 2 --provider 'tcp;ofi_rxm' sh -c 'ulimit -n 18 && exec tests/ranks' > ranks.out 2> ranks.err ||
+if timeout -k 5 60 ./kddsrun -n 2 --provider 'tcp;ofi_rxm' \
+	sh -c 'ulimit -n 18 && exec tests/ranks' > ranks.out 2> ranks.err ||
 	! grep -q 'open files' ranks.err; then
 	cat ranks.err
 	echo 'no complaint about too low a limit of open files'

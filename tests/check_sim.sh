@@ -1,40 +1,51 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-#
-# What a simulation must not get wrong: the same seed gives the same run, work is neither lost nor done twice, no job is faster
-# than its work allows or its longest path, and one worker takes as long as the work.
+# Proves the invariants of a simulation: the same seed gives the same run, work is neither lost nor
+# done twice, no job is faster than its work and its longest path allow, and one worker takes as
+# long as the work.
 set -eu
 
 sim=bench/sim
 failed=0
 
-# check WHAT CONDITION JOB...: CONDITION is awk's, over the result's keys.
+# check WHAT CONDITION JOB...: CONDITION is an awk expression over the keys of the result.
 check()
 {
 	what=$1 condition=$2
 	shift 2
 	$sim run "$@" | awk -v what="$what" -v job="$*" '{
 		for (i = 1; i <= NF; i++) { split($i, pair, "="); v[pair[1]] = pair[2] }
-		time = v["time"]; work = v["work"]; depth = v["depth"]; done = v["done"]; speed = v["speed"]
+		time = v["time"]; work = v["work"]; depth = v["depth"]
+		done = v["done"]; speed = v["speed"]
 	}
-	END { if (NR != 1 || !('"$condition"')) { print "check_sim: not so: " what ": " job; print; exit 1 } }' || failed=1
+	END {
+		if (NR != 1 || !('"$condition"')) {
+			print "check_sim: failed: " what ": " job
+			print
+			exit 1
+		}
+	}' || failed=1
 }
 
 for tree in fib:30:10 knary:20:10:8 random:1e9:8:1:1e5; do
-	check 'one worker takes as long as the work' 'time == work && done == work' ranks=1 tree=$tree
-	for job in 'ranks=2' 'ranks=7 workers=3' 'ranks=16 cores=2' 'ranks=33 rules=random' 'ranks=20 rules=lossy' 'ranks=9 workers=9 half=1 leave=1' \
+	check 'one worker takes as long as the work' 'time == work && done == work' ranks=1 \
+		tree=$tree
+	for job in 'ranks=2' 'ranks=7 workers=3' 'ranks=16 cores=2' 'ranks=33 rules=random' \
+		'ranks=20 rules=lossy' 'ranks=9 workers=9 half=1 leave=1' \
 		'ranks=50 tries=0 backoff=1000' 'ranks=12 slow=.5 fast=2'; do
 		for seed in 1 2 3; do
 			words="$job tree=$tree seed=$seed"
 			check 'all work is done, once' 'done == work' $words
-			check 'no longer path than time' 'time * 2 >= depth && (speed != 1 || time >= depth)' $words
+			check 'no longer path than time' \
+				'time * 2 >= depth && (speed != 1 || time >= depth)' $words
 			case $job in
 			*workers=3) p=21 ;;
 			*cores=2) p=2 ;;
 			*workers=9*) p=81 ;;
 			*) p=$(echo "$job" | sed 's/^ranks=\([0-9]*\).*/\1/') ;;
 			esac
-			check 'no more work than workers can do' "time * speed * $p >= work * .999999" $words
+			check 'no more work than workers can do' \
+				"time * speed * $p >= work * .999999" $words
 		done
 	done
 	a=$($sim run ranks=40 workers=4 tree=$tree seed=7)

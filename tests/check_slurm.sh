@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# kddsrun in a Slurm allocation (tests/lab/slurm.sh), whose node it must not take for its own host:
-# srun starts the agent. A job runs, and one that is cancelled ends with a line that says so.
+# Proves that kddsrun works in a Slurm allocation (tests/lab/slurm.sh) whose node it must not take
+# for its own host: srun starts the agent, a job runs, and a job that is cancelled ends with a line
+# that says so.
 set -eu
 run=$PWD/kddsrun probe=$PWD/tests/boot_probe
 [ -x "$run" ] && [ -x "$probe" ] || exit 77
@@ -24,14 +25,14 @@ fail()
 	failed=$((failed + 1))
 }
 
-# said FILE PATTERN COUNT: so many lines of out or err match it.
+# said FILE PATTERN COUNT: that many lines of out or err must match.
 said()
 {
 	n=$(grep -cE "$2" "$dir/$1" || :)
 	[ "$n" = "$3" ] || fail "$n lines of std$1 match '$2', not $3"
 }
 
-# allocate STATUS ARGUMENTS...: kddsrun on a host by another name, in an allocation.
+# allocate STATUS ARGUMENTS...: runs kddsrun on a host of another name, in an allocation.
 allocate()
 {
 	expected=$1 status=0
@@ -55,7 +56,7 @@ what='a job that is cancelled'
 	done
 	scancel --name kddsrun
 ) &
-# 143 when a rank has ended before the agent has heard of it.
+# 143 if a rank has ended before the agent is notified.
 allocate '1|143' -n 3 sh -c 'echo up; exec sleep 60'
 wait
 said err '^kddsrun: .* slurmstepd.* CANCELLED AT ' 1

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What KDDS_STATS reports is well-formed, adds up, and is true of graphs that are known: each task takes a time at least, so the
-# work and the critical path have bounds that hold however the machine is loaded. On one worker, several, and two ranks.
+# Proves that the report of KDDS_STATS is well-formed, adds up, and is true for known graphs: each
+# task takes at least a given time, so work and critical path have bounds that hold under any load.
+# It is checked on one worker, on several, and on several ranks.
 set -eu
 command -v python3 > /dev/null || {
 	echo 'no python3'
@@ -57,10 +58,12 @@ shape()
 	launcher=
 	[ "$ranks" = 1 ] || launcher="./kddsrun -n $ranks --timeout 100"
 	status=0
-	KDDS_PROVIDER=loop KDDS_WORKERS=$workers KDDS_STATS=json timeout 120 $launcher tests/observed "$@" "$us" \
+	KDDS_PROVIDER=loop KDDS_WORKERS=$workers KDDS_STATS=json timeout 120 $launcher \
+		tests/observed "$@" "$us" \
 		> "$dir/out" 2> "$dir/err" || status=$?
 	[ $status = 0 ] || fail "$what: status $status: $(cat "$dir/err")"
-	python3 "$dir/check.py" "$dir/err" "$dir/out" "$ranks" "$workers" "$us" "$timed" 2> "$dir/why" ||
+	python3 "$dir/check.py" "$dir/err" "$dir/out" "$ranks" "$workers" "$us" "$timed" \
+		2> "$dir/why" ||
 		fail "$what: $(tail -n 1 "$dir/why"), $(cat "$dir/out" "$dir/err")"
 }
 
@@ -73,59 +76,71 @@ for workers in 1 4; do
 	shape 1 $workers 100 80 synced 20
 	shape 1 $workers 100 5 empty 1
 done
-# nothing but bookkeeping, and a window that is too small for it
+# no work, only overhead, and a window that is too small for the tasks
 KDDS_WINDOW=64K shape 1 2 0 4000 wide 4000
 if [ -x ./kddsrun ]; then
 	shape 2 2 1000 64 wide 64
 	shape 2 2 1000 127 tree 6
 	shape 3 1 1000 51 reduce 50
 	shape 2 1 100 50 chain 50
-	# results that do not fit into a message, and the closures' lengths with them
+	# results, and lengths of closures, that do not fit into a message
 	shape 2 1 2 4000 bulky 4000
 fi
 
-# as text: a line for each worker and all, the result where it belongs
+# as text: a line per worker, and the program's result on stdout
 for value in 1 text counts; do
-	KDDS_STATS=$value KDDS_WORKERS=3 timeout 60 tests/observed wide 10 10 > "$dir/out" 2> "$dir/err" ||
+	KDDS_STATS=$value KDDS_WORKERS=3 timeout 60 tests/observed wide 10 10 \
+		> "$dir/out" 2> "$dir/err" ||
 		fail "KDDS_STATS=$value: status $?"
 	[ "$(cat "$dir/out")" = '10 1' ] || fail "KDDS_STATS=$value: on stdout: $(cat "$dir/out")"
-	grep -v '^kdds: ' "$dir/err" && fail "KDDS_STATS=$value: that is no line of the library's"
-	grep -q '^kdds: T = .* 3 workers, 10 tasks' "$dir/err" || fail "KDDS_STATS=$value: $(cat "$dir/err")"
-	[ "$(grep -c '^kdds:  *[0-2] ' "$dir/err")" = 3 ] || fail "KDDS_STATS=$value: not a line per worker: $(cat "$dir/err")"
+	grep -v '^kdds: ' "$dir/err" && fail "KDDS_STATS=$value: not a line of the library"
+	grep -q '^kdds: T = .* 3 workers, 10 tasks' "$dir/err" ||
+		fail "KDDS_STATS=$value: $(cat "$dir/err")"
+	[ "$(grep -c '^kdds:  *[0-2] ' "$dir/err")" = 3 ] ||
+		fail "KDDS_STATS=$value: not a line per worker: $(cat "$dir/err")"
 	case $value in
 	counts) ! grep -q 'W/D' "$dir/err" || fail 'KDDS_STATS=counts: tasks were timed' ;;
-	*) grep -q 'parallelism W/D = ' "$dir/err" || fail "KDDS_STATS=$value: no W and D: $(cat "$dir/err")" ;;
+	*) grep -q 'parallelism W/D = ' "$dir/err" ||
+		fail "KDDS_STATS=$value: no W and D: $(cat "$dir/err")" ;;
 	esac
 done
-KDDS_STATS=0 timeout 60 tests/observed wide 10 10 2> "$dir/err" > /dev/null || fail "KDDS_STATS=0: status $?"
+KDDS_STATS=0 timeout 60 tests/observed wide 10 10 2> "$dir/err" > /dev/null ||
+	fail "KDDS_STATS=0: status $?"
 [ ! -s "$dir/err" ] || fail "KDDS_STATS=0: $(cat "$dir/err")"
 status=0
 KDDS_STATS=yes timeout 60 tests/observed wide 10 10 > /dev/null 2> "$dir/err" || status=$?
-[ $status = 2 ] && grep -q '^kdds: KDDS_STATS=yes: expected ' "$dir/err" || fail "KDDS_STATS=yes: $status, $(cat "$dir/err")"
+[ $status = 2 ] && grep -q '^kdds: KDDS_STATS=yes: expected ' "$dir/err" ||
+	fail "KDDS_STATS=yes: $status, $(cat "$dir/err")"
 
-# each counter of the report is in the manual
-KDDS_STATS=json timeout 60 tests/observed wide 10 10 2> "$dir/err" > /dev/null || fail "KDDS_STATS=json: status $?"
-python3 -c 'import json, sys; print(*json.load(open(sys.argv[1]))["total"])' "$dir/err" | tr ' ' '\n' | sort > "$dir/known"
-sed -n '/^.SH STATISTICS/,/^.SH EXAMPLES/s/^.B \([a-z_]*\)$/\1/p' "${srcdir:-.}/doc/kdds.7" | sort -u > "$dir/documented"
+# the manual documents every counter of the report
+KDDS_STATS=json timeout 60 tests/observed wide 10 10 2> "$dir/err" > /dev/null ||
+	fail "KDDS_STATS=json: status $?"
+python3 -c 'import json, sys; print(*json.load(open(sys.argv[1]))["total"])' "$dir/err" |
+	tr ' ' '\n' | sort > "$dir/known"
+sed -n '/^.SH STATISTICS/,/^.SH EXAMPLES/s/^.B \([a-z_]*\)$/\1/p' "${srcdir:-.}/doc/kdds.7" |
+	sort -u > "$dir/documented"
 [ -z "$(comm -23 "$dir/known" "$dir/documented")" ] ||
 	fail "not in kdds(7): $(comm -23 "$dir/known" "$dir/documented" | tr '\n' ' ')"
 
 # kddsrun --stats
 if [ -x ./kddsrun ]; then
 	for option in --stats --stats=text; do
-		KDDS_PROVIDER=loop timeout 120 ./kddsrun -n 2 --workers 1 --timeout 100 $option tests/observed wide 10 10 > "$dir/out" \
+		KDDS_PROVIDER=loop timeout 120 ./kddsrun -n 2 --workers 1 --timeout 100 $option \
+			tests/observed wide 10 10 > "$dir/out" \
 			2> "$dir/err" || fail "kddsrun $option: status $?"
-		grep -q '^kdds: T = .* 2 ranks, 2 workers, 10 tasks' "$dir/err" || fail "kddsrun $option: $(cat "$dir/err")"
+		grep -q '^kdds: T = .* 2 ranks, 2 workers, 10 tasks' "$dir/err" ||
+			fail "kddsrun $option: $(cat "$dir/err")"
 	done
 	status=0
 	timeout 60 ./kddsrun --stats=yes true 2> "$dir/err" || status=$?
 	[ $status = 2 ] || fail "kddsrun --stats=yes: status $status"
-	KDDS_PROVIDER=loop timeout 120 ./kddsrun -n 2 --timeout 100 --progress tests/observed wide 10 100 > "$dir/out" 2> "$dir/err" ||
+	KDDS_PROVIDER=loop timeout 120 ./kddsrun -n 2 --timeout 100 --progress \
+		tests/observed wide 10 100 > "$dir/out" 2> "$dir/err" ||
 		fail "kddsrun --progress: status $?"
 	[ ! -s "$dir/err" ] || fail "kddsrun --progress without a terminal: $(cat "$dir/err")"
 fi
 
-# a rank that does not know that it is to report
+# a rank that was not told to report
 if [ -x ./kddsrun ]; then
 	cat > "$dir/one" << 'END'
 #!/bin/sh
@@ -133,12 +148,13 @@ if [ -x ./kddsrun ]; then
 exec tests/observed wide 10 10
 END
 	chmod +x "$dir/one"
-	KDDS_PROVIDER=loop KDDS_STATS=1 timeout 120 ./kddsrun -n 2 --timeout 100 "$dir/one" > /dev/null 2> "$dir/err" ||
+	KDDS_PROVIDER=loop KDDS_STATS=1 timeout 120 ./kddsrun -n 2 --timeout 100 "$dir/one" \
+		> /dev/null 2> "$dir/err" ||
 		fail "KDDS_STATS on one rank: status $?: $(cat "$dir/err")"
 	grep -q '1 did not say' "$dir/err" || fail "KDDS_STATS on one rank: $(cat "$dir/err")"
 fi
 
-# Random programs on ranks that are looked at in every way.
+# Random programs on several ranks, observed in every way.
 observed()
 {
 	rm -f "$dir"/t.* "$dir"/d.*

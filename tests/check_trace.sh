@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# What KDDS_TRACE and KDDS_DOT write, as another program reads it: well-formed, times in order on each track, slices nested, no
-# arrow with one end, every task there; a ring that is too small says so; a file that cannot be written is said to be, and gone.
-# kdds-trace reads, merges and draws it, corrects clocks, and refuses what is no trace. KDDS_PROGRESS keeps quiet without a terminal.
+# Proves, by reading them with another program, that the files of KDDS_TRACE and KDDS_DOT are
+# well-formed: times in order on each track, slices nested, both ends of every arrow present, and
+# every task there. A ring that is too small is reported; a file that cannot be written is reported
+# and removed. kdds-trace reads, merges and draws traces, corrects clocks, and refuses other files.
+# KDDS_PROGRESS prints nothing unless stderr is a terminal.
 set -eu
 command -v python3 > /dev/null || {
 	echo 'no python3'
@@ -62,7 +64,8 @@ rects = root.findall(ns + 'rect')[1:]
 assert rects, 'nothing is drawn'
 for r in rects:
     x, y, w, h = (float(r.get(k)) for k in ('x', 'y', 'width', 'height'))
-    assert x >= 0 and y >= 0 and w > 0 and h > 0 and x + w <= width and y + h <= height, 'outside the page'
+    assert x >= 0 and y >= 0 and w > 0 and h > 0, 'outside the page'
+    assert x + w <= width and y + h <= height, 'outside the page'
 rows = [t.text for t in root.findall(ns + 'text') if t.get('text-anchor') == 'end']
 assert rows == sys.argv[2:], rows
 END
@@ -76,71 +79,94 @@ check()
 for shape in 'tree 6 50' 'chain 40 20' 'fan 40 20' 'reduce 40 20' 'synced 20 20' 'wide 3000 0'; do
 	for workers in 1 4; do
 		what="$shape on $workers"
-		KDDS_WORKERS=$workers KDDS_TRACE=$dir/t.json timeout 60 tests/observed $shape > "$dir/out" 2> "$dir/err" ||
+		KDDS_WORKERS=$workers KDDS_TRACE=$dir/t.json timeout 60 tests/observed $shape \
+			> "$dir/out" 2> "$dir/err" ||
 			fail "$what: status $?"
 		[ ! -s "$dir/err" ] || fail "$what: $(cat "$dir/err")"
 		read -r tasks path < "$dir/out"
 		check "$dir/t.json" "$tasks" 1
-		timeout 60 ./kdds-trace -s "$dir/t.svg" -o "$dir/all.json" "$dir/t.json" > "$dir/summary" || fail "$what: kdds-trace: $?"
+		timeout 60 ./kdds-trace -s "$dir/t.svg" -o "$dir/all.json" "$dir/t.json" \
+			> "$dir/summary" || fail "$what: kdds-trace: $?"
 		check "$dir/all.json" "$tasks" 1
-		[ "$(awk '/^task/ { on = 1; next } /^worker/ { on = 0 } on { n += $2 } END { print n }' "$dir/summary")" = "$tasks" ] ||
+		[ "$(awk '/^task/ { on = 1; next }
+			/^worker/ { on = 0 }
+			on { n += $2 }
+			END { print n }' "$dir/summary")" = "$tasks" ] ||
 			fail "$what: the summary counts otherwise: $(cat "$dir/summary")"
 	done
-	python3 "$dir/svg.py" "$dir/t.svg" 0.0 0.1 0.2 0.3 2> "$dir/why" || fail "$what: svg: $(tail -n 1 "$dir/why")"
+	python3 "$dir/svg.py" "$dir/t.svg" 0.0 0.1 0.2 0.3 2> "$dir/why" ||
+		fail "$what: svg: $(tail -n 1 "$dir/why")"
 done
 
-# too little room: the end is there, and the number of what is not
+# too little room: the trace has its last events, and the number of those dropped
 what='KDDS_TRACE_SIZE=64K'
-KDDS_WORKERS=1 KDDS_TRACE_SIZE=64K KDDS_TRACE=$dir/t.json timeout 60 tests/observed wide 4000 0 > /dev/null || fail "$what: $?"
+KDDS_WORKERS=1 KDDS_TRACE_SIZE=64K KDDS_TRACE=$dir/t.json timeout 60 tests/observed wide 4000 0 \
+	> /dev/null || fail "$what: $?"
 check "$dir/t.json" -1 1
 python3 -c '
 import json, sys
 events = json.load(open(sys.argv[1]))["traceEvents"]
 there = sum(e.get("cat") in ("task", "part", "idle", "steal") for e in events)
-assert there + events[0]["args"]["dropped"] >= 4000 > there == 65536 // 40, (there, events[0])' "$dir/t.json" 2> "$dir/why" ||
+assert there + events[0]["args"]["dropped"] >= 4000 > there == 65536 // 40, (there, events[0])' \
+	"$dir/t.json" 2> "$dir/why" ||
 	fail "$what: $(tail -n 1 "$dir/why")"
-timeout 60 ./kdds-trace "$dir/t.json" | grep -q 'events had no room' || fail "$what: kdds-trace does not say so"
+timeout 60 ./kdds-trace "$dir/t.json" | grep -q 'events had no room' ||
+	fail "$what: kdds-trace does not say so"
 
-# several ranks: a file each, and one of all
+# several ranks: a file per rank, and a merged one
 if [ -x ./kddsrun ]; then
 	for ranks in 2 3; do
 		what="$ranks ranks"
 		rm -f "$dir"/t.*
-		KDDS_PROVIDER=loop timeout 120 ./kddsrun -n $ranks --workers 2 --timeout 100 --env "KDDS_TRACE=$dir/t.json" \
-			--env "KDDS_DOT=$dir/t.dot" tests/observed tree 6 1000 > "$dir/out" 2> "$dir/err" || fail "$what: $(cat "$dir/err")"
+		KDDS_PROVIDER=loop timeout 120 ./kddsrun -n $ranks --workers 2 --timeout 100 \
+			--env "KDDS_TRACE=$dir/t.json" --env "KDDS_DOT=$dir/t.dot" \
+			tests/observed tree 6 1000 \
+			> "$dir/out" 2> "$dir/err" || fail "$what: $(cat "$dir/err")"
 		read -r tasks path < "$dir/out"
 		for i in $(seq 0 $((ranks - 1))); do
 			check "$dir/t.json.$i" -1 0
 			[ -s "$dir/t.dot.$i" ] || fail "$what: no graph of rank $i"
 		done
-		timeout 60 ./kdds-trace -q -o "$dir/all.json" -s "$dir/all.svg" "$dir"/t.json.* || fail "$what: kdds-trace: $?"
+		timeout 60 ./kdds-trace -q -o "$dir/all.json" -s "$dir/all.svg" "$dir"/t.json.* ||
+			fail "$what: kdds-trace: $?"
 		check "$dir/all.json" "$tasks" 1
-		python3 "$dir/svg.py" "$dir/all.svg" $(for i in $(seq 0 $((ranks - 1))); do echo $i.0 $i.1; done) 2> "$dir/why" ||
+		python3 "$dir/svg.py" "$dir/all.svg" \
+			$(for i in $(seq 0 $((ranks - 1))); do echo $i.0 $i.1; done) \
+			2> "$dir/why" ||
 			fail "$what: svg: $(tail -n 1 "$dir/why")"
 	done
 fi
 
-# clocks: rank 1 on another host, whose clock is 5 s ahead; a message takes 10 us there and 30 us back
+# clocks: rank 1 runs on another host, whose clock is 5 s ahead; a message takes 10 us there and 30
+# us back
 what='two clocks'
 python3 - "$dir" << 'END'
 import sys
-head = '{"traceEvents":[\n{"name":"kdds_rank","ph":"M","pid":%d,"args":{"rank":%d,"ranks":2,"workers":1,"dropped":0,"host":"h%d"}}'
-event = ',\n{"name":"%s","cat":"net","ph":"X","pid":%d,"tid":1,"ts":%d.000,"dur":0.000,"args":{"rank":0,"flow":"0x8000000000000001"}}'
+head = ('{"traceEvents":[\n{"name":"kdds_rank","ph":"M","pid":%d,'
+        '"args":{"rank":%d,"ranks":2,"workers":1,"dropped":0,"host":"h%d"}}')
+event = (',\n{"name":"%s","cat":"net","ph":"X","pid":%d,"tid":1,"ts":%d.000,"dur":0.000,'
+         '"args":{"rank":0,"flow":"0x8000000000000001"}}')
 with open(sys.argv[1] + '/c.0', 'w') as f:
     f.write(head % (0, 0, 0) + event % ('export', 0, 1000) + event % ('result', 0, 2000) + '\n]}\n')
 with open(sys.argv[1] + '/c.1', 'w') as f:
-    f.write(head % (1, 1, 1) + event % ('arrive', 1, 5001010) + event % ('done', 1, 5001970) + '\n]}\n')
+    f.write(head % (1, 1, 1) + event % ('arrive', 1, 5001010) + event % ('done', 1, 5001970) +
+            '\n]}\n')
 END
-timeout 60 ./kdds-trace -o "$dir/all.json" "$dir/c.0" "$dir/c.1" > "$dir/summary" || fail "$what: $?"
-grep -q '^rank 1: its clock was 4999990.000 us ahead, corrected (give or take 20.000 us)$' "$dir/summary" ||
+timeout 60 ./kdds-trace -o "$dir/all.json" "$dir/c.0" "$dir/c.1" > "$dir/summary" ||
+	fail "$what: $?"
+grep -q '^rank 1: its clock was 4999990.000 us ahead, corrected (give or take 20.000 us)$' \
+	"$dir/summary" ||
 	fail "$what: $(cat "$dir/summary")"
-grep -q '"arrive".*"ts":1020.000,' "$dir/all.json" && grep -q '"done".*"ts":1980.000,' "$dir/all.json" ||
+grep -q '"arrive".*"ts":1020.000,' "$dir/all.json" &&
+	grep -q '"done".*"ts":1980.000,' "$dir/all.json" ||
 	fail "$what: $(cat "$dir/all.json")"
 
-# times that are none
+# times out of range
 what='a damaged trace'
-sed 's/"ts":[0-9]*/"ts":9223372036854775807/; s/"dur":[0-9]*/"dur":-9223372036854775808/' "$dir/c.1" > "$dir/c.2"
-timeout 60 ./kdds-trace -o "$dir/all.json" -s "$dir/all.svg" "$dir/c.0" "$dir/c.2" > "$dir/summary" 2> "$dir/err" || [ $? = 1 ] || fail "$what: $?"
+sed 's/"ts":[0-9]*/"ts":9223372036854775807/; s/"dur":[0-9]*/"dur":-9223372036854775808/' \
+	"$dir/c.1" > "$dir/c.2"
+timeout 60 ./kdds-trace -o "$dir/all.json" -s "$dir/all.svg" "$dir/c.0" "$dir/c.2" \
+	> "$dir/summary" 2> "$dir/err" || [ $? = 1 ] || fail "$what: $?"
 ! grep 'runtime error' "$dir/err" || fail "$what"
 
 # the graph
@@ -164,32 +190,44 @@ assert set(nested) == set(nodes) - {'0'} and set(nested.values()) <= set(nodes),
 assert all(nested[a] == nested[b] for a, b in arrows), 'an arrow between strangers'
 n = int(sys.argv[3])
 kind = {k: v.split('\\n')[0] for k, v in nodes.items()}
-expected = {'chain': n - 1, 'wide': 0, 'fan': 2 * n, 'reduce': n, 'tree': 2 * (2 ** n - 1), 'synced': 2 * n, 'empty': 5 * n - 1}[sys.argv[2]]
+expected = {'chain': n - 1, 'wide': 0, 'fan': 2 * n, 'reduce': n, 'tree': 2 * (2 ** n - 1),
+            'synced': 2 * n, 'empty': 5 * n - 1}[sys.argv[2]]
 assert len(arrows) == expected, '%d arrows instead of %d' % (len(arrows), expected)
 assert len(nodes) - 1 == int(sys.argv[4]), '%d tasks' % (len(nodes) - 1)
 END
 for shape in 'chain 20' 'wide 20' 'fan 20' 'reduce 20' 'tree 4' 'synced 5' 'empty 5'; do
 	for workers in 1 4; do
-		KDDS_WORKERS=$workers KDDS_DOT=$dir/t.dot timeout 60 tests/observed $shape 20 > "$dir/out" || fail "$what: $shape: $?"
+		KDDS_WORKERS=$workers KDDS_DOT=$dir/t.dot timeout 60 tests/observed $shape 20 \
+			> "$dir/out" || fail "$what: $shape: $?"
 		read -r tasks path < "$dir/out"
-		python3 "$dir/dot.py" "$dir/t.dot" $shape "$tasks" 2> "$dir/why" || fail "$what: $shape: $(tail -n 1 "$dir/why")"
-		! command -v dot > /dev/null || dot -Tsvg "$dir/t.dot" > /dev/null || fail "$what: $shape: dot refuses it"
+		python3 "$dir/dot.py" "$dir/t.dot" $shape "$tasks" 2> "$dir/why" ||
+			fail "$what: $shape: $(tail -n 1 "$dir/why")"
+		! command -v dot > /dev/null || dot -Tsvg "$dir/t.dot" > /dev/null ||
+			fail "$what: $shape: dot refuses it"
 	done
 done
-KDDS_DOT=$dir/t.dot timeout 60 tests/observed tree 12 0 > /dev/null 2> "$dir/err" || fail "$what: 12286 tasks: $?"
-grep -q 'has the first 9999 of 12286 closures' "$dir/err" || fail "$what: 12286 tasks: $(cat "$dir/err")"
-[ "$(grep -c 'n[0-9]* \[label' "$dir/t.dot")" = 10000 ] || fail "$what: 12286 tasks: not 10000 nodes"
+KDDS_DOT=$dir/t.dot timeout 60 tests/observed tree 12 0 > /dev/null 2> "$dir/err" ||
+	fail "$what: 12286 tasks: $?"
+grep -q 'has the first 9999 of 12286 closures' "$dir/err" ||
+	fail "$what: 12286 tasks: $(cat "$dir/err")"
+[ "$(grep -c 'n[0-9]* \[label' "$dir/t.dot")" = 10000 ] ||
+	fail "$what: 12286 tasks: not 10000 nodes"
 
 # files that cannot be written
 for variable in KDDS_TRACE KDDS_DOT; do
 	status=0
-	env $variable="$dir/no/such" timeout 60 tests/observed wide 10 0 > "$dir/out" 2> "$dir/err" || status=$?
-	[ $status = 2 ] && grep -q "^kdds: $variable: cannot write $dir/no/such: " "$dir/err" && [ "$(wc -l < "$dir/err")" = 1 ] ||
+	env $variable="$dir/no/such" timeout 60 tests/observed wide 10 0 \
+		> "$dir/out" 2> "$dir/err" || status=$?
+	[ $status = 2 ] && grep -q "^kdds: $variable: cannot write $dir/no/such: " "$dir/err" &&
+		[ "$(wc -l < "$dir/err")" = 1 ] ||
 		fail "$variable in no directory: status $status, $(cat "$dir/err")"
 	[ ! -c /dev/full ] || {
 		status=0
-		env $variable=/dev/full timeout 60 tests/observed wide 1000 0 > "$dir/out" 2> "$dir/err" || status=$?
-		[ $status = 1 ] && grep -q "^kdds: $variable: cannot write all of /dev/full: " "$dir/err" && [ "$(wc -l < "$dir/err")" = 1 ] ||
+		env $variable=/dev/full timeout 60 tests/observed wide 1000 0 \
+			> "$dir/out" 2> "$dir/err" || status=$?
+		[ $status = 1 ] &&
+			grep -q "^kdds: $variable: cannot write all of /dev/full: " "$dir/err" &&
+			[ "$(wc -l < "$dir/err")" = 1 ] ||
 			fail "$variable on a full disk: status $status, $(cat "$dir/err")"
 		[ -c /dev/full ] || fail "$variable has removed /dev/full"
 	}
@@ -197,33 +235,44 @@ for variable in KDDS_TRACE KDDS_DOT; do
 	*thread*) continue ;; # needs large files itself
 	esac
 	status=0
-	(ulimit -f 8 && exec env $variable="$dir/big" timeout 60 tests/observed wide 4000 0) > "$dir/out" 2> "$dir/err" || status=$?
-	[ $status = 1 ] && grep -q "^kdds: $variable: cannot write all of $dir/big: .*removed" "$dir/err" && [ ! -e "$dir/big" ] ||
+	(ulimit -f 8 &&
+		exec env $variable="$dir/big" timeout 60 tests/observed wide 4000 0) \
+		> "$dir/out" 2> "$dir/err" || status=$?
+	[ $status = 1 ] &&
+		grep -q "^kdds: $variable: cannot write all of $dir/big: .*removed" "$dir/err" &&
+		[ ! -e "$dir/big" ] ||
 		fail "$variable beyond the limit: status $status, $(cat "$dir/err")"
 done
 
-# there is no file before the end, and none after one that came too early
+# the file is created at the end of the run, and not at all by a run that was killed
 for variable in KDDS_TRACE KDDS_DOT; do
 	what="$variable of a process that is killed" status=0
 	rm -f "$dir/killed"
-	env $variable="$dir/killed" timeout 60 tests/observed killed 1 0 > "$dir/out" 2> "$dir/err" || status=$?
+	env $variable="$dir/killed" timeout 60 tests/observed killed 1 0 \
+		> "$dir/out" 2> "$dir/err" || status=$?
 	[ $status = 137 ] || fail "$what: status $status"
 	[ ! -e "$dir/killed" ] || fail "$what: $(wc -c < "$dir/killed") bytes are left"
 done
 
-# the user's own links are followed, and /dev/stdout; another user's are not, nor are others' files where everybody may make some
+# the user's own links and /dev/stdout are followed; links of another user are not, nor are files of
+# others in a directory that everybody can write to
 for variable in KDDS_TRACE KDDS_DOT; do
 	what="$variable and links"
 	rm -rf "$dir/links"
 	mkdir -p "$dir/links/deeper"
 	ln -s deeper/second "$dir/links/first"
 	ln -s "$dir/links/real" "$dir/links/deeper/second"
-	env $variable="$dir/links/first" timeout 60 tests/observed wide 10 0 > "$dir/out" 2> "$dir/err" || fail "$what: status $?"
-	[ -s "$dir/links/real" ] && [ -L "$dir/links/first" ] || fail "$what: not followed: $(cat "$dir/err")"
-	(cd "$dir/links" && ln -s real once && env $variable=once timeout 60 "$OLDPWD/tests/observed" wide 20 0) > "$dir/out" 2> "$dir/err" ||
+	env $variable="$dir/links/first" timeout 60 tests/observed wide 10 0 \
+		> "$dir/out" 2> "$dir/err" || fail "$what: status $?"
+	[ -s "$dir/links/real" ] && [ -L "$dir/links/first" ] ||
+		fail "$what: not followed: $(cat "$dir/err")"
+	(cd "$dir/links" && ln -s real once &&
+		env $variable=once timeout 60 "$OLDPWD/tests/observed" wide 20 0) \
+		> "$dir/out" 2> "$dir/err" ||
 		fail "$what: in the current directory: $?"
 	for file in /dev/stdout /proc/self/fd/1; do
-		env $variable=$file timeout 60 tests/observed wide 10 0 2> "$dir/err" | grep -q . || fail "$what: $file: $(cat "$dir/err")"
+		env $variable=$file timeout 60 tests/observed wide 10 0 2> "$dir/err" | grep -q . ||
+			fail "$what: $file: $(cat "$dir/err")"
 	done
 	ln -s loop "$dir/links/loop"
 	chmod 1777 "$dir/links"
@@ -233,17 +282,21 @@ for variable in KDDS_TRACE KDDS_DOT; do
 	chmod 666 "$dir/links/bait"
 	refused='loop'
 	if [ "$(id -u)" = 0 ]; then
-		chown -h 65534 "$dir/links/theirs" "$dir/links/bait" "$dir/links/first" "$dir/links/deeper/second"
+		chown -h 65534 "$dir/links/theirs" "$dir/links/bait" "$dir/links/first" \
+			"$dir/links/deeper/second"
 		refused='loop theirs bait first'
 	fi
 	for name in $refused; do
 		status=0
-		env $variable="$dir/links/$name" timeout 60 tests/observed wide 10 0 > "$dir/out" 2> "$dir/err" || status=$?
-		[ $status = 2 ] && grep -q "^kdds: $variable: cannot write $dir/links/$name: " "$dir/err" && [ "$(wc -l < "$dir/err")" = 1 ] ||
+		env $variable="$dir/links/$name" timeout 60 tests/observed wide 10 0 \
+			> "$dir/out" 2> "$dir/err" || status=$?
+		[ $status = 2 ] &&
+			grep -q "^kdds: $variable: cannot write $dir/links/$name: " "$dir/err" &&
+			[ "$(wc -l < "$dir/err")" = 1 ] ||
 			fail "$what: $name: status $status, $(cat "$dir/err")"
 	done
 	[ "$(cat "$dir/links/target" "$dir/links/bait")" = 'mine
-bait' ] || fail "$what: another user's was written"
+bait' ] || fail "$what: another user's file was written"
 done
 
 # a trace does not say which machine it is from
@@ -253,13 +306,14 @@ for file in /etc/machine-id /proc/sys/kernel/random/boot_id; do
 	[ ! -s $file ] || ! grep -q "$(cat $file)" "$dir/t.json" || fail "$what: $file"
 done
 
-# nobody reads: that is no reason to end
+# a pipe without a reader does not end the program
 cat > "$dir/deaf.py" << 'END'
 import os, subprocess, sys
 def run(shape, stream, **env):
     r, w = os.pipe()
     os.close(r)
-    p = subprocess.run(['tests/observed', *shape.split()], timeout=60, env={**os.environ, **env}, stdin=subprocess.DEVNULL,
+    p = subprocess.run(['tests/observed', *shape.split()], timeout=60,
+                       env={**os.environ, **env}, stdin=subprocess.DEVNULL,
                        **{'stdout': subprocess.PIPE, 'stderr': subprocess.PIPE, stream: w})
     os.close(w)
     return p
@@ -272,21 +326,25 @@ for name in 'KDDS_TRACE', 'KDDS_DOT':
 END
 python3 "$dir/deaf.py" 2> "$dir/why" || fail "nobody reads: $(tail -n 1 "$dir/why")"
 
-# a graph remembers nothing of what it leaves out
+# a graph uses no memory for the tasks it leaves out
 what='KDDS_DOT of 2,000,000 tasks'
 for dot in '' "$dir/t.dot"; do
-	[ -z "${SANITIZE-}" ] || continue # memory is the sanitizer's
-	KDDS_STATS=json KDDS_DOT=$dot KDDS_WORKERS=1 timeout 120 tests/observed crowd 2000 0 2> "$dir/err" > /dev/null || fail "$what: $?"
+	[ -z "${SANITIZE-}" ] || continue # sanitizers use memory of their own
+	KDDS_STATS=json KDDS_DOT=$dot KDDS_WORKERS=1 timeout 120 tests/observed crowd 2000 0 \
+		2> "$dir/err" > /dev/null || fail "$what: $?"
 	grep -o '"peak_bytes":[0-9]*' "$dir/err" | tail -n 1 | cut -d: -f2
 done > "$dir/bytes"
-[ -n "${SANITIZE-}" ] || [ "$(($(tail -n 1 "$dir/bytes") - $(head -n 1 "$dir/bytes")))" -lt 8000000 ] ||
+[ -n "${SANITIZE-}" ] ||
+	[ "$(($(tail -n 1 "$dir/bytes") - $(head -n 1 "$dir/bytes")))" -lt 8000000 ] ||
 	fail "$what: bytes without and with: $(cat "$dir/bytes")"
 
 what='one file for both' status=0
-KDDS_TRACE=$dir/both KDDS_DOT=$dir/both timeout 60 tests/observed wide 10 0 > "$dir/out" 2> "$dir/err" || status=$?
-[ $status = 2 ] && grep -q '^kdds: KDDS_TRACE and KDDS_DOT' "$dir/err" || fail "$what: status $status, $(cat "$dir/err")"
+KDDS_TRACE=$dir/both KDDS_DOT=$dir/both timeout 60 tests/observed wide 10 0 \
+	> "$dir/out" 2> "$dir/err" || status=$?
+[ $status = 2 ] && grep -q '^kdds: KDDS_TRACE and KDDS_DOT' "$dir/err" ||
+	fail "$what: status $status, $(cat "$dir/err")"
 
-# what is no trace, and what a program of that name does
+# files that are not traces, or are damaged
 for text in '' '{}' '{"traceEvents":[' "$(head -c 400 "$dir/all.json")" '{"traceEvents":[
 {"name":"x","ph":"X","pid":0,"tid":0,"ts":1}
 ]}'; do
@@ -299,18 +357,25 @@ done
 for arguments in '' '--no-such' '-o' "$dir/none"; do
 	status=0
 	timeout 60 ./kdds-trace $arguments > "$dir/out" 2> "$dir/err" || status=$?
-	[ $status -ge 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] || fail "kdds-trace $arguments: status $status, $(cat "$dir/err")"
+	[ $status -ge 1 ] && [ "$(wc -l < "$dir/err")" = 1 ] ||
+		fail "kdds-trace $arguments: status $status, $(cat "$dir/err")"
 done
-timeout 60 ./kdds-trace "$dir/c.0" "$dir/c.0" > "$dir/out" 2> "$dir/err" && fail 'kdds-trace takes the same rank twice'
-[ ! -c /dev/full ] || ! timeout 60 ./kdds-trace -q -o /dev/full "$dir/c.0" 2> "$dir/err" || fail 'kdds-trace -o /dev/full: status 0'
+timeout 60 ./kdds-trace "$dir/c.0" "$dir/c.0" > "$dir/out" 2> "$dir/err" &&
+	fail 'kdds-trace takes the same rank twice'
+[ ! -c /dev/full ] || ! timeout 60 ./kdds-trace -q -o /dev/full "$dir/c.0" 2> "$dir/err" ||
+	fail 'kdds-trace -o /dev/full: status 0'
 
-# the line of progress
-KDDS_PROGRESS=1 timeout 60 tests/observed wide 10 1000 > "$dir/out" 2> "$dir/err" || fail "KDDS_PROGRESS=1: $?"
+# the progress line
+KDDS_PROGRESS=1 timeout 60 tests/observed wide 10 1000 > "$dir/out" 2> "$dir/err" ||
+	fail "KDDS_PROGRESS=1: $?"
 [ ! -s "$dir/err" ] || fail "KDDS_PROGRESS=1 without a terminal: $(cat "$dir/err")"
-KDDS_WORKERS=2 KDDS_PROGRESS=always timeout 60 tests/observed wide 20 100000 > "$dir/out" 2> "$dir/err" || fail "KDDS_PROGRESS: $?"
-tr '\r' '\n' < "$dir/err" | grep -q 'kdds: [0-9.]* s  [0-9]* tasks  [0-9.]*/s  idle [0-9]* %  [0-9]* steals' ||
+KDDS_WORKERS=2 KDDS_PROGRESS=always timeout 60 tests/observed wide 20 100000 \
+	> "$dir/out" 2> "$dir/err" || fail "KDDS_PROGRESS: $?"
+tr '\r' '\n' < "$dir/err" |
+	grep -q 'kdds: [0-9.]* s  [0-9]* tasks  [0-9.]*/s  idle [0-9]* %  [0-9]* steals' ||
 	fail "KDDS_PROGRESS=always: $(cat "$dir/err")"
-[ "$(tail -c 4 "$dir/err" | od -An -c | tr -d ' ')" = '\r033[K' ] || fail 'KDDS_PROGRESS=always: the line stays'
+[ "$(tail -c 4 "$dir/err" | od -An -c | tr -d ' ')" = '\r033[K' ] ||
+	fail 'KDDS_PROGRESS=always: the line stays'
 
 [ $failed = 0 ] || exit 1
 echo 'traces and graphs: all'

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Every program in doc/tutorial.md compiles and every command there prints what the tutorial says: blocks "```c FILE" are files,
-# "```console" blocks are commands, each behind "$ ", with their output behind them. There are no other blocks.
+# Proves that every program in doc/tutorial.md compiles and that every command there prints what the
+# tutorial says. Blocks "```c FILE" are files; "```console" blocks are commands, each after "$ " and
+# followed by its output. No other blocks are allowed.
 set -eu
 [ -z "${SANITIZE-}" ] || exit 77
 [ -n "${PKG_CONFIG-}" ] || exit 77
@@ -10,7 +11,7 @@ tutorial=$(cd "${srcdir:-.}" && pwd)/doc/tutorial.md
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
-# The tutorial's cc, pkg-config and kddsrun.
+# The cc, pkg-config and kddsrun that the tutorial uses.
 mkdir "$dir/bin" "$dir/work"
 for pair in "cc:$CC -Wall -Wextra -Werror" "pkg-config:$PKG_CONFIG"; do
 	printf '#!/bin/sh\nexec %s "$@"\n' "${pair#*:}" > "$dir/bin/${pair%%:*}"
@@ -28,9 +29,10 @@ awk '
 /^```console$/ { inside = 1; file = "../session"; consoles++; next }
 /^```/ { print "FAILED: line " NR ": a block that is neither a file nor commands: " $0; exit 1 }
 inside { print > file }
-END { if (!files || !consoles || inside) { print "FAILED: no blocks, or an open one"; exit 1 } }' "$tutorial"
+END { if (!files || !consoles || inside) { print "FAILED: no blocks, or an open one"; exit 1 } }' \
+	"$tutorial"
 
-# The session again, as it is here. A command that fails without saying so shows.
+# The session again, as it runs here. It shows a command that fails silently.
 sed -n 's/^\$ //p' ../session | while read -r command; do
 	printf '$ %s\n' "$command"
 	timeout 100 sh -c "$command" 2>&1 < /dev/null || echo "status $?"

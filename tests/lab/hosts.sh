@@ -1,15 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# Sourced by tests: hosts that ssh leads to. Each is namespaces (network, host name, processes, mounts) with an sshd as its
-# first process; what is on a host ends with that. They are joined by a bridge in a network of its own, eth0 10.0.0.N on host
-# N, by tests/lab/tundelay, far 10.0.1.N, which delays, loses and cuts off at command, or by both.
+# Sourced by tests: creates hosts that ssh can reach. Each host is a set of namespaces (network,
+# host name, processes, mounts) whose first process is an sshd; when that ends, every process on the
+# host ends. The hosts are joined by a bridge in a network namespace of its own (eth0, 10.0.0.N on
+# host N), or by tests/lab/tundelay (far, 10.0.1.N), which delays, loses and cuts off traffic on
+# command, or by both.
 #
-#   hosts='a b c'        their names; a is where kddsrun ($run) is started
+#   hosts='a b c'        their names; kddsrun ($run) is started on a
 #   hosts_make
 #   hosts_join far bridge
 #   hosts_ssh bridge
 #   job WHAT STATUS KDDSRUN'S ARGUMENTS...
 #
-# Exits with 77 where such hosts cannot be made. Needs root, iproute2, util-linux, procps and openssh-server.
+# Exits with 77 where such hosts cannot be created. Needs root, iproute2, util-linux, procps and
+# openssh-server.
 
 [ "$(id -u)" = 0 ] || exit 77
 PATH=$PATH:/usr/sbin:/sbin
@@ -21,7 +24,7 @@ dir=$(mktemp -d)
 started= far= made_run_sshd=
 hosts_cleanup()
 {
-	# A host ends with its first process.
+	# All processes of a host end with its first process.
 	for pid in $started; do
 		kill -9 "$pid" 2> /dev/null || :
 	done
@@ -31,7 +34,8 @@ hosts_cleanup()
 }
 trap hosts_cleanup EXIT
 trap 'exit 1' INT TERM HUP
-unset KDDS_WORKERS KDDS_BIND KDDS_RSH KDDS_ADDRESS KDDS_PROVIDER SLURM_JOB_NODELIST SLURM_TASKS_PER_NODE SSH_AUTH_SOCK
+unset KDDS_WORKERS KDDS_BIND KDDS_RSH KDDS_ADDRESS KDDS_PROVIDER SLURM_JOB_NODELIST \
+	SLURM_TASKS_PER_NODE SSH_AUTH_SOCK
 failed=0 checked=0 what= job_seconds=60
 
 fail()
@@ -65,7 +69,8 @@ hosts_make()
 		${LSAN_OPTIONS:+SetEnv LSAN_OPTIONS=$LSAN_OPTIONS}
 	END
 	for host in $hosts; do
-		unshare --net --uts --pid --fork --kill-child --mount-proc sh -c "hostname $host; ip link set lo up
+		unshare --net --uts --pid --fork --kill-child --mount-proc \
+			sh -c "hostname $host; ip link set lo up
 			exec $(command -v sshd) -D -e -f '$dir/sshd_config'" 2> "$dir/sshd.$host" &
 		started="$started $!"
 		first=
@@ -85,18 +90,20 @@ join_bridge()
 	unshare --net sleep 100000 &
 	started="$started $!"
 	bridge=$!
-	# Until it is in a network of its own.
+	# Waits until it is in a network namespace of its own.
 	for i in $(seq 100); do
 		[ "$(readlink /proc/$bridge/ns/net)" = "$(readlink /proc/$$/ns/net)" ] || break
 		sleep 0.05
 	done
-	nsenter -t $bridge -n ip link add bridge type bridge 2> "$dir/err" || give_up "$(cat "$dir/err")"
+	nsenter -t $bridge -n ip link add bridge type bridge 2> "$dir/err" ||
+		give_up "$(cat "$dir/err")"
 	nsenter -t $bridge -n ip link set bridge up
 	number=0
 	for host in $hosts; do
 		number=$((number + 1))
 		eval "first=\$first_$host"
-		nsenter -t $bridge -n ip link add "port_$host" type veth peer name eth0 netns "$first"
+		nsenter -t $bridge -n ip link add "port_$host" type veth \
+			peer name eth0 netns "$first"
 		nsenter -t $bridge -n ip link set "port_$host" master bridge up
 		nsenter -t "$first" -n ip addr add "10.0.0.$number/24" dev eth0
 		nsenter -t "$first" -n ip link set eth0 up
@@ -110,10 +117,12 @@ join_far()
 		eval "first=\$first_$host"
 		namespaces="$namespaces /proc/$first/ns/net"
 	done
-	# Opened for both ways: neither side waits for the other to open it. tundelay ends with its input, when we are gone.
+	# Opened for reading and writing, so that neither side waits for the other to open it.
+	# tundelay ends when its input does, that is, with this script.
 	mkfifo "$dir/far"
 	exec 3<> "$dir/far"
-	"$PWD/tests/lab/tundelay" -s "$seed" $namespaces < "$dir/far" > "$dir/far.out" 2> "$dir/far.err" 3>&- &
+	"$PWD/tests/lab/tundelay" -s "$seed" $namespaces \
+		< "$dir/far" > "$dir/far.out" 2> "$dir/far.err" 3>&- &
 	far=$!
 	started="$started $far"
 	for i in $(seq 100); do
@@ -130,7 +139,7 @@ join_far()
 	done
 }
 
-# hosts_join [bridge] [far]: where both are, a job takes the first unless KDDS_ADDRESS says otherwise.
+# hosts_join [bridge] [far]: with both, a job uses the first one unless KDDS_ADDRESS says otherwise.
 hosts_join()
 {
 	for network; do
@@ -138,7 +147,8 @@ hosts_join()
 	done
 }
 
-# far delay US | loss PERCENT | cut HOST | heal HOST, hosts by number from 1. Returns when it is so.
+# far delay US | loss PERCENT | cut HOST | heal HOST: hosts are numbered from 1. Returns when the
+# command is in effect.
 far()
 {
 	lines=$(wc -l < "$dir/far.out")
@@ -151,7 +161,7 @@ far()
 	exit 1
 }
 
-# hosts_ssh bridge|far: the network ssh goes through from now on.
+# hosts_ssh bridge|far: the network that ssh uses from now on.
 hosts_ssh()
 {
 	cat > "$dir/ssh_config" <<-END
@@ -176,7 +186,7 @@ hosts_ssh()
 	done
 }
 
-# on HOST COMMAND...
+# on HOST COMMAND...: runs the command on a host.
 on()
 {
 	eval "first=\$first_$1"
@@ -184,7 +194,8 @@ on()
 	nsenter -t "$first" -n -u -p -m "$@"
 }
 
-# What runs on a host beside sshd, its children for connections that are about to end, and us who look.
+# What runs on a host other than sshd, its children for connections that are about to end, and this
+# ps.
 processes()
 {
 	on "$1" ps -e -o pid=,args= | grep -v -e ' sshd: ' -e '/sshd -D' -e ' ps -e -o' || :
@@ -202,18 +213,20 @@ nothing_left()
 	done
 }
 
-# start ARGUMENTS...: kddsrun on host a.
+# start ARGUMENTS...: starts kddsrun on host a.
 start()
 {
 	checked=$((checked + 1))
 	: > "$dir/out"
 	# A shell's background jobs ignore SIGINT.
-	env --default-signal=INT nsenter -t "$first_a" -n -u -p -m env KDDS_RSH="ssh -F '$dir/ssh_config'" \
-		timeout --foreground -k 5 $job_seconds "$run" "$@" > "$dir/out" 2> "$dir/err" < /dev/null 3>&- &
+	env --default-signal=INT nsenter -t "$first_a" -n -u -p -m \
+		env KDDS_RSH="ssh -F '$dir/ssh_config'" \
+		timeout --foreground -k 5 $job_seconds "$run" "$@" \
+		> "$dir/out" 2> "$dir/err" < /dev/null 3>&- &
 	job=$!
 }
 
-# up N [PATTERN]: until so many lines of the ranks' output match it.
+# up N [PATTERN]: waits until that many lines of the ranks' output match.
 up()
 {
 	for i in $(seq 300); do
@@ -223,7 +236,7 @@ up()
 	fail 'the job does not start'
 }
 
-# ended STATUS
+# ended STATUS: waits for the job, which must end with this status and leave nothing.
 ended()
 {
 	status=0
@@ -232,7 +245,7 @@ ended()
 	nothing_left
 }
 
-# job WHAT STATUS ARGUMENTS...
+# job WHAT STATUS ARGUMENTS...: starts a job, which must end with this status.
 job()
 {
 	what=$1 expected=$2
@@ -241,7 +254,7 @@ job()
 	ended "$expected"
 }
 
-# said FILE PATTERN [COUNT]: so many lines of out or err match it.
+# said FILE PATTERN [COUNT]: that many lines of out or err (by default one) must match.
 said()
 {
 	n=$(grep -cE "$2" "$dir/$1" || :)
@@ -254,8 +267,9 @@ one_line()
 	said err '^kddsrun: '
 }
 
-# pid_on HOST PATTERN: the last process there that matches.
+# pid_on HOST PATTERN: the last process on the host that matches.
 pid_on()
 {
-	on "$1" ps -e -o pid=,args= | grep -v -e grep -e sshd -e ' ps -e' | grep "$2" | awk '{ print $1 }' | tail -n 1
+	on "$1" ps -e -o pid=,args= | grep -v -e grep -e sshd -e ' ps -e' | grep "$2" |
+		awk '{ print $1 }' | tail -n 1
 }

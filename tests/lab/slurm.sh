@@ -1,14 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# slurm.sh COMMAND...: runs it with a Slurm of one node of its own, which is there as long as the command runs: srun in it needs
-# no option but what to do. Ends with the command's status; 77 when Slurm is not installed or root's rights are lacking; 99
-# when Slurm does not start. Needs no systemd and touches no Slurm, munge or file that is there already. TMPDIR is its own.
+# slurm.sh COMMAND...: starts a Slurm with a node of its own and runs the command in it: srun needs
+# no options there. Slurm ends with the command. The status is the command's; 77 when Slurm is not
+# installed or the user is not root; 99 when Slurm does not start. Needs no systemd, and touches no
+# existing Slurm, munge or files. TMPDIR is a directory of its own.
 set -eu
 
 munged=$(command -v munged || ls /usr/sbin/munged 2> /dev/null) || munged=
 slurmctld=$(command -v slurmctld || ls /usr/sbin/slurmctld 2> /dev/null) || slurmctld=
 slurmd=$(command -v slurmd || ls /usr/sbin/slurmd 2> /dev/null) || slurmd=
-if [ -z "$munged" ] || [ -z "$slurmctld" ] || [ -z "$slurmd" ] || ! command -v srun > /dev/null; then
+if [ -z "$munged" ] || [ -z "$slurmctld" ] || [ -z "$slurmd" ] ||
+	! command -v srun > /dev/null; then
 	echo 'slurm.sh: Slurm or munge is not installed' >&2
 	exit 77
 fi
@@ -17,7 +19,7 @@ fi
 	exit 77
 }
 
-# Of a job that this may run in.
+# These belong to a job that this may run in.
 unset $(env | sed -n 's/^\(SLURM_[A-Za-z0-9_]*\)=.*/\1/p') NO_SLURM
 
 dir=$(mktemp -d)
@@ -27,7 +29,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# gone PID...: waits until they are, 20 s at most.
+# gone PID...: waits until the processes have ended, 20 s at most.
 gone()
 {
 	for pid; do
@@ -40,10 +42,12 @@ gone()
 	done
 }
 
-# The processes that run with our configuration, this one apart: slurmstepd leaves slurmd's family.
+# The processes that run with our configuration, except this one: slurmstepd is not a descendant of
+# slurmd.
 ours()
 {
-	grep -lszFx "SLURM_CONF=$dir/slurm.conf" /proc/[0-9]*/environ | tr -cd '0-9\n' | grep -vx $$ || :
+	grep -lszFx "SLURM_CONF=$dir/slurm.conf" /proc/[0-9]*/environ | tr -cd '0-9\n' |
+		grep -vx $$ || :
 }
 
 stop()
@@ -55,7 +59,8 @@ stop()
 		wait "$command" 2> /dev/null || :
 	fi
 	if [ -e "$dir/up" ]; then
-		timeout 20 scancel --quiet --signal KILL --full --user "$(id -un)" > /dev/null 2>&1 || :
+		timeout 20 scancel --quiet --signal KILL --full --user "$(id -un)" \
+			> /dev/null 2>&1 || :
 		left=100
 		while [ $left -gt 0 ] && [ -n "$(timeout 20 squeue --noheader 2> /dev/null)" ]; do
 			sleep 0.1
@@ -82,7 +87,7 @@ fail()
 	exit 99
 }
 
-# until_true WHAT COMMAND...: repeats it until it succeeds, 60 s at most.
+# until_true WHAT COMMAND...: repeats the command until it succeeds, 60 s at most.
 until_true()
 {
 	what=$1 left=300
@@ -95,11 +100,13 @@ until_true()
 }
 
 host=$(hostname -s)
-# Two ports that nobody listens on; another's choice of the same in this moment is an error of slurmctld or slurmd, then told.
+# Finds two ports that nobody listens on. If another process takes one of them meanwhile, slurmctld
+# or slurmd reports an error.
 free_port()
 {
 	port=$1
-	while grep -qi "^ *[0-9]*: [0-9A-F]*:$(printf %04X "$port") [0-9A-F:]* 0A" /proc/net/tcp /proc/net/tcp6 2> /dev/null; do
+	while grep -qi "^ *[0-9]*: [0-9A-F]*:$(printf %04X "$port") [0-9A-F:]* 0A" \
+		/proc/net/tcp /proc/net/tcp6 2> /dev/null; do
 		port=$((port + 1))
 	done
 	echo "$port"
@@ -149,8 +156,9 @@ PMIxCliTmpDirBase=$dir/tmp
 CONF
 
 cd "$dir"
-setpriv --reuid munge --regid munge --clear-groups "$munged" --foreground --key-file "$dir/munge/key" \
-	--socket "$dir/munge/socket" --pid-file "$dir/munge/pid" --seed-file "$dir/munge/seed" --log-file "$dir/munge/log" \
+setpriv --reuid munge --regid munge --clear-groups "$munged" --foreground \
+	--key-file "$dir/munge/key" --socket "$dir/munge/socket" --pid-file "$dir/munge/pid" \
+	--seed-file "$dir/munge/seed" --log-file "$dir/munge/log" \
 	< /dev/null > "$dir/munged.log" 2>&1 &
 pids=$!
 until_true munged munge --socket "$dir/munge/socket" --no-input
@@ -163,7 +171,7 @@ cd - > /dev/null
 : > "$dir/up"
 until_true 'a job' timeout 20 srun --quiet --immediate=10 true
 
-# In the background: a signal to this script is not to wait until it has ended.
+# In the background, so that a signal to this script is handled at once.
 exec 3<&0
 "$@" <&3 3<&- &
 command=$!

@@ -1,6 +1,7 @@
 dnl SPDX-License-Identifier: BSD-3-Clause
-dnl KDDS_CMAKE: for programs built by cmake. Sets KDDS_CMAKE_INCLUDEDIR, the way from the directory of kddsConfig.cmake to the
-dnl headers (relative, so that an installed tree may be moved), and the substitutions that this file and the other need.
+dnl KDDS_CMAKE: support for programs built with CMake. Sets KDDS_CMAKE_INCLUDEDIR, the path of the
+dnl headers relative to the directory of kddsConfig.cmake, so that an installed tree can be moved,
+dnl and the substitutions in kddsConfig.cmake and kddsConfigVersion.cmake.
 AC_DEFUN([KDDS_CMAKE], [
 	AC_SUBST([cmakedir], ['${libdir}/cmake/kdds'])
 	kdds_save_prefix=$prefix kdds_save_exec_prefix=$exec_prefix

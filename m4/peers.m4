@@ -1,15 +1,17 @@
 dnl SPDX-License-Identifier: BSD-3-Clause
-dnl KDDS_CHECK_PEERS: the libraries that `make bench' compares this one with; each optional. Sets kdds_peers, what was found,
-dnl and
+dnl KDDS_CHECK_PEERS: the libraries that `make bench' compares this one with. Each is optional. Sets
+dnl kdds_peers, the list of those found, and
 dnl
-dnl   GOMP_CC, LOMP_CC            compilers that take -fopenmp, one for GCC's runtime and one for LLVM's; HAVE_GOMP, HAVE_LOMP
+dnl   GOMP_CC, LOMP_CC            compilers that accept -fopenmp: one for GCC's runtime and one
+dnl                               for LLVM's; HAVE_GOMP, HAVE_LOMP
 dnl   TBB_CFLAGS, TBB_LIBS        oneTBB; HAVE_TBB
 dnl   STARPU_CFLAGS, STARPU_LIBS  StarPU; HAVE_STARPU
 AC_DEFUN([KDDS_CHECK_PEERS], [
 	kdds_peers=
 	KDDS_CHECK_OPENMP([GOMP_CC], [GCC's OpenMP], [defined __clang__], [gcc])
 	KDDS_CHECK_OPENMP([LOMP_CC], [LLVM's OpenMP], [!defined __clang__],
-		[clang clang-22 clang-21 clang-20 clang-19 clang-18 clang-17 clang-16 clang-15 clang-14])
+		[clang clang-22 clang-21 clang-20 clang-19 clang-18 clang-17 clang-16 ]dnl
+[clang-15 clang-14])
 	AM_CONDITIONAL([HAVE_GOMP], [test -n "$GOMP_CC"])
 	AM_CONDITIONAL([HAVE_LOMP], [test -n "$LOMP_CC"])
 
@@ -20,12 +22,13 @@ AC_DEFUN([KDDS_CHECK_PEERS], [
 	PKG_CHECK_MODULES([STARPU], [starpu-1.3], [kdds_have_starpu=yes], [kdds_have_starpu=no])
 	AM_CONDITIONAL([HAVE_STARPU], [test $kdds_have_starpu = yes])
 	AS_IF([test $kdds_have_starpu = yes], [kdds_peers="$kdds_peers StarPU"])
-	# Its headers are not ours to warn about.
+	# As system headers, StarPU's headers cause no warnings.
 	STARPU_CFLAGS=`AS_ECHO([" $STARPU_CFLAGS"]) | sed 's/ -I/ -isystem /g'`
 ])
 
-dnl KDDS_CHECK_OPENMP(VARIABLE, NAME, OTHER-COMPILER, CANDIDATES): the configured compiler or the first candidate that is not
-dnl the other one and makes an OpenMP program.
+dnl KDDS_CHECK_OPENMP(VARIABLE, NAME, OTHER-COMPILER, CANDIDATES): sets VARIABLE, unless the user
+dnl did, to the first compiler that builds an OpenMP program and for which the preprocessor
+dnl condition OTHER-COMPILER is false. It tries the configured compiler, then the candidates.
 AC_DEFUN([KDDS_CHECK_OPENMP], [
 	AC_ARG_VAR([$1], [C compiler for $2, in the benchmark])
 	AC_MSG_CHECKING([for a compiler with $2])

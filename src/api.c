@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The public functions, with the checks of what they are given. */
+/* The public functions, with the checks of their arguments. */
 #include <errno.h>
 #include <stdint.h>
 
@@ -19,8 +19,9 @@
 static struct kd_worker *self(const char *what)
 {
 	if (kd_unlikely(!kd_self_worker))
-		kd_die("%s: %s", what, kd_pool.workers ? "called by a thread that is no worker of the library" :
-							 "the library is not initialised: call kdds_init first");
+		kd_die("%s: %s", what, kd_pool.workers ?
+		       "called by a thread that is no worker of the library" :
+		       "the library is not initialised: call kdds_init first");
 	return kd_self_worker;
 }
 
@@ -36,7 +37,8 @@ struct kdds_frame *kdds_frame_current(void)
 	return running_frame("kdds_spawn");
 }
 
-/* Sleepers may have left their mark while the frame was being emptied: the next push is to see it. */
+/* Sleepers may have left their wake hint while the frame was being emptied: the next push must see
+ * it. */
 static void set_limit(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
 {
 	kd_store_relaxed(&f->limit, kd_frame_first(f) + bytes);
@@ -44,17 +46,17 @@ static void set_limit(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
 		kd_store_relaxed(&f->limit, NULL);
 }
 
-/* With -flto the compiler does not see that keep.c, in assembly, calls it. */
+/* Marked used for -flto: the compiler does not see that keep.c calls it, in assembly. */
 __attribute__((used)) char *kdds_push_slow(const char *end)
 {
 	struct kd_worker *w = self("kdds_spawn");
 	struct kdds_frame *f = running_frame("kdds_spawn");
 	size_t window = kd_env.window, used = (size_t)(f->tail - kd_frame_first(f));
-	size_t windows = used ? (used + window - 1) / window : 1; /* that the frame has been given */
+	size_t windows = used ? (used + window - 1) / window : 1; /* given to the frame so far */
 	int poked = !kd_load_relaxed(&f->limit);
 
 	if (poked)
-		kd_fetch_and(&w->current->flags, ~(uint32_t)KD_POKE); /* one mark, one wake-up */
+		kd_fetch_and(&w->current->flags, ~(uint32_t)KD_POKE); /* one hint, one wake-up */
 	if ((size_t)(end - kd_frame_first(f)) > windows * window) {
 		if (kd_sched_drain(w, f, windows >= 4))
 			windows = 1;
@@ -62,7 +64,7 @@ __attribute__((used)) char *kdds_push_slow(const char *end)
 			windows++;
 	}
 	set_limit(w, f, windows * window);
-	if (poked) /* after the limit: the woken one may come to mark it again */
+	if (poked) /* after the limit: the woken worker may set it to NULL again */
 		kd_idle_wake_one();
 	return f->tail;
 }
@@ -75,7 +77,8 @@ void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align)
 void kdds_shape_check(size_t rows, size_t cols, size_t ld)
 {
 	if (rows > 1)
-		kd_die("a shape of %zu rows of %zu elements cannot have them %zu apart", rows, cols, ld);
+		kd_die("a shape of %zu rows of %zu elements cannot have them %zu apart", rows, cols,
+		       ld);
 }
 
 void kdds_sync_frame(struct kdds_frame *f)
@@ -176,7 +179,8 @@ const char *kdds_strerror(int error)
 	case -EALREADY:
 		return "the library is already initialised";
 	case -EPERM:
-		return "the library is not initialised, or not by this thread, or a task is running";
+		return "the library is not initialised, or not by this thread, or a task is "
+		       "running";
 	default:
 		return error < 0 && error >= -4095 ? kd_errno_text(-error) : "unknown error";
 	}

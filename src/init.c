@@ -26,8 +26,9 @@ static int check_layout(int version, uint32_t layout)
 {
 	if (version / 100 == KDDS_VERSION / 100 && layout == KD_LAYOUT)
 		return 0;
-	kd_error("the program was compiled with kdds.h %d.%d.%d, the library is %s and lays out closures differently: compile "
-		 "the program again", version / 10000, version / 100 % 100, version % 100, kdds_version());
+	kd_error("the program was compiled with kdds.h %d.%d.%d, the library is %s and lays out "
+		 "closures differently: compile the program again", version / 10000,
+		 version / 100 % 100, version % 100, kdds_version());
 	return -EINVAL;
 }
 
@@ -47,14 +48,15 @@ static int stop(void)
 	return kd_observe_stop();
 }
 
-/* The life of a rank other than 0: it works for the others until the job is over. */
+/* The main program of every rank except 0: works for the others until the job is over. */
 static kd_noreturn void serve_job(void)
 {
 	kd_sched_loop(kd_self_worker);
 	exit(stop() ? 1 : 0);
 }
 
-/* All has been said. The other ranks count on this one: their launcher is to see that it ends badly. */
+/* The error has been reported. The other ranks depend on this one: its launcher must see that it
+ * ends with an error. */
 static void give_up(void)
 {
 	if (kd_boot.size > 1)
@@ -84,8 +86,9 @@ int kdds_init_layout(int version, uint32_t layout)
 		return -EALREADY;
 	}
 	if (left) {
-		kd_error("kdds_init: the job of %u ranks that this process was part of is over, and the other ranks have ended: under "
-			 "a launcher a program can start the library once", left);
+		kd_error("kdds_init: the job of %u ranks that this process was part of is over, "
+			 "and the other ranks have ended: under a launcher a program can start the "
+			 "library once", left);
 		return -EALREADY;
 	}
 	error = check_layout(version, layout);
@@ -127,12 +130,15 @@ int kdds_init_layout(int version, uint32_t layout)
 int kdds_finalize(void)
 {
 	if (!kd_pool.workers || kd_self_worker != kd_pool.workers) {
-		kd_error("kdds_finalize: %s", kd_pool.workers ? "called by a thread other than the one that called kdds_init" :
-								"the library is not initialised");
+		kd_error("kdds_finalize: %s", kd_pool.workers ?
+			 "called by a thread other than the one that called kdds_init" :
+			 "the library is not initialised");
 		return -EPERM;
 	}
-	/* Other ranks' main is in kdds_init; what they import runs at the base of a stack, as main does. */
-	if (kd_net.rank || kd_self_worker->nest || kd_self_worker->current->top != &kd_self_worker->current->base) {
+	/* Main of other ranks is in kdds_init: what they import runs at the base of a stack, as
+	 * main does. */
+	if (kd_net.rank || kd_self_worker->nest ||
+	    kd_self_worker->current->top != &kd_self_worker->current->base) {
 		kd_error("kdds_finalize: called by a task");
 		return -EPERM;
 	}

@@ -6,14 +6,15 @@
  *          |  \
  *          |   \ a thief takes a range that begins here   (under the stack's lock)
  *          |    v
- *          |   |KD_STOLEN ---- the thief has run the range ----> |KD_DONE (|KD_MERGE)   the last touch by the thief
- *          v                                                        |
- *     run by the owner                                     the owner passes the range
+ *          |   |KD_STOLEN -- the thief has run the range --> |KD_DONE (|KD_MERGE)
+ *          v                                                    |  the thief's last access
+ *     run by the owner                                   the owner passes the range
  *
- * Only the first closure of a stolen range changes state; where the range ends is in the thieves' notes (index.h). The
- * owner knows what it has run itself by its position alone (kdds_frame.head).
- * KD_SPECIAL: it is to reduce into private copies; a thief sets it for every reducing closure it takes.
- * KD_PRIVATE: the closure reduces, and its access records point to private copies that are still to be merged.
+ * Only the first closure of a stolen range changes state; the end of the range is in the readiness
+ * records (index.h). The owner knows which closures it has run itself by its position alone
+ * (kdds_frame.head).
+ * KD_SPECIAL: it reduces into private copies; a thief sets it in every reducing closure it takes.
+ * KD_PRIVATE: it reduces, and its access records refer to private copies that are not merged yet.
  */
 #ifndef KD_CLOSURE_H
 #define KD_CLOSURE_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A worker's counters. One list makes the fields, the names in the report (KDDS_STATS=json has all of them)
- * and their explanation (kdds(7) has the table). Each is written by one thread with plain stores; what is
- * summed up is read when that thread has ended.
+ * A worker's counters. One list generates the fields, the names in the report (KDDS_STATS=json has
+ * all of them) and the explanations (kdds(7) has the table). Each counter is written by one thread
+ * with plain stores; the sums are read after that thread has ended.
  */
 #ifndef KD_COUNTS_H
 #define KD_COUNTS_H

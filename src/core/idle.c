@@ -12,10 +12,12 @@
 
 static void sleep_now(struct kd_worker *w)
 {
-	/* When all sleep, no owner can miss what this one has left with it, and what comes from other ranks wakes: but perhaps another
-	 * one, where several wait in bodies. */
-	int all = !w->bound && (kd_remote ? kd_remote->sleepers() : kd_load(&kd_pool.sleepers)) >= (uint32_t)kd_pool.count;
-	uint64_t ns = (uint64_t)NAP_NS << (all ? NAP_DOUBLINGS : kd_min(w->idle_naps, NAP_DOUBLINGS));
+	/* If all sleep, no owner can miss this worker's wake hint, and what comes from other ranks
+	 * wakes a worker; but, if several wait in bodies, perhaps another one. */
+	int all = !w->bound && (kd_remote ? kd_remote->sleepers() : kd_load(&kd_pool.sleepers)) >=
+				       (uint32_t)kd_pool.count;
+	unsigned doublings = all ? NAP_DOUBLINGS : kd_min(w->idle_naps, NAP_DOUBLINGS);
+	uint64_t ns = (uint64_t)NAP_NS << doublings;
 
 	if (w->rest_ns) {
 		uint64_t now = kd_os_now_ns();
@@ -31,8 +33,9 @@ static int nap(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg),
 {
 	int found, far = w->far;
 
-	/* Dekker with kd_idle_wake_one and with sched.c's switch of stacks: we are counted, then we look. A fence, since a plain load
-	 * may overtake the store of a read-modify-write (aarch64, exclusives). */
+	/* Dekker with kd_idle_wake_one and with the change of stacks in sched.c: we are counted,
+	 * then we look. A fence, because a plain load may overtake the store of a read-modify-write
+	 * (aarch64, exclusives). */
 	kd_store(&w->sleeps, 1);
 	kd_fetch_add(&kd_pool.sleepers, 1);
 	kd_fence();
@@ -67,7 +70,7 @@ int kd_idle(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg), vo
 	now = kd_os_now_ns();
 	if (!w->idle_since_ns)
 		w->idle_since_ns = now;
-	/* A nap that was ended in vain counts as spun. */
+	/* A nap that ended without work counts as time spent spinning. */
 	if (now - w->idle_since_ns < kd_env.spin_us * 1000 >> kd_min(w->idle_naps, 6u))
 		return 0;
 	w->idle_since_ns = 0;
@@ -92,11 +95,13 @@ static int wake(struct kd_worker *w)
 	return 1;
 }
 
-/* Those that wait in a body after the others: what there is may be nothing for them, and they would go to sleep again. */
+/* Workers that wait in a body come last: the work may not be in their scope, and they would go to
+ * sleep again. */
 static int wake_any(uint32_t bound)
 {
 	for (int i = 0; i < kd_pool.count; i++)
-		if (kd_load_relaxed(&kd_pool.workers[i].bound) == bound && wake(&kd_pool.workers[i]))
+		if (kd_load_relaxed(&kd_pool.workers[i].bound) == bound &&
+		    wake(&kd_pool.workers[i]))
 			return 1;
 	return 0;
 }

@@ -39,12 +39,15 @@ static uint32_t build_id(const char *p, size_t n)
 {
 	while (n >= sizeof(ElfW(Nhdr))) {
 		const ElfW(Nhdr) *note = (const void *)p;
-		size_t name = (note->n_namesz + 3u) & ~(size_t)3, desc = (note->n_descsz + 3u) & ~(size_t)3;
+		size_t name = (note->n_namesz + 3u) & ~(size_t)3;
+		size_t desc = (note->n_descsz + 3u) & ~(size_t)3;
 
 		if (name > n - sizeof(*note) || desc > n - sizeof(*note) - name)
 			return 0;
-		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp(note + 1, "GNU", 4))
-			return hash(2166136261u, (const char *)(note + 1) + name, note->n_descsz) | 1u;
+		if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 &&
+		    !memcmp(note + 1, "GNU", 4))
+			return hash(2166136261u, (const char *)(note + 1) + name, note->n_descsz) |
+			       1u;
 		p += sizeof(*note) + name + desc;
 		n -= sizeof(*note) + name + desc;
 	}
@@ -75,9 +78,12 @@ static int add(struct dl_phdr_info *info, size_t size, void *arg)
 
 		if (ph->p_type != PT_LOAD || im->segments == SEGMENTS || !(ph->p_flags & PF_R))
 			continue;
-		im->segment[im->segments++] = (struct segment){(uintptr_t)p, (uintptr_t)p + ph->p_memsz, ph->p_flags & PF_X};
+		im->segment[im->segments++] = (struct segment){
+			(uintptr_t)p, (uintptr_t)p + ph->p_memsz, ph->p_flags & PF_X};
 		text = hash(text, &ph->p_memsz, sizeof(ph->p_memsz));
-		if (ph->p_flags & PF_X) /* without a build ID the code itself must do; the linker has left it alone */
+		/* Without a build ID the code itself identifies the module; the linker has not
+		 * changed it. */
+		if (ph->p_flags & PF_X)
 			text = hash(text, p, ph->p_flags & PF_W || id ? 0 : ph->p_filesz);
 	}
 	im->fingerprint = id ? id : text | 1u;
@@ -106,7 +112,8 @@ static const struct image *image_of(uintptr_t p, size_t size, int executable)
 		for (uint32_t k = 0; k < images[i].segments; k++) {
 			const struct segment *s = &images[i].segment[k];
 
-			if (p >= s->begin && p < s->end && size <= s->end - p && (!executable || s->executable))
+			if (p >= s->begin && p < s->end && size <= s->end - p &&
+			    (!executable || s->executable))
 				return &images[i];
 		}
 	return NULL;
@@ -126,7 +133,8 @@ const void *kd_image_at(uint64_t name, size_t size, int executable)
 	for (size_t i = 0; i < count; i++) {
 		uintptr_t p = images[i].base + (uint32_t)name;
 
-		if (images[i].fingerprint == name >> 32 && image_of(p, size, executable) == &images[i])
+		if (images[i].fingerprint == name >> 32 &&
+		    image_of(p, size, executable) == &images[i])
 			return (const void *)p;
 	}
 	return NULL;

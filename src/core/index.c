@@ -6,7 +6,8 @@
 #include "core/worker.h"
 #include "kdds.h"
 
-/* The closure of this frame, before c, that a link names; NULL: none, or one from before the frame was last emptied. */
+/* The closure of this frame, before c, that a link names. NULL: none, or one of an earlier
+ * epoch. */
 static char *linked(const struct kd_view *v, uint32_t link, const char *c)
 {
 	uint32_t names_first = ((uint32_t)((uintptr_t)v->first >> 3) + v->index->bias) | 1u;
@@ -17,39 +18,44 @@ static char *linked(const struct kd_view *v, uint32_t link, const char *c)
 	return v->first + offset;
 }
 
-/* Whether access a of c is one more by the same reference: it links to c itself, and an earlier access
- * of c has the links that order both. */
-static int repeats(const struct kd_view *v, const struct kdds_closure *c, const struct kdds_access *a)
+/* Whether access a of c repeats the reference of an earlier access of c: it links to c itself, and
+ * the earlier access has the links that order both. */
+static int repeats(const struct kd_view *v, const struct kdds_closure *c,
+		   const struct kdds_access *a)
 {
 	return a->p == (((uint32_t)((uintptr_t)c >> 3) + v->index->bias) | 1u);
 }
 
-/* What access i of c and those that repeat it do with the data: KDDS_R, KDDS_W, or both; 0: they reduce. */
+/* How access i of c and those that repeat it use the data: KDDS_R, KDDS_W, or both; 0: they
+ * reduce. */
 static uint32_t use_of(const struct kd_view *v, struct kdds_closure *c, uint32_t i)
 {
 	const void *data = kd_load_relaxed(&kd_closure_access(c, i)->data);
 	uint32_t use = 0;
 
 	for (uint32_t k = i; k < c->type->naccess; k++)
-		if (k == i || (kd_load_relaxed(&kd_closure_access(c, k)->data) == data && repeats(v, c, kd_closure_access(c, k))))
+		if (k == i || (kd_load_relaxed(&kd_closure_access(c, k)->data) == data &&
+			       repeats(v, c, kd_closure_access(c, k))))
 			use |= c->type->access[k].mode & KDDS_RW;
 	return use;
 }
 
 /*
- * The accesses of q by the reference that access i of c has: its number, or q's count of accesses if
- * there is none, or *several_p. An address alone does not say which it is: data without elements begin
- * where others do, and a program may have two references to one object.
+ * The access of q by the same reference as access i of c: its number, or q's number of accesses if
+ * there is none, or *several_p if there is more than one. An address alone does not identify the
+ * access: data items without elements begin where others do, and a program may have two references
+ * to one object.
  */
-static uint32_t access_to(const struct kd_view *v, struct kdds_closure *q, struct kdds_closure *c, uint32_t i,
-			  int *several_p)
+static uint32_t access_to(const struct kd_view *v, struct kdds_closure *q, struct kdds_closure *c,
+			  uint32_t i, int *several_p)
 {
 	struct kd_value mine = kd_value_of(c, i), theirs;
 	uint32_t found = q->type->naccess;
 
 	*several_p = 0;
 	for (uint32_t k = 0; k < q->type->naccess; k++) {
-		if (kd_closure_access(q, k)->data != mine.data || repeats(v, q, kd_closure_access(q, k)))
+		if (kd_closure_access(q, k)->data != mine.data ||
+		    repeats(v, q, kd_closure_access(q, k)))
 			continue;
 		theirs = kd_value_of(q, k);
 		if (kd_value_empty(&mine) != kd_value_empty(&theirs))
@@ -60,7 +66,7 @@ static uint32_t access_to(const struct kd_view *v, struct kdds_closure *q, struc
 	return found;
 }
 
-/* Whether access i of c sees the data in the same shape as q does, in all its accesses. */
+/* Whether access i of c sees the data in the same shape as all accesses of q do. */
 static int same_shape(struct kdds_closure *c, uint32_t i, struct kdds_closure *q)
 {
 	struct kd_value mine = kd_value_of(c, i);
@@ -69,8 +75,9 @@ static int same_shape(struct kdds_closure *c, uint32_t i, struct kdds_closure *q
 		struct kd_value theirs = kd_value_of(q, k);
 
 		if (mine.data == theirs.data && kd_value_empty(&mine) == kd_value_empty(&theirs) &&
-		    (mine.rows != theirs.rows || mine.cols != theirs.cols || mine.ld != theirs.ld || mine.size != theirs.size ||
-		     mine.pack != theirs.pack || c->type->access[i].array != q->type->access[k].array))
+		    (mine.rows != theirs.rows || mine.cols != theirs.cols || mine.ld != theirs.ld ||
+		     mine.size != theirs.size || mine.pack != theirs.pack ||
+		     c->type->access[i].array != q->type->access[k].array))
 			return 0;
 	}
 	return 1;
@@ -78,10 +85,12 @@ static int same_shape(struct kdds_closure *c, uint32_t i, struct kdds_closure *q
 
 static int noted(const struct kd_view *v, const char *c)
 {
-	return kd_position(v->stack, c) < v->index->cursor && kd_note_at(v->stack, c)->life == v->index->life;
+	return kd_position(v->stack, c) < v->index->cursor &&
+	       kd_note_at(v->stack, c)->life == v->index->life;
 }
 
-/* Whether q counts as complete for one that comes later: for a reduction, when the owner has merged it, hence passed it. */
+/* Whether q counts as complete for a later closure. A reduction does when the owner has merged it,
+ * hence passed it. */
 static int complete(const struct kd_view *v, char *q)
 {
 	const struct kd_note *n = kd_note_at(v->stack, q);
@@ -91,17 +100,20 @@ static int complete(const struct kd_view *v, char *q)
 }
 
 /*
- * Walks one access of c from where its note stands. Returns the closure it still waits for, or NULL. Closures from `from` on
- * (NULL: none) count as complete: they precede c in the range being built; *inside_p is set when one of them was met.
+ * Walks the chain of one access of c from the position in its record. Returns the closure that the
+ * access still waits for, or NULL. Closures from `from` on (NULL: none) count as complete: they
+ * precede c in the range being built. *inside_p is set if the walk met one of them.
  *
  *   read:        waits for the last writer
- *   write:       for everybody back to the last writer, that one included
- *   reduction:   for nobody: a thief reduces into a private copy
+ *   write:       waits for every closure back to the last writer, including it
+ *   reduction:   waits for no closure: a thief reduces into a private copy
  *
- * The accesses of a reducing closure are not looked at: its runner redirects them. It counts as a writer of everything, until
- * the owner has passed it. So does a closure of which several accesses may be the one that is looked for.
+ * The walk does not look at the accesses of a reducing closure, because its runner redirects them.
+ * Such a closure counts as a writer of everything until the owner has passed it. So does a closure
+ * several of whose accesses may be by the same reference.
  */
-static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, const char *from, int *inside_p)
+static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, const char *from,
+		  int *inside_p)
 {
 	const struct kdds_access *a = kd_closure_access(c, n->access);
 	uint32_t use = use_of(v, c, n->access), link;
@@ -118,7 +130,7 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, 
 
 		v->stack->looked++;
 		if (!at || at < v->head || !noted(v, at))
-			return NULL; /* complete, and with it all that it waited for */
+			return NULL; /* complete, and so is everything that it waited for */
 		n->link = link;
 		if (q->type->reduces || (!inside && !complete(v, at)))
 			return at;
@@ -128,17 +140,20 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, 
 			return at;
 		if (k == q->type->naccess)
 			return NULL;
-		if ((inside || (kd_note_at(v->stack, at)->state == KD_AWAY && v->thief != KD_ANYWHERE)) &&
+		if ((inside || (kd_note_at(v->stack, at)->state == KD_AWAY &&
+				v->thief != KD_ANYWHERE)) &&
 		    !same_shape(c, n->access, q))
-			return at; /* a package has one copy of a data, in one shape, and so has the rank where it is */
+			return at; /* a steal message has one copy of a data item, in one shape, and
+				      so has the rank that retains it */
 		if (reads || use_of(v, q, k) & KDDS_W)
 			return NULL;
-		link = kd_closure_access(q, k)->p; /* past a reader */
+		link = kd_closure_access(q, k)->p; /* continue past a reader */
 	}
 }
 
-/* The closure that c waits for, or NULL: it is ready. */
-static char *waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, const char *from, int *inside_p)
+/* The closure that c waits for. NULL: c is ready. */
+static char *waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n,
+		       const char *from, int *inside_p)
 {
 	for (; n->access < c->type->naccess; n->access++, n->link = 0) {
 		char *q = walk(v, c, n, from, inside_p);
@@ -154,7 +169,7 @@ static struct kd_note *note_of(const struct kd_view *v, uint32_t position)
 	return kd_note_at(v->stack, kd_position_at(v->stack, position));
 }
 
-/* Links c in behind the ready closure at position `before`; 0: at the front. */
+/* Inserts c after the ready closure at position `before`; 0: at the front. */
 static void make_ready(struct kd_view *v, struct kdds_closure *c, uint32_t before)
 {
 	struct kd_index *x = v->index;
@@ -170,7 +185,7 @@ static void make_ready(struct kd_view *v, struct kdds_closure *c, uint32_t befor
 	x->ready_count++;
 }
 
-/* n is no longer ready. */
+/* Removes n from the ready list. */
 static void unlink_ready(struct kd_view *v, struct kd_note *n)
 {
 	struct kd_index *x = v->index;
@@ -181,7 +196,8 @@ static void unlink_ready(struct kd_view *v, struct kd_note *n)
 	x->ready_count--;
 }
 
-/* Whether c, which waits, has use for what it waits for: it reads it, or cannot follow it. A writer can. */
+/* Whether c, which waits, needs the results that it waits for to be fetched: it reads them, or must
+ * not run where they are. A writer that may run there does not need them here. */
 static int wants(const struct kdds_closure *c, const struct kd_note *n)
 {
 	return c->type->access[n->access].mode == KDDS_R || c->attr & KDDS_LOCAL;
@@ -192,8 +208,9 @@ static void news(struct kd_view *v, uint32_t what)
 	kd_store_relaxed(&v->stack->news, kd_load_relaxed(&v->stack->news) | what);
 }
 
-/* c waits for a closure whose results are away. */
-static void tell(struct kd_view *v, const struct kdds_closure *c, const struct kd_note *n, struct kd_note *away)
+/* c waits for a closure whose results are retained elsewhere: records the event. */
+static void tell(struct kd_view *v, const struct kdds_closure *c, const struct kd_note *n,
+		 struct kd_note *away)
 {
 	int wanted = wants(c, n);
 
@@ -202,14 +219,15 @@ static void tell(struct kd_view *v, const struct kdds_closure *c, const struct k
 	news(v, wanted ? KD_NEWS_WANTED : KD_NEWS_FOLLOWER);
 }
 
-/* What waits for the closure q waits until the owner has passed it, and that waits for all that is away before q. */
+/* Whatever waits for the closure q waits until the owner has passed it. The owner, in turn, must
+ * first get past all retained results before q. */
 static void press(struct kd_view *v, const char *q)
 {
 	v->index->press = kd_max(v->index->press, kd_position(v->stack, q));
 	news(v, KD_NEWS_WANTED);
 }
 
-/* Whether the range is in the way of a reducing closure that the owner is to get past. */
+/* Whether the range lies before a reducing closure that others wait for the owner to pass. */
 static int pressed(const struct kd_view *v, const struct kd_range *range)
 {
 	const char *q = kd_position_at(v->stack, v->index->press);
@@ -217,7 +235,7 @@ static int pressed(const struct kd_view *v, const struct kd_range *range)
 	return v->index->press && q > range->begin && q >= v->head;
 }
 
-/* Puts c on the list of the closure it waits for. 0: there is none, it is ready. */
+/* Puts c on the list of the closure it waits for. 0: it waits for none and is ready. */
 static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
 {
 	uint32_t thief = v->thief;
@@ -240,7 +258,7 @@ static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n
 	return 1;
 }
 
-/* A closure that the cursor has come to. */
+/* The cursor has reached c: c waits or is ready. */
 static void settle(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
 {
 	if (!wait_for(v, c, n))
@@ -249,8 +267,8 @@ static void settle(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
 
 #define SORT_STEPS 16
 
-/* Where on the ready list a closure at position `at` belongs that has waited: behind those of high priority, before the younger ones, as
- * far as that can be told in a few steps from `before` on. */
+/* Where on the ready list the closure at position `at`, which has waited, belongs: after those of
+ * high priority and before the younger ones, as precisely as a few steps from `before` on show. */
 static uint32_t place_of(const struct kd_view *v, uint32_t at, uint32_t before)
 {
 	uint32_t next;
@@ -264,8 +282,8 @@ static uint32_t place_of(const struct kd_view *v, uint32_t at, uint32_t before)
 	}
 }
 
-/* Those that waited, the oldest first: so that a range can be made of those that become ready together. They were put on the
- * list the youngest first. */
+/* Handles the closures that waited, oldest first, so that those that become ready together can form
+ * a range. They were put on the list youngest first. */
 static void fire(struct kd_view *v, struct kd_note *done)
 {
 	uint32_t at = done->waiters, oldest = 0, last = 0;
@@ -296,7 +314,7 @@ static void fire(struct kd_view *v, struct kd_note *done)
 	}
 }
 
-/* The last writers before c of what it uses. */
+/* Marks the last writers before c of the data that c uses. */
 static void note_uses(struct kd_view *v, struct kdds_closure *c)
 {
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
@@ -312,9 +330,11 @@ static struct kd_note *note(struct kd_view *v, char *at)
 	struct kdds_closure *c = kd_closure_at(at);
 	struct kd_note *n = kd_note_at(v->stack, at);
 
-	*n = (struct kd_note){.units = c->bytes / 16 & 0xfffu, .high = (c->attr & KDDS_PRIORITY_HIGH) != 0, .life = v->index->life};
+	*n = (struct kd_note){.units = c->bytes / 16 & 0xfffu,
+			      .high = (c->attr & KDDS_PRIORITY_HIGH) != 0,
+			      .life = v->index->life};
 	v->index->cursor = kd_position(v->stack, at + c->bytes);
-	if (kd_remote && at > v->head) /* the accesses of the one being run may be redirected at this moment */
+	if (kd_remote && at > v->head) /* the running one's accesses may just be redirected */
 		note_uses(v, c);
 	return n;
 }
@@ -323,7 +343,8 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 {
 	struct kd_index *x = kd_index_at(s, f);
 	uint64_t gen = kd_frame_life(f);
-	char *parent_head = kd_load_acquire(&f->parent->head); /* before f's, and what that closure uses */
+	/* before f's, and before what that closure uses */
+	char *parent_head = kd_load_acquire(&f->parent->head);
 	uint32_t bias = kd_load_acquire(&f->bias);
 
 	v->stack = s;
@@ -338,14 +359,18 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 	if (x->gen != gen || x->head != parent_head || x->bias != bias) {
 		int known = x->gen == gen && x->head == parent_head;
 
-		*x = (struct kd_index){.gen = gen, .head = parent_head, .bias = bias, .passed = kd_position(s, v->first),
-				       .cursor = kd_position(s, v->first), .life = (uint8_t)++s->life,
-				       .task_ns = known ? x->task_ns : 0, .rests = known ? x->rests & 0x7f : 0,
-				       .rest_ns = known ? x->rest_ns : 0,
-				       .ordered = parent_head && (kd_value_overlap(kd_closure_at(parent_head)) &
-							      (KD_OVERLAP_WRITTEN | KD_OVERLAP_REDUCED)) != 0};
+		*x = (struct kd_index){
+			.gen = gen, .head = parent_head, .bias = bias,
+			.passed = kd_position(s, v->first), .cursor = kd_position(s, v->first),
+			.life = (uint8_t)++s->life,
+			.task_ns = known ? x->task_ns : 0, .rests = known ? x->rests & 0x7f : 0,
+			.rest_ns = known ? x->rest_ns : 0,
+			.ordered = parent_head && (kd_value_overlap(kd_closure_at(parent_head)) &
+						   (KD_OVERLAP_WRITTEN | KD_OVERLAP_REDUCED)) != 0,
+		};
 	}
-	if (v->head && kd_position(s, v->head) > x->cursor) { /* the owner has outrun the notes: what they say is of no use */
+	if (v->head && kd_position(s, v->head) > x->cursor) {
+		/* The owner has overtaken the cursor: the records are of no use. */
 		x->cursor = x->passed = kd_position(s, v->head);
 		x->ready = x->ready_end = x->ready_count = 0;
 	}
@@ -366,7 +391,8 @@ int kd_index_ordered(const struct kd_view *v)
 	return v->index->ordered;
 }
 
-static int takable(const struct kd_view *v, uint32_t at, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+static int takable(const struct kd_view *v, uint32_t at,
+		   int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
 	char *c = kd_position_at(v->stack, at);
 
@@ -375,11 +401,13 @@ static int takable(const struct kd_view *v, uint32_t at, int (*wanted)(const str
 
 #define READY_STEPS 64
 
-/* Moves the closures behind the one at `last` to the front of the ready list, behind the one at `front` (0: none). */
+/* Moves the closures after the one at `last` to the front of the ready list, after the one at
+ * `front` (0: none). */
 static void rotate(struct kd_view *v, uint32_t last, uint32_t front)
 {
 	struct kd_index *x = v->index;
-	uint32_t moved = note_of(v, last)->next, end = x->ready_end, *link = front ? &note_of(v, front)->next : &x->ready;
+	uint32_t moved = note_of(v, last)->next, end = x->ready_end;
+	uint32_t *link = front ? &note_of(v, front)->next : &x->ready;
 
 	note_of(v, last)->next = 0;
 	x->ready_end = last;
@@ -389,15 +417,18 @@ static void rotate(struct kd_view *v, uint32_t last, uint32_t front)
 	*link = moved;
 }
 
-/* The ready closure that the caller is to have: one of high priority, else the youngest, to which the owner comes last. After some
- * that the caller may not have it gives up, and leaves them where the next visit will not meet them first. */
-static char *next_ready(struct kd_view *v, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+/* The ready closure that the caller takes: one of high priority, else the youngest, which the owner
+ * reaches last. Gives up after some that the caller may not have, and moves them to where the next
+ * visit does not meet them first. */
+static char *next_ready(struct kd_view *v, int (*wanted)(const struct kdds_closure *c, void *arg),
+			void *arg)
 {
 	struct kd_index *x = v->index;
 	unsigned steps = 0;
 	uint32_t at, high = 0;
 
-	for (at = x->ready; at && note_of(v, at)->high && steps < READY_STEPS; high = at, at = note_of(v, at)->next, steps++)
+	for (at = x->ready; at && note_of(v, at)->high && steps < READY_STEPS;
+	     high = at, at = note_of(v, at)->next, steps++)
 		if (takable(v, at, wanted, arg))
 			return kd_position_at(v->stack, at);
 	for (at = x->ready_end, steps = 0; at && at != high; at = note_of(v, at)->link)
@@ -410,41 +441,43 @@ static char *next_ready(struct kd_view *v, int (*wanted)(const struct kdds_closu
 	return NULL;
 }
 
-/* Where a range may begin that has c in it and as many as n - 1 of those in front of c. */
-static char *begin_before(struct kd_view *v, char *c, uint32_t n, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+/* Where a range may begin that contains c and up to n - 1 of the closures in front of c. */
+static char *begin_before(struct kd_view *v, char *c, uint32_t n,
+			  int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
 	while (--n) {
 		uint32_t at = kd_note_at(v->stack, c)->link;
 
-		if (!at || kd_position_at(v->stack, at) + (size_t)note_of(v, at)->units * 16 != c || !takable(v, at, wanted, arg))
+		if (!at || kd_position_at(v->stack, at) + (size_t)note_of(v, at)->units * 16 != c ||
+		    !takable(v, at, wanted, arg))
 			break;
 		c = kd_position_at(v->stack, at);
 	}
 	return c;
 }
 
-/* Whether the closure behind the range can join it; says so in its note. */
+/* Whether the closure after the range can join it; if so, marks it as taken. */
 static int join(struct kd_view *v, struct kd_range *r, struct kdds_closure *c, struct kd_note *n)
 {
 	struct kd_note before = *n;
 	int inside = 0;
 
 	if (n->state == KD_WAITS && waits_for(v, c, n, r->begin, &inside)) {
-		n->access = before.access; /* what the range was to complete is not complete for others */
+		n->access = before.access; /* what the range would complete is not complete yet */
 		n->link = before.link;
 		return 0;
 	}
 	r->independent &= !inside;
 	if (n->state == KD_READY)
 		unlink_ready(v, n);
-	n->state = KD_TAKEN; /* the list of waiters that it may be on skips it */
+	n->state = KD_TAKEN; /* if it is on a list of waiters, the list skips it */
 	return 1;
 }
 
 static void begin_range(struct kd_view *v, struct kd_range *r, char *c)
 {
-	*r = (struct kd_range){.from = v->stack, .frame = v->frame, .begin = c, .end = c + kd_closure_at(c)->bytes, .count = 1,
-			       .independent = 1};
+	*r = (struct kd_range){.from = v->stack, .frame = v->frame, .begin = c,
+			       .end = c + kd_closure_at(c)->bytes, .count = 1, .independent = 1};
 }
 
 static void extend(struct kd_view *v, struct kd_range *r, uint32_t length,
@@ -455,7 +488,8 @@ static void extend(struct kd_view *v, struct kd_range *r, uint32_t length,
 		int fresh = kd_position(v->stack, r->end) == v->index->cursor;
 		struct kd_note *n = fresh ? note(v, r->end) : kd_note_at(v->stack, r->end);
 
-		if ((n->state != KD_WAITS && n->state != KD_READY) || !wanted(c, arg) || !join(v, r, c, n)) {
+		if ((n->state != KD_WAITS && n->state != KD_READY) || !wanted(c, arg) ||
+		    !join(v, r, c, n)) {
 			if (fresh)
 				settle(v, c, n);
 			return;
@@ -470,15 +504,16 @@ static void extend(struct kd_view *v, struct kd_range *r, uint32_t length,
 #define LOOK_FURTHEST 1024
 #define LENGTH_MAX 4096
 #define SHORT_NS 5000 /* a range that takes less is too short to be worth a steal */
-#define LONG_NS 64000 /* one that takes longer keeps those waiting that wait for a part of it */
+#define LONG_NS 64000 /* a range that takes longer delays those that wait for a part of it */
 
-/* How many closures take so long, as far as is known. */
+/* Number of closures that take ns, by what is known; at least 1. */
 static uint32_t length_of(const struct kd_index *x, uint32_t ns)
 {
 	return x->task_ns ? kd_max(kd_min(ns / x->task_ns, LENGTH_MAX), 1u) : 1;
 }
 
-/* Notes up to `budget` closures, until `enough` are ready, or, after `patience` of them, it seems that few will be. */
+/* Records up to `budget` closures until `enough` are ready, or, after `patience` of them, until too
+ * few of them prove ready. */
 static void look_ahead(struct kd_view *v, unsigned budget, uint32_t enough, unsigned patience)
 {
 	struct kd_index *x = v->index;
@@ -492,13 +527,14 @@ static void look_ahead(struct kd_view *v, unsigned budget, uint32_t enough, unsi
 		if (n >= patience && x->ready_count - before < n / 2)
 			break;
 		fresh = note(v, at);
-		if (at > v->head) /* else the owner has it */
+		if (at > v->head) /* else the owner runs it */
 			settle(v, kd_closure_at(at), fresh);
 	}
 }
 
-/* How many of the ready closures a range is to have: a share, so that others find some while they wait for those that depend on this
- * range; but as many as make a visit worth it, if others have as many left. */
+/* How many of the ready closures a range gets: a share, so that others find some while they wait
+ * for those that depend on this range; but enough to make a visit worth it, if as many remain for
+ * others. */
 static uint32_t share(const struct kd_index *x)
 {
 	uint32_t n = x->ready_count / (2 * kd_max((uint32_t)kd_pool.count, 2u));
@@ -507,9 +543,10 @@ static uint32_t share(const struct kd_index *x)
 	return kd_max(kd_min(n, length_of(x, LONG_NS)), 1u);
 }
 
-/* A ready closure that the caller may have. If it may have none of those known, which may be the owner's or for others, and none of the
- * next few is ready, it looks on until one is. */
-static char *find_ready(struct kd_view *v, unsigned budget, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+/* A ready closure that the caller may have. If it may have none of the known ones, because they are
+ * the owner's or for others, and none of the next few is ready, looks on until one is. */
+static char *find_ready(struct kd_view *v, unsigned budget,
+			int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
 	uint32_t known = v->index->ready_count;
 	unsigned few = kd_min(budget, LOOK_FURTHER);
@@ -523,7 +560,8 @@ static char *find_ready(struct kd_view *v, unsigned budget, int (*wanted)(const 
 	return v->index->ready_count > known ? next_ready(v, wanted, arg) : NULL;
 }
 
-char *kd_index_take(struct kd_view *v, unsigned budget, uint32_t length, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
+char *kd_index_take(struct kd_view *v, unsigned budget, uint32_t length,
+		    int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
 		    uint32_t *length_p)
 {
 	uint32_t most = length;
@@ -545,13 +583,15 @@ char *kd_index_take(struct kd_view *v, unsigned budget, uint32_t length, int (*w
 	return c;
 }
 
-void kd_index_extend(struct kd_view *v, char *c, uint32_t length, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
+void kd_index_extend(struct kd_view *v, char *c, uint32_t length,
+		     int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
 		     struct kd_range *range_p)
 {
 	begin_range(v, range_p, c);
 	extend(v, range_p, length, wanted, arg);
 	range_p->independent &= range_p->count > 1;
-	range_p->fine = v->index->task_ns && (uint64_t)range_p->count * v->index->task_ns < 2 * SHORT_NS;
+	range_p->fine = v->index->task_ns &&
+			(uint64_t)range_p->count * v->index->task_ns < 2 * SHORT_NS;
 	range_p->more = (range_p->independent && !range_p->fine) || v->index->ready;
 }
 
@@ -559,10 +599,10 @@ void kd_index_look_ahead(struct kd_view *v, uint32_t taken)
 {
 	uint32_t next = kd_min(2 * taken, length_of(v->index, LONG_NS));
 
-	if (v->index->rests) /* too fine: that was to see whether they still are */
+	if (v->index->rests) /* too fine: this steal was to see whether they still are */
 		return;
-	look_ahead(v, kd_max(kd_min(4 * taken, LOOK_FURTHEST), LOOK_TWICE), 2 * ((uint32_t)kd_pool.count + 1) * next,
-		   LOOK_TWICE);
+	look_ahead(v, kd_max(kd_min(4 * taken, LOOK_FURTHEST), LOOK_TWICE),
+		   2 * ((uint32_t)kd_pool.count + 1) * next, LOOK_TWICE);
 }
 
 void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thief)
@@ -574,7 +614,7 @@ void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thi
 		n->state = KD_AWAY;
 		n->link = thief + 1;
 		n->access = 0;
-		for (uint32_t at = n->waiters; at; at = kd_note_at(v->stack, kd_position_at(v->stack, at))->next) {
+		for (uint32_t at = n->waiters; at; at = note_of(v, at)->next) {
 			char *c = kd_position_at(v->stack, at);
 
 			if (kd_note_at(v->stack, c)->state == KD_WAITS)
@@ -596,8 +636,9 @@ void kd_index_fetch(struct kd_view *v, const struct kd_range *range)
 	}
 }
 
-/* Of those that wait for q, one that is ready for the view's thief. NULL: none. */
-static char *follower(struct kd_view *v, const char *q, int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
+/* Of the closures that wait for q, one that is ready for the view's thief. NULL: none. */
+static char *follower(struct kd_view *v, const char *q,
+		      int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
 	unsigned steps = 0;
 	int inside;
@@ -609,7 +650,7 @@ static char *follower(struct kd_view *v, const char *q, int (*wanted)(const stru
 		if (n->state == KD_WAITS && wanted(c, arg)) {
 			int ready = !waits_for(v, c, n, NULL, &inside);
 
-			n->access = before.access; /* what is complete for the thief is not complete for others */
+			n->access = before.access; /* complete for the thief, not for others */
 			n->link = before.link;
 			if (ready)
 				return (char *)c;
@@ -644,12 +685,14 @@ unsigned kd_index_look_away(struct kd_view *v, const struct kd_range *range, uns
 }
 
 int kd_index_follow(struct kd_view *v, const struct kd_range *away, uint32_t thief, uint32_t length,
-		    int (*wanted)(const struct kdds_closure *c, void *arg), void *arg, struct kd_range *range_p)
+		    int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
+		    struct kd_range *range_p)
 {
 	char *c = NULL;
 
 	v->thief = thief + 1;
-	for (char *q = away->begin; !c && q < away->end; q += (size_t)kd_note_at(v->stack, q)->units * 16)
+	for (char *q = away->begin; !c && q < away->end;
+	     q += (size_t)kd_note_at(v->stack, q)->units * 16)
 		c = follower(v, q, wanted, arg);
 	if (c) {
 		kd_note_at(v->stack, c)->state = KD_TAKEN; /* whatever list it is on skips it */
@@ -680,7 +723,7 @@ uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range)
 #define FINE_NS 60
 #define REST_NS 100000u
 #define REST_DOUBLINGS 6
-#define SLOWER 4 /* not at once by more: a processor may have been taken away for milliseconds */
+#define SLOWER 4 /* an estimate grows by at most this factor: a thief may be preempted for ms */
 
 void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t now_ns)
 {

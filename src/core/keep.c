@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kdds_push_keep: kdds_push_slow for a caller that has been told that nothing but rax and r11 changes. It comes here by a jump:
+ * kdds_push_keep: kdds_push_slow for a caller whose compiler has been told that only rax and r11
+ * change. The caller jumps here:
  *
  *   rax  the end of the closure to be pushed; on return its place
- *   r11  where to return to
+ *   r11  the return address
  *
- * Tasks may run before it returns, so all that they may change is saved, the vector and x87 registers by xsave in an area as
- * large as the processor says. The red zone of the caller is left alone. The unwinding information says where the caller is, so
- * that a debugger sees through.
+ * Tasks may run before it returns, so it saves every register that they may change: the vector and
+ * x87 registers by xsave, in an area of the size that the processor reports. It leaves the caller's
+ * red zone alone. The unwind information says where the caller is, so that debuggers can show it.
  */
 #include "core/keep.h"
 
@@ -18,11 +19,12 @@
 #define FXSAVE_BYTES 512
 #define PKRU (1u << 9)
 
-/* Of the area; FXSAVE_BYTES: there is no xsave. What only the assembly below refers to has to be marked used, for -flto. */
+/* Size of the xsave area; FXSAVE_BYTES: there is no xsave. Marked used for -flto, because only the
+ * assembly below refers to it. */
 uint32_t kd_keep_bytes __attribute__((visibility("hidden"), used)) = FXSAVE_BYTES;
-/* What xsave saves, if the kernel lets programs use it: all that the processor has, so that the
- * tiles of AMX, the general registers of APX, and what is to come are kept, too. Protection keys are
- * left out: no compiler keeps anything there, and what a task does to them has to last. */
+/* What xsave saves, if the kernel lets programs use it: everything the processor has, so that the
+ * tiles of AMX, the general registers of APX, and future state are preserved, too. Protection keys
+ * are excluded: no compiler keeps anything there, and a task's change to them must last. */
 uint64_t kd_keep_parts __attribute__((visibility("hidden"), used));
 
 void kd_keep_init(void)
@@ -36,7 +38,7 @@ void kd_keep_init(void)
 	kd_keep_bytes = (b + 63) / 64 * 64;
 }
 
-/* xsave wants its header, behind the first 512 bytes, to be clear. */
+/* xsave requires its header, after the first 512 bytes, to be zero. */
 __asm__(".pushsection .text\n"
 	".balign 16\n"
 	".globl kdds_push_keep\n"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A push's way into the library that keeps the caller's registers: see kd_push_slow in kdds/inline.h. */
+/* The way of a push into the library that preserves the caller's registers: see kd_push_slow in
+ * kdds/inline.h. */
 #ifndef KD_KEEP_H
 #define KD_KEEP_H
 
 #include "kdds/inline.h"
 
 #ifdef KD_KEEP
-/* Before the first push. */
+/* Call it before the first push. */
 void kd_keep_init(void);
 #else
 static inline void kd_keep_init(void)

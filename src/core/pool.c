@@ -84,8 +84,8 @@ int kd_pool_start(void)
 		int error = pthread_create(&w[i].thread, NULL, thread, &w[i]);
 
 		if (error) {
-			kd_error("cannot start worker %d of %d: %s; lower KDDS_WORKERS or raise the limit (ulimit -u)", i,
-				 kd_pool.count, kd_errno_text(error));
+			kd_error("cannot start worker %d of %d: %s; lower KDDS_WORKERS or raise "
+				 "the limit (ulimit -u)", i, kd_pool.count, kd_errno_text(error));
 			join(i);
 			return -EAGAIN;
 		}

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of the workers. Main calls all of this; it is worker 0. */
+/* Start and end of the workers. Main, which is worker 0, calls all of this. */
 #ifndef KD_POOL_H
 #define KD_POOL_H
 
-/* Workers whose threads have not begun. 0 or -ENOMEM after a line. */
+/* Creates workers without threads. 0 or -ENOMEM after an error message. */
 int kd_pool_create(int count);
-/* Their threads begin. 0 or -EAGAIN after a line. */
+/* Starts their threads. 0 or -EAGAIN after an error message. */
 int kd_pool_start(void);
-/* Their threads end. */
+/* Ends their threads. */
 void kd_pool_stop(void);
 /* Frees them. */
 void kd_pool_destroy(void);

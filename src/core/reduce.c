@@ -10,11 +10,12 @@
 #include "base/log.h"
 #include "kdds.h"
 
-/* Before a private copy that is allocated: that of an array, or of a single data a closure has no
- * room for. It is aligned as the original, on which the body may count. */
+/* Precedes a private copy that is allocated: one of an array, or of a single data item for which
+ * the closure has no room. The copy is aligned like the original, because the body may rely on
+ * it. */
 struct copy {
 	void *data;   /* the original */
-	void *memory; /* to be freed */
+	void *memory; /* what to free */
 };
 
 /* Rows and their length; the gaps between rows are left alone. */
@@ -27,7 +28,7 @@ static struct kdds_shape extent(struct kdds_closure *c, uint32_t i)
 	return (struct kdds_shape){.rows = 1, .cols = 1, .ld = 1};
 }
 
-/* Thieves that look at the closure meanwhile see one of its addresses or the other, and do not get it. */
+/* Thieves that look at the closure meanwhile see one of the two addresses, and cannot take it. */
 static void redirect(struct kdds_access *a, void *data)
 {
 	kd_store_relaxed(&a->data, data);
@@ -49,7 +50,8 @@ static void begin_allocated(struct kdds_access *a, const struct kdds_shape *s,
 	struct copy *copy;
 
 	if (!memory)
-		kd_die("out of memory for a private copy of %zu bytes (reduction %s)", bytes, op->name);
+		kd_die("out of memory for a private copy of %zu bytes (reduction %s)", bytes,
+		       op->name);
 	copy = (struct copy *)(memory + align) - 1;
 	copy->data = a->data;
 	copy->memory = memory;
@@ -128,7 +130,7 @@ void kd_reduce_merge(struct kdds_closure *c)
 			x[i] = (T)(combine); \
 	}
 
-/* Integers wrap around: a partial result may overflow where the whole does not. */
+/* Integers wrap around: a partial result may overflow when the whole does not. */
 #define INT_SUM(T, N) DEFINE(sum, T, N, 0, (unsigned long long)x[i] + (unsigned long long)y[i])
 #define INT_PROD(T, N) DEFINE(prod, T, N, 1, (unsigned long long)x[i] * (unsigned long long)y[i])
 #define SUM(T, N) DEFINE(sum, T, N, 0, x[i] + y[i])
@@ -180,7 +182,8 @@ KD_INT_CASES(AND)
 KD_INT_CASES(OR)
 KD_INT_CASES(XOR)
 
-#define ROW(op, T, N, exact) [KD_T_##N] = {#op " of " #T, sizeof(T), op##_neutral_##N, op##_merge_##N, exact},
+#define ROW(op, T, N, exact) \
+	[KD_T_##N] = {#op " of " #T, sizeof(T), op##_neutral_##N, op##_merge_##N, exact},
 #define SUM_ROW(T, N) ROW(sum, T, N, KD_T_##N < KD_NINTS)
 #define PROD_ROW(T, N) ROW(prod, T, N, KD_T_##N < KD_NINTS)
 #define MIN_ROW(T, N) ROW(min, T, N, 1)

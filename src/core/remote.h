@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the core asks of the other ranks. net.c sets kd_remote before there are workers and clears it when
- * they have ended; in a job of one it is NULL.
+ * What the core asks of the other ranks. net.c sets kd_remote before there are workers and clears
+ * it when they have ended. In a job of one rank it is NULL.
  */
 #ifndef KD_REMOTE_H
 #define KD_REMOTE_H
@@ -13,27 +13,29 @@ struct kd_range;
 struct kd_worker;
 
 struct kd_remote {
-	/* Takes closures that have come from another rank, to be run here (filter NULL) or to be passed
-	 * on. Any thread, no lock. */
+	/* Takes closures that have come from another rank, to run here (filter NULL) or to pass
+	 * on. Any thread may call it, without locks. */
 	int (*take)(struct kd_filter *filter, struct kd_range *range_p);
-	/* The closures of the range, which another rank has lent, are complete. Any worker, no lock. */
+	/* The closures of the range, which was stolen from another rank, are complete. Any worker
+	 * may call it, without locks. */
 	void (*complete)(const struct kd_range *range);
 
-	/* An idle worker's contribution: progress, and (ask) a request when it is time for one. It never
-	 * waits. From then on messages are left to the worker, if it has a processor of its own, until it
-	 * calls leave. */
+	/* An idle worker's contribution: it handles messages and, if ask is set, sends a request
+	 * when it is time for one. It never waits. From then on messages are left to the worker,
+	 * if it has a processor of its own, until it calls leave. */
 	void (*help)(struct kd_worker *w, int ask);
 	void (*leave)(struct kd_worker *w);
 	/* A worker without work goes to sleep (1) or wakes up (-1). */
 	void (*demand)(int change);
-	/* A worker is about to sleep, and has said so in kd_pool.sleepers. */
+	/* A worker is about to sleep and is counted in kd_pool.sleepers. */
 	void (*sleep)(void);
-	/* Of kd_pool.sleepers, those that are workers: thieves of other ranks that wait count as one more. */
+	/* How many of kd_pool.sleepers are workers: waiting thieves of other ranks count as one
+	 * more. */
 	uint32_t (*sleepers)(void);
 
-	/* There may be work for thieves of other ranks that wait. */
+	/* There may be work for waiting thieves of other ranks. */
 	void (*available)(void);
-	/* Some results that are still at a thief are needed here: KD_AWAY_WANTED in index.h. */
+	/* Results that a thief retains are needed here: KD_AWAY_WANTED in index.h. */
 	void (*want)(void);
 };
 

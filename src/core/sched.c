@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The owner's side. run() is the hot path: per closure one store (the claim), one load of flags, one of the closure's state,
- * no fence. It is one loop, not a recursion: the frames are the recursion, so any worker can take over where it stopped.
+ * The owner's side. run() is the hot path: per closure it does one store (the claim), one load of
+ * flags, one load of the closure's state, and no fence. It is a loop, not a recursion: the frames
+ * represent the recursion, so any worker can continue where another stopped.
  */
 #include "core/sched.h"
 
@@ -16,18 +17,18 @@
 #include "core/watch.h"
 
 #define QUIET_CLAIMS 1024  /* fenced claims without a visit before the owner stops fencing */
-#define SPINS_BLOCKED 50   /* looks at a stolen closure before its frame's stack is set aside */
+#define SPINS_BLOCKED 50   /* loads of a stolen closure's state before its stack is set aside */
 #define VICTIMS_PER_LOOK 8
 #define PARKED_PER_LOOK 16
-#define PATIENCE 8         /* looks for work within the process before others are asked: about 20 us */
+#define PATIENCE 8         /* searches within the process before asking others: about 20 us */
 
 enum outcome { ENDED, BLOCKED, HALTED };
 enum claim { RUN, RUN_SPECIAL, AGAIN, BLOCK, HALT };
 
 static void help(struct kd_worker *w, struct kd_stack *s, char *c);
 
-/* Stops fencing. Partner: visit() in steal.c, which sets KD_LOCK and then loads ack: it finds 0 and calls membarrier, or we
- * find its lock and go on fencing. */
+/* Stops fencing. Partner: visit() in steal.c, which sets KD_LOCK and then loads ack. Either it
+ * finds 0 and calls membarrier, or we find its lock and continue to fence. */
 static void unshare(struct kd_stack *s)
 {
 	if (!kd_pool.membarrier)
@@ -43,11 +44,12 @@ static void poked(struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g
 		kd_fetch_and(&s->flags, ~(uint32_t)KD_POKE);
 		kd_idle_wake_one();
 	} else {
-		kd_store_relaxed(&g->limit, NULL); /* the first closure that this one pushes will do */
+		kd_store_relaxed(&g->limit, NULL); /* wake at the first push of this closure */
 	}
 }
 
-/* Waits until no thief visits, with what the owner has stored so far visible to the next one. Returns the flags. */
+/* Waits until no thief visits. What the owner has stored before is visible to the next visitor.
+ * Returns the flags. */
 static uint32_t await_visitor(struct kd_stack *s)
 {
 	uint32_t flags;
@@ -64,12 +66,13 @@ static uint32_t await_visitor(struct kd_stack *s)
 		if (tries % 64)
 			kd_pause();
 		else
-			kd_os_yield(); /* it may be off the processor */
+			kd_os_yield(); /* the visitor may have been preempted */
 	}
 }
 
-/* Gets past whatever flags say, with the claim of c stored. 0: the stack is to be set aside. */
-static int heed_flags(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char *c)
+/* Does what the flags ask for, with the claim of c stored. 0: the stack must be set aside. */
+static int heed_flags(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
+		      struct kdds_frame *g, char *c)
 {
 	uint32_t flags = await_visitor(s);
 
@@ -103,9 +106,11 @@ static void await_done(struct kdds_closure *c)
 		kd_pause();
 }
 
-/* The claim of *cp is stored; what is to be done with it? AGAIN: *cp has moved on. Inline, so that *cp stays in a register. */
-static inline __attribute__((always_inline)) enum claim claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
-								   struct kdds_frame *g, char **cp)
+/* The claim of *cp is stored; decides what the owner does with it. AGAIN: *cp has moved on. Inline,
+ * so that *cp stays in a register. */
+static inline __attribute__((always_inline)) enum claim
+claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g,
+	   char **cp)
 {
 	struct kdds_closure *c = kd_closure_at(*cp);
 	int base = f == &s->base;
@@ -115,7 +120,7 @@ static inline __attribute__((always_inline)) enum claim claim_slow(struct kd_wor
 		return HALT;
 	state = kd_load_acquire(&c->state);
 	if (!(base && *cp == s->range.begin) && state & (KD_STOLEN | KD_DONE)) {
-		if (base) { /* the rest of the range is somebody else's now */
+		if (base) { /* the rest of the range belongs to another thief now */
 			*cp = kd_load_acquire(&f->tail);
 			return AGAIN;
 		}
@@ -136,8 +141,8 @@ static inline __attribute__((always_inline)) enum claim claim_slow(struct kd_wor
 	return RUN_SPECIAL;
 }
 
-/* The reducing closure at c is complete; c is returned advanced. In the base the contribution stays private: the stack it was
- * stolen from merges it in its turn. */
+/* The reducing closure at c is complete. Returns c advanced. In the base the contribution stays
+ * private, and the owner of the stack it was stolen from merges it. */
 static char *finish_special(struct kd_stack *s, struct kdds_frame *f, char *c)
 {
 	if (f != &s->base)
@@ -145,8 +150,9 @@ static char *finish_special(struct kd_stack *s, struct kdds_frame *f, char *c)
 	return c + kd_closure_at(c)->bytes;
 }
 
-/* Nobody owns s from here on, unless 0 is returned: c is done already. Under the lock, since kd_steal_complete stores the state
- * under it and looks at park after it: one of us sees the other. */
+/* From here on nobody owns s, unless 0 is returned: then c is already done. Under the lock, because
+ * kd_steal_complete stores the state under it and looks at park after it: one of us sees the
+ * other. */
 static int park(struct kd_stack *s, char *c)
 {
 	int done;
@@ -161,8 +167,9 @@ static int park(struct kd_stack *s, char *c)
 	return !done;
 }
 
-static inline __attribute__((always_inline)) void run_body(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
-							   struct kdds_frame *g, char *c, int observed)
+static inline __attribute__((always_inline)) void
+run_body(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g,
+	 char *c, int observed)
 {
 	if (observed)
 		kd_watch.tasks->begin(w, s, f, g, c);
@@ -171,15 +178,18 @@ static inline __attribute__((always_inline)) void run_body(struct kd_worker *w, 
 		kd_watch.tasks->end(w, s, g);
 }
 
-/* Runs the closures of f = top and of the frames they make, up to and including those of frame until. Compiled twice: the
- * watchers (watch.h) cost nothing where nobody watches. */
-static inline __attribute__((always_inline)) enum outcome run_loop(struct kd_worker *w, struct kd_stack *s,
-								   struct kdds_frame *until, int patient, int observed)
+/* Runs the closures of f = top and of the frames they make, up to and including those of frame
+ * until. Compiled twice, so that the hooks of watch.h cost nothing when there are no observers. */
+static inline __attribute__((always_inline)) enum outcome
+run_loop(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient,
+	 int observed)
 {
 	struct kdds_frame *f = s->top, *g = kd_stack_next(s, f);
 	char *c = kd_load_relaxed(&f->head), *next;
-	/* Counts closures, and so names frames, uniquely; nested calls (kdds_sync) count from further on. */
-	uint64_t serial = s->serial, from = serial, window = kd_env.window + sizeof(struct kdds_frame);
+	/* Counts closures, which gives frames unique names; nested calls (kdds_sync) begin further
+	 * on. */
+	uint64_t serial = s->serial, from = serial;
+	uint64_t window = kd_env.window + sizeof(struct kdds_frame);
 	enum outcome outcome = ENDED;
 	uint32_t flags;
 
@@ -203,10 +213,12 @@ static inline __attribute__((always_inline)) enum outcome run_loop(struct kd_wor
 				kd_watch.tasks->done(w, s, f, g, f->head);
 			continue;
 		}
-		/* Dekker with visit() in steal.c: our claim, then their flag; their flag, then (membarrier) our claim. */
+		/* Dekker with visit() in steal.c. Owner: claim, then flags; thief: flags, then
+		 * (membarrier) the claim. */
 		kd_store_release(&f->head, c);
 		kd_compiler_fence();
-		flags = kd_load_acquire(&s->flags); /* before the state, which a thief may change until it is seen */
+		/* before the state, which a thief may change until it is seen */
+		flags = kd_load_acquire(&s->flags);
 		if (kd_unlikely(flags | kd_load_acquire(&kd_closure_at(c)->state))) {
 			enum claim claim;
 
@@ -276,24 +288,27 @@ out:
 	return outcome;
 }
 
-static enum outcome run_observed(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
+static enum outcome run_observed(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until,
+				 int patient)
 {
 	return run_loop(w, s, until, patient, 1);
 }
 
-/* Aligned, since a task of 2 ns takes a tenth longer when the loop happens to lie elsewhere in its cache lines. */
-static kd_aligned(KD_CACHE_LINE) enum outcome run(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
+/* Aligned: a task of 2 ns takes 10 % longer if the loop lies elsewhere in its cache lines. */
+static kd_aligned(KD_CACHE_LINE) enum outcome
+run(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
 {
 	return run_loop(w, s, until, patient, 0);
 }
 
-/* Makes s what w runs. Sleepers have left their marks on the stacks that were current: this one needs them too. */
+/* Makes s the stack that w runs. Sleepers have left wake hints on the stacks that were current:
+ * this one needs them, too. */
 static void make_current(struct kd_worker *w, struct kd_stack *s)
 {
 	kd_store(&w->current, s);
 	if (kd_load(&kd_pool.sleepers))
 		kd_fetch_or(&s->flags, KD_POKE);
-	if (w->nest && kd_load(&w->halt)) /* kd_idle_interrupt may have marked the one before */
+	if (w->nest && kd_load(&w->halt)) /* kd_idle_interrupt may have marked the previous stack */
 		kd_fetch_or(&s->flags, KD_HALT);
 }
 
@@ -322,7 +337,7 @@ static struct kd_stack *take_halted(struct kd_worker *v, const struct kd_scope *
 	return s;
 }
 
-/* Runs s, which w owns, and the stacks that its completion frees. */
+/* Runs s, which w owns, and then the stacks that continue when it completes. */
 static void run_stack(struct kd_worker *w, struct kd_stack *s)
 {
 	while (s) {
@@ -353,7 +368,7 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 	}
 }
 
-/* Looking for work. */
+/* A search for work. */
 struct look {
 	struct kd_quest quest;
 	struct kd_range range;
@@ -374,7 +389,8 @@ static int try_parked(struct kd_worker *w, struct look *l, struct kd_worker *v)
 
 	if (!kd_load_relaxed(&v->parked))
 		return 0;
-	for (struct kd_stack *s = kd_load_acquire(&v->stacks); s && n < PARKED_PER_LOOK; s = s->next)
+	for (struct kd_stack *s = kd_load_acquire(&v->stacks); s && n < PARKED_PER_LOOK;
+	     s = s->next)
 		if (kd_load_relaxed(&s->park)) {
 			n++;
 			if (try_stack(w, l, s))
@@ -390,8 +406,8 @@ static int try_worker(struct kd_worker *w, struct look *l, struct kd_worker *v)
 	return (v != w && try_stack(w, l, kd_load_acquire(&v->current))) || try_parked(w, l, v);
 }
 
-/* Near first: what this worker has set aside itself, then the last victim, then others at random, then what has come from other
- * processes. With poke: everybody. */
+/* Nearest first: what this worker has set aside itself, then the last victim, then other workers at
+ * random, then what has come from other processes. With poke: all workers. */
 static int look(struct kd_worker *w, void *arg)
 {
 	struct look *l = arg;
@@ -434,11 +450,13 @@ void kd_sched_resume(struct kd_stack *s)
 	set_halted(s->home, s);
 }
 
-#define ASK_NEST 4 /* waiting bodies on one C stack that still ask other ranks for work, which may wait in its turn */
+#define ASK_NEST 4 /* with more waiting bodies on its C stack a worker asks no other rank: what it
+		      gets may wait, too */
 
 /*
- * Work from other processes: takes what has come and asks for more. A body that waits asks, too: what
- * it waits for may lie at a rank that is busy with something else, and comes back that way.
+ * Work from other processes: takes what has arrived and requests more. A body that waits requests
+ * work, too: what it waits for may lie at a rank that is busy with something else, and comes back
+ * this way.
  */
 static int look_beyond(struct kd_worker *w)
 {
@@ -454,7 +472,7 @@ static int look_beyond(struct kd_worker *w)
 	return ask;
 }
 
-/* Finds something to run in the scope and runs it, or idles a little. */
+/* Finds something in the scope and runs it, or idles for a moment. */
 static void step(struct kd_worker *w, const struct kd_scope *scope)
 {
 	struct look l = {.quest = {.scope = *scope}};
@@ -477,8 +495,9 @@ static void step(struct kd_worker *w, const struct kd_scope *scope)
 	run_stack(w, l.stack);
 }
 
-/* The body at the foot of w's C stack waits in s for the closure c, which runs elsewhere. Runs other things meanwhile: anything
- * at all in main's own wait, else what cannot come to wait for this body. */
+/* The body at the foot of w's C stack waits in s for the closure c, which runs elsewhere. Meanwhile
+ * w runs other work: anything if main itself waits, otherwise only work that cannot come to wait
+ * for this body. */
 static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 {
 	struct kd_scope scope = {NULL, NULL};
@@ -493,7 +512,7 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 		kd_cas(&s->park, kd_park_bound(c), NULL);
 	w->nest++;
 	kd_store_relaxed(&w->bound, scope.stack != NULL);
-	/* halt before park, since kd_steal_complete clears park and then sets halt. */
+	/* halt before park, because kd_steal_complete clears park and then sets halt. */
 	for (kd_store(&w->halt, 0); kd_load(&s->park); kd_store(&w->halt, 0))
 		step(w, &scope);
 	kd_store_relaxed(&w->bound, bound);
@@ -534,7 +553,7 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 		kd_frame_renew(f);
 	kd_store_release(&s->top, f->parent);
 	kd_store_release(&s->drains, s->drains + 1);
-	/* The body will use the memory again without a claim in between. */
+	/* The body uses the memory again without a claim in between. */
 	kd_compiler_fence();
 	if (kd_load_acquire(&s->flags))
 		await_visitor(s);

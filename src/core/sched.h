@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Scheduling: run closures in reference order, set a blocked stack aside, look for work near and far. */
+/* Scheduling: runs closures in reference order, sets blocked stacks aside, and looks for work in
+ * this process and in others. */
 #ifndef KD_SCHED_H
 #define KD_SCHED_H
 
@@ -7,19 +8,19 @@
 
 struct kd_filter;
 
-/* Runs stolen work until the pool stops: the life of a worker that is not main. */
+/* Runs stolen work until the pool stops: the main loop of every worker except main. */
 void kd_sched_loop(struct kd_worker *w);
 
-/* Runs the closures of f, the running frame of w's stack, until all are complete (1), or, unless patient, until one of them is
- * being run elsewhere (0). */
+/* Runs the closures of f, the running frame of w's stack, until all are complete (1) or, unless
+ * patient, until it reaches one that is running elsewhere (0). */
 int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient);
 
-/* Looks everywhere for closures for another process; w is not in the pool. far, filter and poke
- * as of a quest. */
+/* Looks everywhere for closures for another process. w is not in the pool. far, filter and poke as
+ * in a kd_quest. */
 int kd_sched_look_far(struct kd_worker *w, uint32_t far, struct kd_filter *filter, int poke,
 		      struct kd_range *range_p);
 
-/* The stack, which was parked, can go on: some worker will see to it. */
+/* The stack, which was parked, can continue: makes some worker run it. */
 void kd_sched_resume(struct kd_stack *s);
 
 #endif

@@ -10,15 +10,16 @@
 #include "base/os.h"
 #include "core/watch.h"
 
-#define KEEP_BYTES (1u << 20) /* of an idle stack's memory */
+#define KEEP_BYTES (1u << 20) /* memory that an idle stack keeps */
 
 static char *reserve(size_t size)
 {
 	char *p = kd_os_reserve(size);
 
 	if (!p)
-		kd_die("no address space for another stack of %zu bytes: lower KDDS_STACK, or raise the limit (ulimit -v, "
-		       "vm.max_map_count, vm.overcommit_memory; ulimit -l after mlockall)", size);
+		kd_die("no address space for another stack of %zu bytes: lower KDDS_STACK, or "
+		       "raise the limit (ulimit -v, vm.max_map_count, vm.overcommit_memory; "
+		       "ulimit -l after mlockall)", size);
 	return p;
 }
 
@@ -35,7 +36,7 @@ struct kd_stack *kd_stack_create(struct kd_worker *home)
 	s->spans = kd_watch.tasks ? reserve(kd_env.stack) : NULL;
 	s->soft = s->mem + KEEP_BYTES;
 	s->home = home;
-	/* A name that no user's data is likely to look like. */
+	/* Names that users' data is unlikely to contain by chance. */
 	s->serial = (uint64_t)(uintptr_t)s * 0xbf58476d1ce4e5b9u;
 	return s;
 }
@@ -98,10 +99,11 @@ void kd_stack_stop(struct kd_stack *s)
 
 void kd_stack_deepen(struct kd_stack *s, const char *f)
 {
-	/* The new frame needs room for a window, four of them if a stolen closure holds its owner up, and one more frame. */
+	/* The new frame needs room for a window (four windows if a stolen closure blocks its
+	 * owner), and for one more frame. */
 	if ((size_t)(s->end - f) < 4 * kd_env.window + 2 * sizeof(struct kdds_frame))
-		kd_die("a stack is full: %zu bytes of nested frames; raise KDDS_STACK (now %llu)", (size_t)(f - s->mem),
-		       (unsigned long long)kd_env.stack);
+		kd_die("a stack is full: %zu bytes of nested frames; raise KDDS_STACK (now %llu)",
+		       (size_t)(f - s->mem), (unsigned long long)kd_env.stack);
 	s->soft = s->end - 4 * kd_env.window - 2 * sizeof(struct kdds_frame);
 }
 
@@ -114,7 +116,7 @@ void kd_stack_lock(struct kd_stack *s)
 {
 	for (unsigned tries = 0; !kd_stack_trylock(s); tries++)
 		if (tries % 64 == 63)
-			kd_os_yield(); /* its holder may be off the processor */
+			kd_os_yield(); /* the holder may have been preempted */
 		else
 			kd_pause();
 }
@@ -124,8 +126,9 @@ void kd_stack_unlock(struct kd_stack *s)
 	kd_store_release(&s->lock, 0);
 }
 
-/* Whether the frame that the block was made for may still be there. The list is ordered by frame, the youngest first; a block
- * below the running frame is kept, though its frame may have ended and another begun: it goes when the stack shrinks. */
+/* Whether the frame that the block was made for may still exist. The list is ordered by frame, the
+ * youngest first. A block below the running frame is kept even if its frame has ended and another
+ * has begun there: it is freed when the stack shrinks. */
 static int alive(const struct kd_block *b, const struct kdds_frame *running)
 {
 	if (b->frame != running)
@@ -145,9 +148,10 @@ void *kd_block_alloc(struct kd_stack *s, struct kdds_frame *f, size_t size, size
 	}
 	b = malloc(sizeof(*b));
 	align = kd_max(align, 64);
-	size = kd_max(size, 1); /* data without elements have addresses of their own, too */
+	size = kd_max(size, 1); /* data items without elements have distinct addresses, too */
 	if (b)
-		b->data = size <= SIZE_MAX - align ? aligned_alloc(align, (size + align - 1) / align * align) : NULL;
+		b->data = size <= SIZE_MAX - align ?
+				  aligned_alloc(align, (size + align - 1) / align * align) : NULL;
 	if (!b || !b->data)
 		kd_die("out of memory for %zu bytes of frame data", size);
 	b->next = s->blocks;

@@ -11,12 +11,14 @@
 
 #define FRAMES_PER_VISIT 256
 #define NOTES_PER_VISIT 128
-#define MISS_DOUBLINGS 6 /* a visit holds the victim up for some microseconds: in vain at most every 64 */
+#define MISS_DOUBLINGS 6 /* a visit delays the victim by some microseconds: in vain, at most one
+			    in 64 us */
 
-/* A visit: the lock, and the owner held at its next claim. 0: someone else is there, or the stack is not in use. */
+/* Begins a visit: takes the lock and stops the owner at its next claim. 0: someone else holds the
+ * lock, or the stack is not in use. */
 static int visit(struct kd_worker *w, struct kd_stack *s, int poke)
 {
-	if (poke) /* the last look before sleep must leave its mark */
+	if (poke) /* the last look before sleep must leave its wake hint */
 		kd_stack_lock(s);
 	else if (!kd_stack_trylock(s))
 		return 0;
@@ -26,9 +28,11 @@ static int visit(struct kd_worker *w, struct kd_stack *s, int poke)
 	}
 	kd_store_relaxed(&s->visits, s->visits + 1);
 	/*
-	 * Dekker: our flag, then their claim. The read-modify-write is our fence. Their claim is before their load of flags;
-	 * if they fence in between (ack, set before the fence, still set after our flag), or have no owner (park, likewise:
-	 * the next owner takes over by a compare-and-swap and loads flags after it), we are done; else membarrier fences them.
+	 * Dekker: our flag, then their claim. The read-modify-write is our fence. The owner's claim
+	 * precedes its load of flags. We are done if the owner fences in between (ack, set before
+	 * that fence and still set after our flag), or if there is no owner (park, likewise: the
+	 * next owner takes over by a compare-and-swap and loads flags after it). Otherwise
+	 * membarrier fences the owner.
 	 */
 	kd_fetch_or(&s->flags, KD_LOCK | KD_SHARED);
 	if (!kd_load(&s->ack) && !kd_load(&s->park) && kd_pool.membarrier) {
@@ -41,13 +45,15 @@ static int visit(struct kd_worker *w, struct kd_stack *s, int poke)
 struct wish {
 	int worker, place;
 	int anything;
-	struct kd_filter *filter; /* NULL: the thief is of this process */
+	struct kd_filter *filter; /* NULL: the thief is in this process */
 };
 
 static int liked(const struct kdds_closure *c, const struct wish *wish)
 {
-	/* The owner reduces in place, where another parameter of the task sees it; a thief would not. */
-	if (c->type->reduces && kd_value_overlap(kd_closure_at((const char *)c)) & KD_OVERLAP_REDUCED)
+	/* The owner reduces in place, and another parameter of the task sees the result; with a
+	 * thief's private copy it would not. */
+	if (c->type->reduces &&
+	    kd_value_overlap(kd_closure_at((const char *)c)) & KD_OVERLAP_REDUCED)
 		return 0;
 	if (wish->anything)
 		return 1;
@@ -67,7 +73,8 @@ static int wanted(const struct kdds_closure *c, void *arg)
 	return !wish->filter || wish->filter->wants(wish->filter, c);
 }
 
-/* The far half of what is left of the range the victim itself has stolen, of at most `far` closures if it is for another process. */
+/* Takes the far half of what remains of the range that the victim itself has stolen; for another
+ * process, at most `far` closures. */
 static int divide(struct kd_stack *s, uint32_t far, const struct wish *wish,
 		  struct kd_range *range_p)
 {
@@ -89,20 +96,23 @@ static int divide(struct kd_stack *s, uint32_t far, const struct wish *wish,
 	for (char *c = half; wish->filter && c < end; c += kd_closure_at(c)->bytes)
 		if (!wish->filter->wants(wish->filter, kd_closure_at(c)))
 			return 0;
-	*range_p = (struct kd_range){.from = s->range.from, .frame = s->range.frame, .import = s->range.import,
-				     .serial = s->range.serial, .begin = half,
-				     .end = end, .count = count, .independent = count > 1, .more = n > 1};
+	*range_p = (struct kd_range){
+		.from = s->range.from, .frame = s->range.frame, .import = s->range.import,
+		.serial = s->range.serial, .begin = half, .end = end, .count = count,
+		.independent = count > 1, .more = n > 1,
+	};
 	kd_store_release(&s->base.tail, half);
 	return 1;
 }
 
 /*
- * Frames that have nothing left to take, at the bottom of the stack, are not looked at again: low is the frame above them.
- * They end together, with the closure at base.head, so as long as that is being run, and no body has emptied its frame and
- * filled it again, low is where it was. (Its own gen would not do: it can survive in a hole of what lies there now.)
+ * Frames at the bottom of the stack that have nothing left to take are not looked at again: low is
+ * the lowest frame above them. They end together, with the closure at base.head. So low stays valid
+ * while that closure runs and no body has emptied its frame and refilled it. (The gen of low itself
+ * proves nothing: it can survive in a hole of whatever lies there now.)
  *
- * The owner moves top first and head or drains after it; we look at them before top. So what we note under a new head is
- * never what we saw below an old top.
+ * The owner stores top first, then head or drains; we load those two before top. So what we record
+ * under a new head is never what we saw below an old top.
  */
 static struct kdds_frame *lowest(struct kd_stack *s, struct kdds_frame **top_p)
 {
@@ -110,7 +120,8 @@ static struct kdds_frame *lowest(struct kd_stack *s, struct kdds_frame **top_p)
 	uint64_t drains = kd_load_acquire(&s->drains);
 
 	*top_p = kd_load_acquire(&s->top);
-	if (!s->low || *top_p == &s->base || s->low_head != head || s->low_gen != s->base.gen || s->low_drains != drains) {
+	if (!s->low || *top_p == &s->base || s->low_head != head || s->low_gen != s->base.gen ||
+	    s->low_drains != drains) {
 		s->low = (struct kdds_frame *)s->mem;
 		s->low_head = head;
 		s->low_gen = s->base.gen;
@@ -123,10 +134,11 @@ struct search {
 	struct kd_stack *stack;
 	struct wish wish;
 	uint32_t length; /* closures to take; see kd_index_take */
-	struct kdds_frame *top, *unwanted; /* unwanted: has ready closures, that the thief would rather leave to others */
+	struct kdds_frame *top;
+	struct kdds_frame *unwanted; /* has ready closures, but the thief prefers to leave them */
 	uint64_t now_ns;
-	uint64_t rest_ns; /* 0, or until when the frames that have anything are to be left alone */
-	int others;       /* some have something and are not */
+	uint64_t rest_ns; /* until when the frames that have closures must be left alone; 0: none */
+	int others;       /* some frames have closures and need not be left alone */
 	/* found: */
 	char *begin;
 	uint32_t most;
@@ -155,7 +167,7 @@ static int take(struct search *x, struct kdds_frame *f)
 	return 0;
 }
 
-/* Upwards, oldest first, from f. *more_p: there are more frames. */
+/* Upwards from f, oldest first. *more_p: there are more frames. */
 static int search_up(struct search *x, struct kdds_frame *f, int low, int *more_p)
 {
 	struct kd_view *v = &x->view;
@@ -167,7 +179,7 @@ static int search_up(struct search *x, struct kdds_frame *f, int low, int *more_
 		if (take(x, f))
 			return 1;
 		if (running || v->tail == v->first)
-			return 0; /* the last; or just popped by the owner, which now waits for us */
+			return 0; /* the last, or just popped by the owner, which waits for us */
 		low &= v->head && v->head + kd_closure_at(v->head)->bytes == v->tail;
 		f = (struct kdds_frame *)v->tail;
 		if (low)
@@ -177,7 +189,7 @@ static int search_up(struct search *x, struct kdds_frame *f, int low, int *more_
 	return 0;
 }
 
-/* A deep stack whose old frames all wait: downwards, youngest first. */
+/* Downwards, youngest first, in a deep stack whose old frames all wait. */
 static int search_down(struct search *x)
 {
 	struct kdds_frame *f = x->top;
@@ -188,7 +200,8 @@ static int search_down(struct search *x)
 	return 0;
 }
 
-/* Ready closures of the oldest frame that has any, of s; with from, of frame from or a younger one. 0: none. */
+/* Finds ready closures of s, in the oldest frame that has any; with from, in frame from or a
+ * younger one. 0: none. */
 static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
 {
 	struct kdds_frame *low = lowest(s, &x->top);
@@ -200,12 +213,13 @@ static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
 	if (x->unwanted && kd_index_open(&x->view, s, x->unwanted) && take_from(x, 0))
 		return 1;
 	kd_store_relaxed(&s->misses, kd_min(s->misses + 1, MISS_DOUBLINGS));
-	kd_store_relaxed(&s->next_ns, x->rest_ns && !x->others ? x->rest_ns : x->now_ns + (1000u << s->misses));
+	kd_store_relaxed(&s->next_ns, x->rest_ns && !x->others ?
+					      x->rest_ns : x->now_ns + (1000u << s->misses));
 	return 0;
 }
 
-/* Looks without disturbing: a stack that is being run in a leaf task has nothing, one visited in vain is left alone for a
- * while. */
+/* Looks without disturbing the owner: a stack that runs a leaf task has nothing, and one visited in
+ * vain is left alone for a while. */
 static int looks_empty(const struct kd_stack *s)
 {
 	struct kdds_frame *first = (struct kdds_frame *)s->mem;
@@ -213,7 +227,8 @@ static int looks_empty(const struct kd_stack *s)
 	if (kd_load_relaxed(&s->misses) && !kd_load_relaxed(&s->park) &&
 	    kd_os_now_ns() < kd_load_relaxed(&s->next_ns))
 		return 1;
-	return kd_load_acquire(&s->top) == &s->base && kd_load_relaxed(&first->tail) == kd_frame_first(first) &&
+	return kd_load_acquire(&s->top) == &s->base &&
+	       kd_load_relaxed(&first->tail) == kd_frame_first(first) &&
 	       !kd_load_relaxed(&s->divisible);
 }
 
@@ -232,41 +247,50 @@ int kd_scope_holds(const struct kd_stack *s, const struct kd_scope *scope)
 	return s && (!f || f >= scope->frame);
 }
 
-/* Makes the owner look up when it next pushes a closure: for one whose body may run long before its next claim. */
+/* Makes the owner see the wake hint when it next pushes a closure: its body may run long before the
+ * next claim. */
 static void poke_running(struct kd_stack *s)
 {
 	struct kdds_frame *top = kd_load_acquire(&s->top);
 	char *tail = kd_load_acquire(&top->tail);
-	struct kdds_frame *f = top == &s->base ? (struct kdds_frame *)s->mem : (struct kdds_frame *)tail;
+	struct kdds_frame *f = (struct kdds_frame *)(top == &s->base ? s->mem : tail);
 
 	if (top == &s->base || tail != kd_frame_first(top)) /* else it has just been popped */
 		kd_store_relaxed(&f->limit, NULL);
 }
 
-/* The victim has closures, too fine to steal: w is to sleep until they may be worth another look, and leaves no mark. With one the
- * owner would wake it at its next push, again and again: 10 us of the owner's time each. */
+/* The victim has closures that are too fine to steal: w sleeps until they may be worth another
+ * look, and leaves no wake hint. With one, the owner would wake it at its next push, again and
+ * again, and each time costs the owner 10 us. */
 static void rest(struct kd_worker *w, uint64_t rest_ns)
 {
 	if (!w->rest_ns || rest_ns < w->rest_ns)
 		w->rest_ns = rest_ns;
 }
 
-/* The closure at c is the thief's: the owner does not get past it before it is done. */
+/* Marks the closure at c as stolen: the owner does not get past it before it is done. */
 static void mark(char *c)
 {
-	kd_store_release(&kd_closure_at(c)->state, kd_load_relaxed(&kd_closure_at(c)->state) | KD_STOLEN);
+	struct kdds_closure *closure = kd_closure_at(c);
+
+	kd_store_release(&closure->state, kd_load_relaxed(&closure->state) | KD_STOLEN);
 }
 
-/* The stolen range's reductions go into private copies, which their owner merges as it passes. */
+/* Makes the reductions of the stolen range use private copies, which the owner of its frame merges
+ * when it passes the range. */
 static void make_private(const struct kd_range *r)
 {
-	for (struct kdds_closure *c = kd_closure_at(r->begin); (char *)c < r->end; c = kd_closure_at((char *)c + c->bytes))
+	for (char *at = r->begin; at < r->end; at += kd_closure_at(at)->bytes) {
+		struct kdds_closure *c = kd_closure_at(at);
+
 		if (c->type->reduces)
 			kd_store_relaxed(&c->state, kd_load_relaxed(&c->state) | KD_SPECIAL);
+	}
 }
 
-/* From here on the owner goes on. What lies behind a closure that has been marked is out of its reach nevertheless: the mark is stored
- * before the lock is taken away, and an owner that finds no lock loads the state after it. */
+/* From here on the owner continues. It still cannot reach what lies behind a marked closure: the
+ * mark is stored before the lock is cleared, and an owner that finds no lock loads the state
+ * after it. */
 static void let_go(struct kd_stack *s)
 {
 	kd_fetch_and(&s->flags, ~(uint32_t)KD_LOCK);
@@ -282,10 +306,12 @@ static void tell_news(struct kd_stack *s)
 		kd_remote->available();
 }
 
-int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *quest, struct kd_range *range_p)
+int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *quest,
+	     struct kd_range *range_p)
 {
 	const struct kd_scope *scope = &quest->scope;
-	uint64_t start_ns = kd_os_now_ns(), start_ticks = kd_unlikely(kd_watch.stole != NULL) ? kd_clock_ticks() : 0;
+	uint64_t start_ns = kd_os_now_ns();
+	uint64_t start_ticks = kd_unlikely(kd_watch.stole != NULL) ? kd_clock_ticks() : 0;
 	struct search x = {.stack = s, .length = quest->far, .now_ns = start_ns,
 			   .wish = {.worker = w->id, .place = w->place, .filter = quest->filter}};
 	int got = 0;
@@ -368,8 +394,8 @@ unsigned kd_steal_look_away(const struct kd_range *r, unsigned asked)
 	return found;
 }
 
-int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far, struct kd_filter *filter,
-		    struct kd_range *range_p)
+int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far,
+		    struct kd_filter *filter, struct kd_range *range_p)
 {
 	struct wish wish = {.anything = 1, .filter = filter};
 	struct kd_stack *s = away->from;
@@ -380,7 +406,7 @@ int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far, s
 	kd_stack_lock(s);
 	kd_index_open(&v, s, away->frame);
 	got = kd_index_follow(&v, away, thief, far, wanted, &wish, range_p);
-	if (got) { /* without a visit: the owner cannot pass `away`, so it cannot be about to claim what lies behind */
+	if (got) { /* no visit: the owner cannot pass `away`, so it is not about to claim c */
 		mark(range_p->begin);
 		make_private(range_p);
 		range_p->far = 1;
@@ -405,23 +431,27 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 	kd_stack_lock(s);
 	kd_index_open(&v, s, r->frame);
 	count = kd_index_complete(&v, r);
-	if (!r->far) /* the journey says nothing of the tasks */
+	if (!r->far) /* the time of a remote steal says nothing about the tasks */
 		kd_index_learn(v.index, count, now - r->start_ns, now);
-	/* The last touch of the closure and its frame: from here on the owner may pass, pop and use the memory again. */
-	kd_store_release(&c->state,
-			 (kd_load_relaxed(&c->state) & (KD_SPECIAL | KD_PRIVATE)) | KD_DONE | (merge ? KD_MERGE : 0));
+	/* The last access to the closure and its frame: from here on the owner may pass, pop and
+	 * reuse the memory. */
+	kd_store_release(&c->state, (kd_load_relaxed(&c->state) & (KD_SPECIAL | KD_PRIVATE)) |
+					    KD_DONE | (merge ? KD_MERGE : 0));
 	kd_stack_unlock(s);
-	/* Partner: park() in sched.c, under the lock; and help(), Dekker: our state, then their park; their park, our state. */
+	/* Partners: park() in sched.c, under the lock; and help(), Dekker. Thief: state, then park;
+	 * waiting body: park, then state. */
 	kd_fence();
 	if (kd_load_acquire(&s->park) == kd_park_bound(r->begin)) {
-		/* The runner only after the exchange: before, the wait could be another worker's by now. */
+		/* Load the runner only after the exchange: before it, the wait may have ended and
+		 * another worker's may have begun. */
 		if (kd_cas(&s->park, kd_park_bound(r->begin), NULL))
 			kd_idle_interrupt(kd_load_relaxed(&s->runner));
 		resumed = NULL;
 	} else {
-		resumed = kd_load_acquire(&s->park) == r->begin && kd_cas(&s->park, r->begin, NULL) ? s : NULL;
+		resumed = kd_load_acquire(&s->park) == r->begin &&
+					  kd_cas(&s->park, r->begin, NULL) ? s : NULL;
 	}
-	tell_news(s); /* last: it may see to messages */
+	tell_news(s); /* last: it may handle messages */
 	return resumed;
 }
 

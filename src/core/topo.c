@@ -11,7 +11,7 @@
 
 static hwloc_topology_t topology;
 static hwloc_cpuset_t allowed; /* CPUs of the affinity mask, or our share of them */
-static int crowd;              /* processes that share too few; 0: not so */
+static int crowd;              /* processes that share too few CPUs; 0: there are enough */
 
 int kd_topo_init(void)
 {
@@ -24,7 +24,8 @@ int kd_topo_init(void)
 	allowed = hwloc_bitmap_alloc();
 	if (!allowed)
 		goto destroy;
-	if (!hwloc_topology_is_thissystem(topology) || hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_PROCESS))
+	if (!hwloc_topology_is_thissystem(topology) ||
+	    hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_PROCESS))
 		hwloc_bitmap_copy(allowed, hwloc_topology_get_allowed_cpuset(topology));
 	if (hwloc_topology_restrict(topology, allowed, 0)) {
 		hwloc_bitmap_free(allowed);
@@ -56,7 +57,8 @@ static int read_line(const char *path, char *line, int size)
 	return got;
 }
 
-/* CPUs' worth of time the cgroup grants: version 2 in one file, version 1 in two. 0: no limit. */
+/* CPU time that the cgroup grants, in CPUs, rounded up: version 2 in one file, version 1 in two.
+ * 0: no limit. */
 static int cgroup_cpus(void)
 {
 	char line[128];
@@ -103,7 +105,8 @@ int kd_topo_crowded(void)
 	return crowd != 0;
 }
 
-/* The i-th of n shares of the CPUs, as a set of the caller's; NULL: more shares than CPUs. */
+/* Share number `share` of the CPUs, divided into `shares`. The caller frees the set. NULL: more
+ * shares than CPUs. */
 static hwloc_cpuset_t share_of(int share, int shares)
 {
 	hwloc_obj_t root = hwloc_get_root_obj(topology);
@@ -136,7 +139,7 @@ void kd_topo_divide(int i, int n)
 	hwloc_bitmap_free(set);
 }
 
-/* The CPU of worker i, likewise. */
+/* The CPU of the worker. The caller frees the set. NULL: more workers than CPUs. */
 static hwloc_cpuset_t cpuset_of(int worker, int workers)
 {
 	hwloc_cpuset_t set = share_of(worker, workers);
@@ -171,7 +174,7 @@ void kd_topo_bind(int worker, int workers)
 {
 	hwloc_cpuset_t set = cpuset_of(worker, workers);
 
-	/* A refused binding costs locality, nothing else. */
+	/* If binding is refused, this costs locality and nothing else. */
 	if (set && hwloc_topology_is_thissystem(topology))
 		hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_THREAD);
 	hwloc_bitmap_free(set);
@@ -180,7 +183,8 @@ void kd_topo_bind(int worker, int workers)
 int kd_topo_bind_share(int share, int shares)
 {
 	hwloc_cpuset_t set = share_of(share, shares);
-	int done = set && hwloc_topology_is_thissystem(topology) && !hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_PROCESS);
+	int done = set && hwloc_topology_is_thissystem(topology) &&
+		   !hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_PROCESS);
 
 	hwloc_bitmap_free(set);
 	return done;

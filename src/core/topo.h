@@ -1,33 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What hwloc knows: the CPUs this process may use, where workers go, how far apart they are. */
+/* The CPUs that this process may use, where workers run, and the NUMA nodes (by hwloc). */
 #ifndef KD_TOPO_H
 #define KD_TOPO_H
 
 #include "base/base.h"
 
-/* Loads the topology (hwloc's own variables, such as HWLOC_SYNTHETIC, apply). 0 or -errno after a line on stderr. */
+/* Loads the topology (hwloc's own variables, such as HWLOC_SYNTHETIC, apply). 0 or -errno after an
+ * error message. */
 int kd_topo_init(void);
 void kd_topo_fini(void);
 
-/* CPUs in the affinity mask, or the cgroup's quota rounded up when that is less; at least 1. */
+/* CPUs in the affinity mask, or the cgroup's quota rounded up if that is less; at least 1. */
 int kd_topo_cpus(void);
 /* CPUs in the affinity mask, whatever the quota. */
 int kd_topo_mask_cpus(void);
 
-/* A number that is the same for processes with the same mask. */
+/* A hash of the mask: equal in processes that have the same mask. */
 uint64_t kd_topo_mask(void);
-/* The mask is that of n processes, of which this is the i-th: from here on only its share of the CPUs counts, or, when there are
- * fewer CPUs than processes, it is crowded: it counts on one CPU at most, and binds to none. */
+/* n processes have this mask, and this one is the i-th: from here on only its share of the CPUs
+ * counts. If there are fewer CPUs than processes, it is crowded: it uses one CPU at most and binds
+ * to none. */
 void kd_topo_divide(int i, int n);
 int kd_topo_crowded(void);
 
-/* The place (NUMA node, numbered from 0) of worker i of n, and the number of places. Worker i is bound, if at all, to the
- * i-th CPU in an order that fills cores before their hardware threads and spreads over the machine as hwloc does. */
+/* The place (NUMA node, numbered from 0) of worker i of n, and the number of places. If workers are
+ * bound, worker i is bound to the i-th CPU in an order that fills cores before their hardware
+ * threads and spreads over the machine as hwloc_distrib does. */
 int kd_topo_place(int worker, int workers);
 int kd_topo_places(void);
-/* Binds the calling thread as worker i of n; does nothing when there are more workers than CPUs. */
+/* Binds the calling thread as worker i of n. Does nothing if there are more workers than CPUs. */
 void kd_topo_bind(int worker, int workers);
-/* Binds the calling process to the i-th of n shares of the CPUs. 1: done; 0: there are fewer CPUs than shares, or not these. */
+/* Binds the calling process to the i-th of n shares of the CPUs. 1: done; 0: there are fewer CPUs
+ * than shares, or the system refuses. */
 int kd_topo_bind_share(int share, int shares);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The abstract machine: task types made at run time, closures filled parameter by parameter. */
+/* Task types that are made at run time, and closures filled parameter by parameter. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -14,12 +14,12 @@
 #include "core/worker.h"
 #include "kdds.h"
 
-/* A type made at run time, and behind it its access table and its name. */
+/* A type made at run time, followed by its access table and its name. */
 struct dynamic {
 	struct kdds_type type;
 	kdds_body *body;
 	size_t nparams;
-	uint32_t state; /* closures are born with it */
+	uint32_t state; /* initial state of closures */
 	uint64_t wire_name; /* see kd_type_name */
 	struct {
 		struct kdds_param_spec spec;
@@ -36,7 +36,8 @@ static pthread_mutex_t named_lock = PTHREAD_MUTEX_INITIALIZER;
 
 #define NUMBERED 0x80000000u
 
-/* The body being run, for kdds_arg; and the closure being filled, for kdds_push and kdds_commit. */
+/* The running body, for kdds_arg. filling below is the closure being filled, for kdds_push_value,
+ * kdds_push_access and kdds_commit. */
 struct call {
 	struct kdds_closure *closure;
 	struct kdds_anchor_array anchors[KDDS_MAX_PARAMS];
@@ -55,7 +56,8 @@ static struct dynamic *dynamic_of(const struct kdds_type *type)
 void kd_type_expect_complete(void)
 {
 	if (kd_unlikely(filling != NULL))
-		kd_die("task %s: its closure was allocated, but not committed before the next one or the end", filling_type->name);
+		kd_die("task %s: its closure was allocated, but not committed before the next one "
+		       "or the end", filling_type->name);
 }
 
 static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
@@ -103,7 +105,8 @@ static uint32_t fingerprint(const struct dynamic *d)
 	return h;
 }
 
-/* Gives the type a name, unless it is too late for the other processes to have it too. */
+/* Gives the type a name, unless kdds_init has been called: then the other processes may not give it
+ * the same name. */
 static int enter(struct dynamic *d)
 {
 	struct dynamic **grown;
@@ -129,7 +132,8 @@ uint64_t kd_type_name(const struct kdds_type *type)
 	return type->run == run_dynamic ? dynamic_of(type)->wire_name : kd_image_name(type);
 }
 
-/* Whether what a name leads to is a type. It may be anything that lies in an image, even what AddressSanitizer puts between objects. */
+/* Whether a type lies at the address that a name leads to. Anything in a module may lie there, even
+ * what AddressSanitizer puts between objects. */
 __attribute__((no_sanitize("address"), noinline)) static int is_type(const struct kdds_type *type)
 {
 	return (uintptr_t)type % _Alignof(struct kdds_type) == 0 && type->magic == KD_TYPE_MAGIC;
@@ -141,13 +145,14 @@ const struct kdds_type *kd_type_at(uint64_t name)
 	const struct kdds_type *type;
 
 	if (name & NUMBERED)
-		return number < nnamed && named[number] && named[number]->wire_name == name ? &named[number]->type : NULL;
+		return number < nnamed && named[number] && named[number]->wire_name == name ?
+			       &named[number]->type : NULL;
 	type = kd_image_at(name, sizeof(*type), 0);
 	return type && is_type(type) ? type : NULL;
 }
 
-int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_spec *params, size_t nparams,
-		     struct kdds_type **type_p)
+int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_spec *params,
+		     size_t nparams, struct kdds_type **type_p)
 {
 	struct dynamic *d;
 	size_t size = sizeof(struct kdds_closure), naccess = 0;
@@ -168,8 +173,9 @@ int kdds_type_create(const char *name, kdds_body *body, const struct kdds_param_
 		if (params[i].mode) {
 			const struct kdds_op *op = params[i].op;
 
-			d->table[naccess++] = (struct kdds_param){.offset = (uint32_t)size, .mode = params[i].mode, .array = 1,
-								    .size = (uint32_t)params[i].size, .op = params[i].op};
+			d->table[naccess++] = (struct kdds_param){
+				.offset = (uint32_t)size, .mode = params[i].mode, .array = 1,
+				.size = (uint32_t)params[i].size, .op = params[i].op};
 			size += (sizeof(struct kdds_access_array) + 15) / 16 * 16;
 			d->type.reduces |= params[i].mode == KDDS_CW;
 			d->state |= params[i].mode == KDDS_CW && !op->exact ? KD_SPECIAL : 0;
@@ -220,7 +226,8 @@ struct kdds_closure *kdds_closure_allocate(const struct kdds_type *type)
 
 	kd_type_expect_complete();
 	if (type->run != run_dynamic)
-		kd_die("kdds_closure_allocate: task %s is not of a type made by kdds_type_create", type->name);
+		kd_die("kdds_closure_allocate: task %s is not of a type made by kdds_type_create",
+		       type->name);
 	filling = kd_closure_at(kd_push(f, type->size));
 	filling_type = dynamic_of(type);
 	filled = 0;
@@ -232,16 +239,19 @@ struct kdds_closure *kdds_closure_allocate(const struct kdds_type *type)
 static const struct dynamic *type_filled(struct kdds_closure *c)
 {
 	if (!filling || c != filling)
-		kd_die("task %s: the closure is not the one being filled: was it committed already?", c->type->name);
+		kd_die("task %s: the closure is not the one being filled: was it committed "
+		       "already?", c->type->name);
 	if (kdds_frame_current()->tail != (char *)c || c->type != &filling_type->type)
-		kd_die("task %s: something was spawned or waited for before its closure was committed", filling_type->name);
+		kd_die("task %s: something was spawned or waited for before its closure was "
+		       "committed", filling_type->name);
 	return filling_type;
 }
 
 static size_t next_param(const struct dynamic *d, int access)
 {
 	if (filled >= d->nparams || !!d->params[filled].spec.mode != access)
-		kd_die("task %s: parameter %zu is not %s", d->name, filled, access ? "a shared data" : "an immediate value");
+		kd_die("task %s: parameter %zu is not %s", d->name, filled,
+		       access ? "a shared data" : "an immediate value");
 	return filled++;
 }
 
@@ -259,7 +269,8 @@ void kdds_push_access(struct kdds_closure *c, void *ref)
 	size_t i = next_param(d, 1);
 
 	kd_link_array((struct kdds_access_array *)(void *)((char *)c + d->params[i].offset), ref,
-		      kd_link_of(kdds_frame_current(), (char *)c), d->params[i].spec.mode, d->name, "pushed");
+		      kd_link_of(kdds_frame_current(), (char *)c), d->params[i].spec.mode, d->name,
+		      "pushed");
 }
 
 void kdds_closure_attributes(struct kdds_closure *c, uint16_t attributes)
@@ -273,7 +284,8 @@ void kdds_commit(struct kdds_closure *c)
 	const struct dynamic *d = type_filled(c);
 
 	if (filled != d->nparams)
-		kd_die("task %s: committed with %zu of its %zu parameters", d->name, filled, d->nparams);
+		kd_die("task %s: committed with %zu of its %zu parameters", d->name, filled,
+		       d->nparams);
 	filling = NULL;
 	kd_commit(kdds_frame_current(), (char *)c, d->type.size);
 }
@@ -283,6 +295,8 @@ void *kdds_arg(struct kdds_closure *c, size_t i)
 	struct dynamic *d = dynamic_of(c->type);
 
 	if (!running || running->closure != c || i >= d->nparams)
-		kd_die("kdds_arg: task %s has no parameter %zu, or is not the one being run", d->name, i);
-	return d->params[i].spec.mode ? (void *)&running->anchors[i] : (void *)((char *)c + d->params[i].offset);
+		kd_die("kdds_arg: task %s has no parameter %zu, or is not the one being run",
+		       d->name, i);
+	return d->params[i].spec.mode ? (void *)&running->anchors[i] :
+					(void *)((char *)c + d->params[i].offset);
 }

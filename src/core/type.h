@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Names of task types that all processes of a job understand: of a KDDS_TASK the place in its image (image.h); of a type made by
- * kdds_type_create before kdds_init, by the part of the program that all processes run alike, its number and a fingerprint.
+ * Names of task types that all processes of a job understand. A KDDS_TASK is named by its place in
+ * its module (image.h). A type made by kdds_type_create before kdds_init, in the part of the
+ * program that all processes execute alike, is named by its number and a fingerprint.
  */
 #ifndef KD_TYPE_H
 #define KD_TYPE_H
@@ -10,12 +11,13 @@
 
 struct kdds_type;
 
-/* 0: it has none. */
+/* 0: the type has no name. */
 uint64_t kd_type_name(const struct kdds_type *type);
-/* NULL: no type here has it. */
+/* NULL: no type in this process has the name. */
 const struct kdds_type *kd_type_at(uint64_t name);
 
-/* Ends the program if this thread has a closure that was allocated and not committed: it would be dropped in silence. */
+/* Ends the program if this thread has allocated a closure and not committed it: without this check
+ * it would be dropped silently. */
 void kd_type_expect_complete(void);
 
 #endif

@@ -9,14 +9,15 @@ struct kd_value kd_value_of(struct kdds_closure *c, uint32_t i)
 {
 	const struct kdds_param *p = &c->type->access[i];
 	const struct kdds_access_array *a = (const void *)kd_closure_access(c, i);
-	struct kd_value v = {kd_load_relaxed(&a->a.data), 1, 1, 1, p->size, p->array ? a->shape.pack : NULL};
+	struct kd_value v = {kd_load_relaxed(&a->a.data), 1, 1, 1, p->size,
+			     p->array ? a->shape.pack : NULL};
 
 	if (p->array && a->shape.rows) {
 		v.rows = a->shape.rows;
 		v.cols = a->shape.cols;
 		v.ld = a->shape.ld;
 	}
-	if (kd_value_empty(&v)) /* the functions would be given what begins at its address */
+	if (kd_value_empty(&v)) /* the functions would get what begins at its address */
 		v.pack = NULL;
 	return v;
 }
@@ -30,8 +31,8 @@ uint64_t kd_value_rows(struct kdds_closure *c, uint32_t i)
 
 int kd_value_same(const struct kd_value *a, const struct kd_value *b)
 {
-	return a->data == b->data && a->size == b->size && a->rows == b->rows && a->cols == b->cols &&
-	       a->ld == b->ld;
+	return a->data == b->data && a->size == b->size && a->rows == b->rows &&
+	       a->cols == b->cols && a->ld == b->ld;
 }
 
 static uint64_t row_bytes(const struct kd_value *v)
@@ -44,22 +45,24 @@ static uint64_t stride(const struct kd_value *v)
 	return v->rows > 1 ? v->ld * v->size : row_bytes(v);
 }
 
-/* Whether two values have a byte in common, a beginning no later than b. Tiles of one matrix lie
- * between each other's rows; of two with different strides only the ends are looked at. */
+/* Whether two values have a byte in common; a does not begin after b. Tiles of one matrix lie
+ * between each other's rows; for two with different strides only the ends are compared. */
 static int overlap(const struct kd_value *a, const struct kd_value *b)
 {
 	uint64_t distance = (uint64_t)((const char *)b->data - (const char *)a->data);
 	uint64_t step = stride(a->rows > 1 ? a : b), row, column;
 
-	if (kd_value_empty(a) || kd_value_empty(b) || distance >= (a->rows - 1) * stride(a) + row_bytes(a))
+	if (kd_value_empty(a) || kd_value_empty(b) ||
+	    distance >= (a->rows - 1) * stride(a) + row_bytes(a))
 		return 0;
-	if ((a->rows > 1 && b->rows > 1 && stride(a) != stride(b)) || row_bytes(a) > step || row_bytes(b) > step)
+	if ((a->rows > 1 && b->rows > 1 && stride(a) != stride(b)) || row_bytes(a) > step ||
+	    row_bytes(b) > step)
 		return 1;
 	row = distance / step;
 	column = distance % step;
 	if (row < a->rows && column < row_bytes(a))
 		return 1;
-	/* b begins behind a's row; it may reach into the next one, or its own next row into a's. */
+	/* b begins after a's row. It may extend into a's next row, or its own next row into a's. */
 	return column + row_bytes(b) > step && row + 1 < a->rows;
 }
 
@@ -68,7 +71,7 @@ int kd_value_overlaps(const struct kd_value *a, const struct kd_value *b)
 	return (uintptr_t)a->data <= (uintptr_t)b->data ? overlap(a, b) : overlap(b, a);
 }
 
-/* How c uses the data of access i: of a reduction that is private, not at all. */
+/* How c uses the data of access i; 0 if it reduces into a private copy. */
 static unsigned mode_of(const struct kdds_closure *c, uint32_t i)
 {
 	unsigned mode = c->type->access[i].mode;
@@ -123,7 +126,8 @@ void kd_value_gather(const struct kd_value *v, void *to)
 		return;
 	}
 	for (uint64_t r = 0; r < v->rows && v->cols; r++)
-		memcpy((char *)to + r * v->cols * v->size, (char *)v->data + r * v->ld * v->size, v->cols * v->size);
+		memcpy((char *)to + r * v->cols * v->size, (char *)v->data + r * v->ld * v->size,
+		       v->cols * v->size);
 }
 
 void kd_value_scatter(const struct kd_value *v, const void *from, uint64_t bytes)
@@ -133,5 +137,6 @@ void kd_value_scatter(const struct kd_value *v, const void *from, uint64_t bytes
 		return;
 	}
 	for (uint64_t r = 0; r < v->rows && v->cols; r++)
-		memcpy((char *)v->data + r * v->ld * v->size, (const char *)from + r * v->cols * v->size, v->cols * v->size);
+		memcpy((char *)v->data + r * v->ld * v->size,
+		       (const char *)from + r * v->cols * v->size, v->cols * v->size);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The value of a data as bytes that travel: rows without the gaps between them, or what the user's pack functions make of it. */
+/* The value of a data item as bytes for transfer: its rows without the gaps between them, or what
+ * the user's pack functions produce. */
 #ifndef KD_VALUE_H
 #define KD_VALUE_H
 
@@ -15,19 +16,19 @@ struct kd_value {
 /* What access i of the closure refers to. */
 struct kd_value kd_value_of(struct kdds_closure *c, uint32_t i);
 
-/* Its rows as they are written down: 0 for what is no array to its task, though its extent may be that
- * of one. */
+/* Its number of rows as the access record has it: 0 if it is no array to the task, even if its
+ * extent could be that of an array. */
 uint64_t kd_value_rows(struct kdds_closure *c, uint32_t i);
 
 /* The same elements, seen in the same shape. */
 int kd_value_same(const struct kd_value *a, const struct kd_value *b);
-/* No elements: the address means nothing, it may be a neighbour's. */
+/* Without elements: the address means nothing, it may be a neighbour's. */
 static inline int kd_value_empty(const struct kd_value *v)
 {
 	return !(v->rows && v->cols && v->size);
 }
 
-/* The same of access i of c, for those who look at each access of each closure. */
+/* The same for access i of c, cheap enough to ask for every access of every closure. */
 static inline int kd_value_none(struct kdds_closure *c, uint32_t i)
 {
 	const struct kdds_param *p = &c->type->access[i];
@@ -36,20 +37,22 @@ static inline int kd_value_none(struct kdds_closure *c, uint32_t i)
 	return !p->size || (p->array && a->shape.rows && !a->shape.cols);
 }
 
-/* Some elements in common. Of two views with different strides it is enough that one lies between the ends of the other. */
+/* Whether they have elements in common. For two views with different strides it suffices that one
+ * lies between the ends of the other. */
 int kd_value_overlaps(const struct kd_value *a, const struct kd_value *b);
 
-/* What the data that one closure uses have in common; several of these. */
+/* How the data items of one closure overlap; a bitwise OR of: */
 enum {
-	KD_OVERLAP_VIEWS = 1,   /* two that overlap, as different views: two copies in another process */
-	KD_OVERLAP_WRITTEN = 2, /* two that overlap, one of them written: the links of the children do not order them */
-	KD_OVERLAP_REDUCED = 4, /* two that overlap, one of them reduced in place: a private copy gives other values */
+	KD_OVERLAP_VIEWS = 1,   /* two overlap, as different views: two copies in another process */
+	KD_OVERLAP_WRITTEN = 2, /* two overlap, and one is written: no links order the children */
+	KD_OVERLAP_REDUCED = 4, /* two overlap, and one is reduced in place: a private copy would
+				   give other values */
 };
 unsigned kd_value_overlap(struct kdds_closure *c);
 
-/* Bytes it travels as. */
+/* Number of bytes for transfer. */
 uint64_t kd_value_bytes(const struct kd_value *v);
-/* Whether the bytes that travel are those that lie at data. */
+/* Whether these bytes are the ones that lie at data. */
 int kd_value_plain(const struct kd_value *v);
 void kd_value_gather(const struct kd_value *v, void *to);
 void kd_value_scatter(const struct kd_value *v, const void *from, uint64_t bytes);

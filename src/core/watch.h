@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What an observer may hook. The observers (observe.h) set the hooks before there are workers and clear
- * them when the workers have ended; without observers every hook is NULL. None is on the hot path:
- * sched.c compiles its loop twice and takes the one that calls the task hooks when they are set.
+ * What an observer may hook. The observers (observe.h) set the hooks before there are workers and
+ * clear them when the workers have ended; without observers every hook is NULL. None is on the hot
+ * path: sched.c compiles its loop twice and uses the version with the task hooks if they are set.
  */
 #ifndef KD_WATCH_H
 #define KD_WATCH_H
@@ -16,29 +16,34 @@ struct kd_worker;
 /* What a worker spends its time on. */
 enum kd_phase { KD_PHASE_RUN, KD_PHASE_LOOK, KD_PHASE_IDLE, KD_PHASE_COMM, KD_PHASES };
 
-/* Called by worker w, which runs s. Stacks have a third reservation for the records while these are set. */
+/* Called by worker w, which runs s. While these are set, stacks have a third reservation, for the
+ * observers' records. */
 struct kd_task_hooks {
-	/* The loop begins: with a stack that is new or was set aside, or (until is no base) in kdds_sync. */
+	/* The loop begins: with a stack that is new or was set aside, or (until is no base) in
+	 * kdds_sync. */
 	void (*enter)(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until);
 	void (*leave)(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int ended);
-	/* Time that was no task's has passed. */
+	/* Time has passed that belongs to no task. */
 	void (*resume)(struct kd_worker *w);
-	/* The body of c, a closure of f, begins with frame g; it ends. */
-	void (*begin)(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char *c);
+	/* The body of c, a closure of f, begins with frame g; the body ends. */
+	void (*begin)(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
+		      struct kdds_frame *g, char *c);
 	void (*end)(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *g);
 	/* Closure c of f, whose body had frame g, is complete. */
-	void (*done)(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char *c);
-	/* The closures from c to end, of a range that others have run, are passed. */
+	void (*done)(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
+		     struct kdds_frame *g, char *c);
+	/* The owner passes the closures from c to end, a range that others have run. */
 	void (*passed)(struct kd_stack *s, struct kdds_frame *f, char *c, const char *end);
 };
 
 struct kd_watch {
 	const struct kd_task_hooks *tasks;
-	/* w turns to something else. */
+	/* w changes to another phase. */
 	void (*phase)(struct kd_worker *w, enum kd_phase phase);
-	/* w has taken count closures from s; it began at that time (kd_clock_ticks). */
-	void (*stole)(struct kd_worker *w, const struct kd_stack *s, uint64_t begin, uint32_t count);
-	/* A type is destroyed: 1, then its memory is the observers' until they end. */
+	/* w has taken count closures from s; the steal attempt began at begin (kd_clock_ticks). */
+	void (*stole)(struct kd_worker *w, const struct kd_stack *s, uint64_t begin,
+		      uint32_t count);
+	/* A type is destroyed. 1: its memory belongs to the observers until they end. */
 	int (*keeps)(void *type);
 };
 

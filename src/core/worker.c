@@ -22,7 +22,7 @@ struct kd_stack *kd_worker_stack(struct kd_worker *w)
 	}
 	s = kd_stack_create(w);
 	s->next = w->stacks;
-	if (!kd_pool.membarrier) { /* owners fence for ever */
+	if (!kd_pool.membarrier) { /* owners always fence */
 		s->flags = KD_SHARED;
 		s->ack = 1;
 	}
@@ -50,8 +50,9 @@ void kd_worker_full(struct kd_worker *w)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 
-	kd_worker_measure(w); /* main's may have been given more meanwhile */
+	kd_worker_measure(w); /* main's may have grown meanwhile */
 	if (here - (uintptr_t)w->c_stack < w->c_reserve)
-		kd_die("the C stack of worker %d is full of bodies that wait in kdds_sync for one another: set a larger limit (ulimit "
-		       "-s KIB), or let a further task read what the children write instead of waiting", w->id);
+		kd_die("the C stack of worker %d is full of bodies that wait in kdds_sync for one "
+		       "another: set a larger limit (ulimit -s KIB), or let a further task read "
+		       "what the children write instead of waiting", w->id);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A worker: a thread that runs stacks. It owns at most one at a time (and, below it on its C stack, those whose bodies wait in
- * kdds_sync). The stacks it has made stay in its list, whoever runs them. */
+/* A worker: a thread that runs stacks. It owns at most one at a time and, below it on its C stack,
+ * those with bodies that wait in kdds_sync. The stacks that it has created stay in its list,
+ * whoever runs them. */
 #ifndef KD_WORKER_H
 #define KD_WORKER_H
 
@@ -14,36 +15,37 @@ struct kd_worker {
 	/* its own */
 	int id, place;
 	uint32_t random;
-	uint32_t nest;           /* bodies of its C stack that wait and help meanwhile */
-	char *c_stack;           /* its end; NULL: not known */
-	size_t c_reserve;        /* of it, for one more body and the functions that it calls */
+	uint32_t nest;           /* bodies on its C stack that wait and help meanwhile */
+	char *c_stack;           /* end of its C stack; NULL: not known */
+	size_t c_reserve;        /* bytes of it for one more body and the functions that it calls */
 	struct kd_stack *free;   /* idle stacks, of any home */
-	struct kd_stack *victim; /* who had work last time */
+	struct kd_stack *victim; /* the stack that had work last time */
 	uint64_t idle_since_ns;  /* 0: not idle */
 	uint32_t idle_tries;
 	uint32_t idle_naps;      /* sleeps since it last found work */
-	uint64_t rest_ns;        /* in its last look before sleep: when the first frame that rests will be worth one; 0: none rests */
+	uint64_t rest_ns;        /* in its last look before sleep: when the first of the frames that
+				    are left alone becomes worth a look; 0: there are none */
 	int far;                 /* without work it would take some from another process */
-	int polls;               /* and sees to messages meanwhile; see net.c */
+	int polls;               /* and handles messages meanwhile; see net.c */
 	struct kd_worker_counts stats;
-	struct kd_watched *watched; /* the observers' record; NULL: nobody observes */
+	struct kd_watched *watched; /* the observers' record; NULL: no observers */
 	pthread_t thread;
 
 	/* others read or write */
-	struct kd_stack *current kd_aligned(KD_CACHE_LINE); /* what it runs: owner writes */
-	struct kd_stack *stacks;  /* owner adds at the front, nobody removes */
-	uint32_t parked;          /* how many of those have a park */
-	uint32_t halt;            /* set its stack aside: a bound one can go on */
+	struct kd_stack *current kd_aligned(KD_CACHE_LINE); /* what it runs: the owner writes */
+	struct kd_stack *stacks;  /* the owner adds at the front, nobody removes */
+	uint32_t parked;          /* number of those that have a park */
+	uint32_t halt;            /* it must set its stack aside: a bound one can continue */
 	uint32_t sleeps;          /* futex: 1 while it sleeps or is about to */
-	uint32_t bound;           /* to what a waiting body of its may help with: kd_scope */
+	uint32_t bound;           /* it runs only what its waiting body may help with: kd_scope */
 	uint32_t halted_lock;
-	struct kd_stack *halted;  /* stacks set aside, ready to be run by anybody */
+	struct kd_stack *halted;  /* stacks set aside that any worker may continue */
 } kd_aligned(KD_CACHE_LINE);
 
-/* The process's workers; constant between init and finalize but for the two counters. */
+/* The process's workers. Constant between init and finalize, except for the last two fields. */
 struct kd_pool {
 	struct kd_worker *workers; /* NULL: not initialised */
-	int count, cpus; /* cpus 0: other processes want them too */
+	int count, cpus; /* cpus 0: other processes use them, too */
 	int membarrier; /* thieves may use it */
 	uint32_t stop;
 	uint32_t sleepers;
@@ -52,25 +54,26 @@ struct kd_pool {
 extern struct kd_pool kd_pool;
 extern __thread struct kd_worker *kd_self_worker __attribute__((tls_model("initial-exec")));
 
-/* Of w, which runs this: finds out how much room its C stack has. */
+/* Called by w: determines how much room its C stack has. */
 void kd_worker_measure(struct kd_worker *w);
-/* Its C stack seems to be full: dies if it is. */
+/* The C stack of w seems to be full: ends the program if it is. */
 void kd_worker_full(struct kd_worker *w);
 
-/* A body is going to wait on w's C stack, which holds those that wait already. */
+/* A body is about to wait on the C stack of w, above those that wait already. */
 static inline void kd_worker_check_depth(struct kd_worker *w)
 {
 	/* On a stack that is not the thread's own the difference is large. */
-	if (kd_unlikely((uintptr_t)__builtin_frame_address(0) - (uintptr_t)w->c_stack < w->c_reserve))
+	if (kd_unlikely((uintptr_t)__builtin_frame_address(0) - (uintptr_t)w->c_stack <
+			w->c_reserve))
 		kd_worker_full(w);
 }
 
 /* An idle stack for w to run. */
 struct kd_stack *kd_worker_stack(struct kd_worker *w);
-/* The reverse, for a stack that has ended. */
+/* Returns a stack that has ended. */
 void kd_worker_release(struct kd_worker *w, struct kd_stack *s);
 
-/* Counts; its own worker writes, stats.c reads. */
+/* Adds to a counter. Its own worker writes, stats.c reads. */
 #define kd_count(w, what, n) kd_store_relaxed(&(w)->stats.what, (w)->stats.what + (n))
 
 static inline uint32_t kd_worker_random(struct kd_worker *w)

@@ -99,13 +99,14 @@ void kdds_reference_error(const char *task, const char *param, int use, int shap
 	static const char *const names[] = {"any", "READ", "WRITE", "UPDATE", "REDUCE"};
 
 	if (use < KD_USE(0) || use > KD_USE(KDDS_CW) || shaped < 0 || shaped > 1)
-		kd_die("task %s is given for its %s parameter %s what is no reference: the address "
-		       "of a plain pointer, or of a kdds_data that was not bound (KDDS_OVER makes "
-		       "references to memory)", task, names[mode], param);
+		kd_die("task %s needs a reference for its %s parameter %s: it was given the "
+		       "address of a plain pointer, or of a kdds_data that was not bound "
+		       "(KDDS_OVER makes references to memory)", task, names[mode], param);
 	if (!kd_may(use, KD_USE(0), mode))
-		kd_die("task %s is given for its %s parameter %s a data that the spawning task "
-		       "itself may only %s", task, names[mode], param, names[use - KD_USE(0)]);
-	kd_die("task %s is given for its %s parameter %s an array: declare it %s_ARRAY, or make a "
+		kd_die("task %s was given for its %s parameter %s a data item that the spawning "
+		       "task itself may only %s", task, names[mode], param,
+		       names[use - KD_USE(0)]);
+	kd_die("task %s was given an array for its %s parameter %s: declare it %s_ARRAY, or make a "
 	       "reference to one element with KDDS_OVER", task, names[mode], param, names[mode]);
 }
 

@@ -1042,12 +1042,12 @@ START_TEST(arrays_for_one)
 	KDDS_OVER_ARRAY(long, row, &x, 1);
 	kdds_array(long) tile;
 
-	expect_death(array_for_one, "task get ", "x an array: declare it READ_ARRAY");
-	expect_death(empty_for_one, "task put ", "x an array: declare it WRITE_ARRAY");
-	expect_death(column_for_one, "task bump ", "x an array: declare it UPDATE_ARRAY");
-	expect_death(packed_for_one, "task bump ", "x an array: declare it UPDATE_ARRAY");
-	expect_death(parameter_for_one, "task add ", "x an array: declare it REDUCE_ARRAY");
-	expect_death(argument_for_one, "task bump ", "x an array: declare it UPDATE_ARRAY");
+	expect_death(array_for_one, "task get ", "parameter x: declare it READ_ARRAY");
+	expect_death(empty_for_one, "task put ", "parameter x: declare it WRITE_ARRAY");
+	expect_death(column_for_one, "task bump ", "parameter x: declare it UPDATE_ARRAY");
+	expect_death(packed_for_one, "task bump ", "parameter x: declare it UPDATE_ARRAY");
+	expect_death(parameter_for_one, "task add ", "parameter x: declare it REDUCE_ARRAY");
+	expect_death(argument_for_one, "task bump ", "parameter x: declare it UPDATE_ARRAY");
 	/* One element is a data item; a single data item is an array of one, and can be passed on
 	 * as one. */
 	kdds_bind_tile(tile, &x, 1, 1, 5);
@@ -1125,11 +1125,11 @@ static void unbound_pushed(void *arg)
 
 START_TEST(no_reference)
 {
-	expect_death(plain_pointer, "task put ", "x what is no reference");
-	expect_death(plain_pointer_to_array, "task fill_array ", "a what is no reference");
-	expect_death(unbound, "task put ", "x what is no reference");
-	expect_death(unbound_array, "task fill_array ", "WRITE parameter a what is no reference");
-	expect_death(unbound_pushed, "task fib ", "pushed what is no reference");
+	expect_death(plain_pointer, "task put ", "parameter x: it was given the address");
+	expect_death(plain_pointer_to_array, "task fill_array ", "parameter a: it was given the address");
+	expect_death(unbound, "task put ", "parameter x: it was given the address");
+	expect_death(unbound_array, "task fill_array ", "WRITE parameter a: it was given the address");
+	expect_death(unbound_pushed, "task fib ", "parameter pushed: it was given the address");
 }
 END_TEST
 

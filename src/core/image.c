@@ -95,7 +95,7 @@ int kd_image_init(void)
 	int error = dl_iterate_phdr(add, NULL);
 
 	if (error)
-		kd_error("out of memory for the list of the program's images");
+		kd_error("out of memory for the list of the program's modules");
 	return error;
 }
 

@@ -251,7 +251,7 @@ static size_t next_param(const struct dynamic *d, int access)
 {
 	if (filled >= d->nparams || !!d->params[filled].spec.mode != access)
 		kd_die("task %s: parameter %zu is not %s", d->name, filled,
-		       access ? "a shared data" : "an immediate value");
+		       access ? "a shared data item" : "an immediate value");
 	return filled++;
 }
 

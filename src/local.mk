@@ -70,6 +70,10 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/keep.h \
 	src/core/pool.c \
 	src/core/pool.h \
+	src/core/ready.c \
+	src/core/ready.h \
+	src/core/readylist.h \
+	src/core/record.h \
 	src/core/reduce.c \
 	src/core/reduce.h \
 	src/core/remote.h \

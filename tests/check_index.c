@@ -19,6 +19,7 @@
 #include "core/index.h"
 #include "kdds.h"
 #include "base/os.h"
+#include "core/record.h"
 #include "core/remote.h"
 #include "core/stack.h"
 #include "core/steal.h"

@@ -11,7 +11,7 @@
  *     run by the owner                                   the owner passes the range
  *
  * Only the first closure of a stolen range changes state; the end of the range is in the readiness
- * records (index.h). The owner knows which closures it has run itself by its position alone
+ * records (record.h). The owner knows which closures it has run itself by its position alone
  * (kdds_frame.head).
  * KD_SPECIAL: it reduces into private copies; a thief sets it in every reducing closure it takes.
  * KD_PRIVATE: it reduces, and its access records refer to private copies that are not merged yet.

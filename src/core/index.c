@@ -1,200 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/index.h"
 
+#include "core/ready.h"
+#include "core/readylist.h"
+#include "core/record.h"
 #include "core/remote.h"
 #include "core/value.h"
 #include "core/worker.h"
 #include "kdds.h"
-
-/* The closure of this frame, before c, that a link names. NULL: none, or one of an earlier
- * epoch. */
-static char *linked(const struct kd_view *v, uint32_t link, const char *c)
-{
-	uint32_t names_first = ((uint32_t)((uintptr_t)v->first >> 3) + v->index->bias) | 1u;
-	size_t offset = (size_t)(uint32_t)(link - names_first) << 3;
-
-	if (!link || offset > (size_t)(c - v->first))
-		return NULL;
-	return v->first + offset;
-}
-
-/* Whether access a of c repeats the reference of an earlier access of c: it links to c itself, and
- * the earlier access has the links that order both. */
-static int repeats(const struct kd_view *v, const struct kdds_closure *c,
-		   const struct kdds_access *a)
-{
-	return a->p == (((uint32_t)((uintptr_t)c >> 3) + v->index->bias) | 1u);
-}
-
-/* How access i of c and those that repeat it use the data: KDDS_R, KDDS_W, or both; 0: they
- * reduce. */
-static uint32_t use_of(const struct kd_view *v, struct kdds_closure *c, uint32_t i)
-{
-	const void *data = kd_load_relaxed(&kd_closure_access(c, i)->data);
-	uint32_t use = 0;
-
-	for (uint32_t k = i; k < c->type->naccess; k++)
-		if (k == i || (kd_load_relaxed(&kd_closure_access(c, k)->data) == data &&
-			       repeats(v, c, kd_closure_access(c, k))))
-			use |= c->type->access[k].mode & KDDS_RW;
-	return use;
-}
-
-/*
- * The access of q by the same reference as access i of c: its number, or q's number of accesses if
- * there is none, or *several_p if there is more than one. An address alone does not identify the
- * access: data items without elements begin where others do, and a program may have two references
- * to one object.
- */
-static uint32_t access_to(const struct kd_view *v, struct kdds_closure *q, struct kdds_closure *c,
-			  uint32_t i, int *several_p)
-{
-	struct kd_value mine = kd_value_of(c, i), theirs;
-	uint32_t found = q->type->naccess;
-
-	*several_p = 0;
-	for (uint32_t k = 0; k < q->type->naccess; k++) {
-		if (kd_closure_access(q, k)->data != mine.data ||
-		    repeats(v, q, kd_closure_access(q, k)))
-			continue;
-		theirs = kd_value_of(q, k);
-		if (kd_value_empty(&mine) != kd_value_empty(&theirs))
-			continue;
-		*several_p = found != q->type->naccess;
-		found = k;
-	}
-	return found;
-}
-
-/* Whether access i of c sees the data in the same shape as all accesses of q do. */
-static int same_shape(struct kdds_closure *c, uint32_t i, struct kdds_closure *q)
-{
-	struct kd_value mine = kd_value_of(c, i);
-
-	for (uint32_t k = 0; k < q->type->naccess; k++) {
-		struct kd_value theirs = kd_value_of(q, k);
-
-		if (mine.data == theirs.data && kd_value_empty(&mine) == kd_value_empty(&theirs) &&
-		    (mine.rows != theirs.rows || mine.cols != theirs.cols || mine.ld != theirs.ld ||
-		     mine.size != theirs.size || mine.pack != theirs.pack ||
-		     c->type->access[i].array != q->type->access[k].array))
-			return 0;
-	}
-	return 1;
-}
-
-static int noted(const struct kd_view *v, const char *c)
-{
-	return kd_position(v->stack, c) < v->index->cursor &&
-	       kd_note_at(v->stack, c)->life == v->index->life;
-}
-
-/* Whether q counts as complete for a later closure. A reduction does when the owner has merged it,
- * hence passed it. */
-static int complete(const struct kd_view *v, char *q)
-{
-	const struct kd_note *n = kd_note_at(v->stack, q);
-
-	return (n->state == KD_COMPLETE && !kd_closure_at(q)->type->reduces) ||
-	       (n->state == KD_AWAY && (n->link == v->thief || v->thief == KD_ANYWHERE));
-}
-
-/*
- * Walks the chain of one access of c from the position in its record. Returns the closure that the
- * access still waits for, or NULL. Closures from `from` on (NULL: none) count as complete: they
- * precede c in the range being built. *inside_p is set if the walk met one of them.
- *
- *   read:        waits for the last writer
- *   write:       waits for every closure back to the last writer, including it
- *   reduction:   waits for no closure: a thief reduces into a private copy
- *
- * The walk does not look at the accesses of a reducing closure, because its runner redirects them.
- * Such a closure counts as a writer of everything until the owner has passed it. So does a closure
- * several of whose accesses may be by the same reference.
- */
-static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, const char *from,
-		  int *inside_p)
-{
-	const struct kdds_access *a = kd_closure_access(c, n->access);
-	uint32_t use = use_of(v, c, n->access), link;
-	int reads = use == KDDS_R;
-
-	if (!use || repeats(v, c, a))
-		return NULL;
-	link = n->link ? n->link : reads ? a->w : a->p;
-	for (;;) {
-		char *at = linked(v, link, (char *)c);
-		struct kdds_closure *q = kd_closure_at(at);
-		int inside = at && from && at >= from, several;
-		uint32_t k;
-
-		v->stack->looked++;
-		if (!at || at < v->head || !noted(v, at))
-			return NULL; /* complete, and so is everything that it waited for */
-		n->link = link;
-		if (q->type->reduces || (!inside && !complete(v, at)))
-			return at;
-		*inside_p |= inside;
-		k = access_to(v, q, c, n->access, &several);
-		if (several)
-			return at;
-		if (k == q->type->naccess)
-			return NULL;
-		if ((inside || (kd_note_at(v->stack, at)->state == KD_AWAY &&
-				v->thief != KD_ANYWHERE)) &&
-		    !same_shape(c, n->access, q))
-			return at; /* a steal message has one copy of a data item, in one shape, and
-				      so has the rank that retains it */
-		if (reads || use_of(v, q, k) & KDDS_W)
-			return NULL;
-		link = kd_closure_access(q, k)->p; /* continue past a reader */
-	}
-}
-
-/* The closure that c waits for. NULL: c is ready. */
-static char *waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n,
-		       const char *from, int *inside_p)
-{
-	for (; n->access < c->type->naccess; n->access++, n->link = 0) {
-		char *q = walk(v, c, n, from, inside_p);
-
-		if (q)
-			return q;
-	}
-	return NULL;
-}
-
-static struct kd_note *note_of(const struct kd_view *v, uint32_t position)
-{
-	return kd_note_at(v->stack, kd_position_at(v->stack, position));
-}
-
-/* Inserts c after the ready closure at position `before`; 0: at the front. */
-static void make_ready(struct kd_view *v, struct kdds_closure *c, uint32_t before)
-{
-	struct kd_index *x = v->index;
-	uint32_t at = kd_position(v->stack, (char *)c);
-	uint32_t *link = before ? &note_of(v, before)->next : &x->ready;
-	struct kd_note *n = kd_note_at(v->stack, (char *)c);
-
-	n->state = KD_READY;
-	n->next = *link;
-	n->link = before;
-	*(n->next ? &note_of(v, n->next)->link : &x->ready_end) = at;
-	*link = at;
-	x->ready_count++;
-}
-
-/* Removes n from the ready list. */
-static void unlink_ready(struct kd_view *v, struct kd_note *n)
-{
-	struct kd_index *x = v->index;
-
-	*(n->link ? &note_of(v, n->link)->next : &x->ready) = n->next;
-	*(n->next ? &note_of(v, n->next)->link : &x->ready_end) = n->link;
-	n->link = n->next = 0;
-	x->ready_count--;
-}
 
 /* Whether c, which waits, needs the results that it waits for to be fetched: it reads them, or must
  * not run where they are. A writer that may run there does not need them here. */
@@ -244,7 +57,7 @@ static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n
 	char *q;
 
 	v->thief = 0;
-	q = waits_for(v, c, n, NULL, &inside);
+	q = kd_ready_waits_for(v, c, n, NULL, &inside);
 	v->thief = thief;
 	if (!q)
 		return 0;
@@ -262,24 +75,7 @@ static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n
 static void settle(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
 {
 	if (!wait_for(v, c, n))
-		make_ready(v, c, c->attr & KDDS_PRIORITY_HIGH ? 0 : v->index->ready_end);
-}
-
-#define SORT_STEPS 16
-
-/* Where on the ready list the closure at position `at`, which has waited, belongs: after those of
- * high priority and before the younger ones, as precisely as a few steps from `before` on show. */
-static uint32_t place_of(const struct kd_view *v, uint32_t at, uint32_t before)
-{
-	uint32_t next;
-
-	for (unsigned n = 0;; n++, before = next) {
-		next = before ? note_of(v, before)->next : v->index->ready;
-		if (!next || (next > at && !note_of(v, next)->high))
-			return before;
-		if (n == SORT_STEPS)
-			return note_of(v, next)->high ? v->index->ready_end : before;
-	}
+		kd_readylist_insert(v, c, c->attr & KDDS_PRIORITY_HIGH ? 0 : v->index->ready_end);
 }
 
 /* Handles the closures that waited, oldest first, so that those that become ready together can form
@@ -306,22 +102,11 @@ static void fire(struct kd_view *v, struct kd_note *done)
 		if (n->state != KD_WAITS || wait_for(v, c, n))
 			continue;
 		if (c->attr & KDDS_PRIORITY_HIGH) {
-			make_ready(v, c, 0);
+			kd_readylist_insert(v, c, 0);
 		} else {
-			make_ready(v, c, place_of(v, here, last));
+			kd_readylist_insert(v, c, kd_readylist_place(v, here, last));
 			last = here;
 		}
-	}
-}
-
-/* Marks the last writers before c of the data that c uses. */
-static void note_uses(struct kd_view *v, struct kdds_closure *c)
-{
-	for (uint32_t i = 0; i < c->type->naccess; i++) {
-		char *q = linked(v, kd_closure_access(c, i)->w, (char *)c);
-
-		if (q && q != (char *)c && noted(v, q))
-			kd_note_at(v->stack, q)->later = 1;
 	}
 }
 
@@ -335,7 +120,7 @@ static struct kd_note *note(struct kd_view *v, char *at)
 			      .life = v->index->life};
 	v->index->cursor = kd_position(v->stack, at + c->bytes);
 	if (kd_remote && at > v->head) /* the running one's accesses may just be redirected */
-		note_uses(v, c);
+		kd_ready_mark_uses(v, c);
 	return n;
 }
 
@@ -375,11 +160,11 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 		x->ready = x->ready_end = x->ready_count = 0;
 	}
 	while (kd_position_at(s, x->passed) < v->head) {
-		struct kd_note *n = note_of(v, x->passed);
+		struct kd_note *n = kd_note_of(v, x->passed);
 
 		x->passed += n->units;
 		if (n->state == KD_READY)
-			unlink_ready(v, n);
+			kd_readylist_remove(v, n);
 		n->state = KD_COMPLETE;
 		fire(v, n);
 	}
@@ -401,22 +186,6 @@ static int takable(const struct kd_view *v, uint32_t at,
 
 #define READY_STEPS 64
 
-/* Moves the closures after the one at `last` to the front of the ready list, after the one at
- * `front` (0: none). */
-static void rotate(struct kd_view *v, uint32_t last, uint32_t front)
-{
-	struct kd_index *x = v->index;
-	uint32_t moved = note_of(v, last)->next, end = x->ready_end;
-	uint32_t *link = front ? &note_of(v, front)->next : &x->ready;
-
-	note_of(v, last)->next = 0;
-	x->ready_end = last;
-	note_of(v, moved)->link = front;
-	note_of(v, end)->next = *link;
-	note_of(v, *link)->link = end;
-	*link = moved;
-}
-
 /* The ready closure that the caller takes: one of high priority, else the youngest, which the owner
  * reaches last. Gives up after some that the caller may not have, and moves them to where the next
  * visit does not meet them first. */
@@ -427,15 +196,15 @@ static char *next_ready(struct kd_view *v, int (*wanted)(const struct kdds_closu
 	unsigned steps = 0;
 	uint32_t at, high = 0;
 
-	for (at = x->ready; at && note_of(v, at)->high && steps < READY_STEPS;
-	     high = at, at = note_of(v, at)->next, steps++)
+	for (at = x->ready; at && kd_note_of(v, at)->high && steps < READY_STEPS;
+	     high = at, at = kd_note_of(v, at)->next, steps++)
 		if (takable(v, at, wanted, arg))
 			return kd_position_at(v->stack, at);
-	for (at = x->ready_end, steps = 0; at && at != high; at = note_of(v, at)->link)
+	for (at = x->ready_end, steps = 0; at && at != high; at = kd_note_of(v, at)->link)
 		if (takable(v, at, wanted, arg))
 			return kd_position_at(v->stack, at);
-		else if (++steps == READY_STEPS && note_of(v, at)->link != high) {
-			rotate(v, note_of(v, at)->link, high);
+		else if (++steps == READY_STEPS && kd_note_of(v, at)->link != high) {
+			kd_readylist_rotate(v, kd_note_of(v, at)->link, high);
 			break;
 		}
 	return NULL;
@@ -448,7 +217,8 @@ static char *begin_before(struct kd_view *v, char *c, uint32_t n,
 	while (--n) {
 		uint32_t at = kd_note_at(v->stack, c)->link;
 
-		if (!at || kd_position_at(v->stack, at) + (size_t)note_of(v, at)->units * 16 != c ||
+		if (!at ||
+		    kd_position_at(v->stack, at) + (size_t)kd_note_of(v, at)->units * 16 != c ||
 		    !takable(v, at, wanted, arg))
 			break;
 		c = kd_position_at(v->stack, at);
@@ -462,14 +232,14 @@ static int join(struct kd_view *v, struct kd_range *r, struct kdds_closure *c, s
 	struct kd_note before = *n;
 	int inside = 0;
 
-	if (n->state == KD_WAITS && waits_for(v, c, n, r->begin, &inside)) {
+	if (n->state == KD_WAITS && kd_ready_waits_for(v, c, n, r->begin, &inside)) {
 		n->access = before.access; /* what the range would complete is not complete yet */
 		n->link = before.link;
 		return 0;
 	}
 	r->independent &= !inside;
 	if (n->state == KD_READY)
-		unlink_ready(v, n);
+		kd_readylist_remove(v, n);
 	n->state = KD_TAKEN; /* if it is on a list of waiters, the list skips it */
 	return 1;
 }
@@ -577,7 +347,7 @@ char *kd_index_take(struct kd_view *v, unsigned budget, uint32_t length,
 	}
 	c = begin_before(v, c, length, wanted, arg);
 	n = kd_note_at(v->stack, c);
-	unlink_ready(v, n);
+	kd_readylist_remove(v, n);
 	n->state = KD_TAKEN;
 	*length_p = most;
 	return c;
@@ -614,7 +384,7 @@ void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thi
 		n->state = KD_AWAY;
 		n->link = thief + 1;
 		n->access = 0;
-		for (uint32_t at = n->waiters; at; at = note_of(v, at)->next) {
+		for (uint32_t at = n->waiters; at; at = kd_note_of(v, at)->next) {
 			char *c = kd_position_at(v->stack, at);
 
 			if (kd_note_at(v->stack, c)->state == KD_WAITS)
@@ -648,7 +418,7 @@ static char *follower(struct kd_view *v, const char *q,
 		struct kd_note *n = kd_note_at(v->stack, (char *)c), before = *n;
 
 		if (n->state == KD_WAITS && wanted(c, arg)) {
-			int ready = !waits_for(v, c, n, NULL, &inside);
+			int ready = !kd_ready_waits_for(v, c, n, NULL, &inside);
 
 			n->access = before.access; /* complete for the thief, not for others */
 			n->link = before.link;

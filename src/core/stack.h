@@ -91,12 +91,12 @@ struct kd_stack {
 	uint32_t news;   /* KD_NEWS_: events recorded by the index, passed on by the visitor */
 	uint32_t looked; /* links that the index has followed, for the tests */
 	uint32_t active; /* in use: running, parked or halted */
-	uint32_t life;   /* epoch of the latest readiness records, see index.h */
+	uint32_t life;   /* epoch of the latest readiness records, see record.h */
 	uint64_t next_ns; /* when to look again */
 	char *park;      /* the stolen closure whose completion this stack waits for. Nobody owns
 			    the stack meanwhile, unless the closure is marked (kd_park_bound):
 			    then the runner waits for it at the foot of its C stack */
-	char *mirror;    /* index.h: the readiness records, half as large as mem */
+	char *mirror;    /* record.h: the readiness records, half as large as mem */
 	struct kdds_frame *low; /* see lowest() in steal.c */
 	char *low_head;
 	uint64_t low_gen, low_drains;

@@ -5,6 +5,7 @@
 #include "base/os.h"
 #include "core/idle.h"
 #include "core/index.h"
+#include "core/record.h"
 #include "core/remote.h"
 #include "core/value.h"
 #include "core/watch.h"

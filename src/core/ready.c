@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/ready.h"
+
+#include "core/value.h"
+#include "kdds.h"
+
+/* The closure of this frame, before c, that a link names. NULL: none, or one of an earlier
+ * epoch. */
+static char *linked(const struct kd_view *v, uint32_t link, const char *c)
+{
+	uint32_t names_first = ((uint32_t)((uintptr_t)v->first >> 3) + v->index->bias) | 1u;
+	size_t offset = (size_t)(uint32_t)(link - names_first) << 3;
+
+	if (!link || offset > (size_t)(c - v->first))
+		return NULL;
+	return v->first + offset;
+}
+
+/* Whether access a of c repeats the reference of an earlier access of c: it links to c itself, and
+ * the earlier access has the links that order both. */
+static int repeats(const struct kd_view *v, const struct kdds_closure *c,
+		   const struct kdds_access *a)
+{
+	return a->p == (((uint32_t)((uintptr_t)c >> 3) + v->index->bias) | 1u);
+}
+
+/* How access i of c and those that repeat it use the data: KDDS_R, KDDS_W, or both; 0: they
+ * reduce. */
+static uint32_t use_of(const struct kd_view *v, struct kdds_closure *c, uint32_t i)
+{
+	const void *data = kd_load_relaxed(&kd_closure_access(c, i)->data);
+	uint32_t use = 0;
+
+	for (uint32_t k = i; k < c->type->naccess; k++)
+		if (k == i || (kd_load_relaxed(&kd_closure_access(c, k)->data) == data &&
+			       repeats(v, c, kd_closure_access(c, k))))
+			use |= c->type->access[k].mode & KDDS_RW;
+	return use;
+}
+
+/*
+ * The access of q by the same reference as access i of c: its number, or q's number of accesses if
+ * there is none, or *several_p if there is more than one. An address alone does not identify the
+ * access: data items without elements begin where others do, and a program may have two references
+ * to one object.
+ */
+static uint32_t access_to(const struct kd_view *v, struct kdds_closure *q, struct kdds_closure *c,
+			  uint32_t i, int *several_p)
+{
+	struct kd_value mine = kd_value_of(c, i), theirs;
+	uint32_t found = q->type->naccess;
+
+	*several_p = 0;
+	for (uint32_t k = 0; k < q->type->naccess; k++) {
+		if (kd_closure_access(q, k)->data != mine.data ||
+		    repeats(v, q, kd_closure_access(q, k)))
+			continue;
+		theirs = kd_value_of(q, k);
+		if (kd_value_empty(&mine) != kd_value_empty(&theirs))
+			continue;
+		*several_p = found != q->type->naccess;
+		found = k;
+	}
+	return found;
+}
+
+/* Whether access i of c sees the data in the same shape as all accesses of q do. */
+static int same_shape(struct kdds_closure *c, uint32_t i, struct kdds_closure *q)
+{
+	struct kd_value mine = kd_value_of(c, i);
+
+	for (uint32_t k = 0; k < q->type->naccess; k++) {
+		struct kd_value theirs = kd_value_of(q, k);
+
+		if (mine.data == theirs.data && kd_value_empty(&mine) == kd_value_empty(&theirs) &&
+		    (mine.rows != theirs.rows || mine.cols != theirs.cols || mine.ld != theirs.ld ||
+		     mine.size != theirs.size || mine.pack != theirs.pack ||
+		     c->type->access[i].array != q->type->access[k].array))
+			return 0;
+	}
+	return 1;
+}
+
+static int noted(const struct kd_view *v, const char *c)
+{
+	return kd_position(v->stack, c) < v->index->cursor &&
+	       kd_note_at(v->stack, c)->life == v->index->life;
+}
+
+/* Whether q counts as complete for a later closure. A reduction does when the owner has merged it,
+ * hence passed it. */
+static int complete(const struct kd_view *v, char *q)
+{
+	const struct kd_note *n = kd_note_at(v->stack, q);
+
+	return (n->state == KD_COMPLETE && !kd_closure_at(q)->type->reduces) ||
+	       (n->state == KD_AWAY && (n->link == v->thief || v->thief == KD_ANYWHERE));
+}
+
+/*
+ * Walks the chain of one access of c from the position in its record. Returns the closure that the
+ * access still waits for, or NULL. Closures from `from` on (NULL: none) count as complete: they
+ * precede c in the range being built. *inside_p is set if the walk met one of them.
+ *
+ *   read:        waits for the last writer
+ *   write:       waits for every closure back to the last writer, including it
+ *   reduction:   waits for no closure: a thief reduces into a private copy
+ *
+ * The walk does not look at the accesses of a reducing closure, because its runner redirects them.
+ * Such a closure counts as a writer of everything until the owner has passed it. So does a closure
+ * several of whose accesses may be by the same reference.
+ */
+static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, const char *from,
+		  int *inside_p)
+{
+	const struct kdds_access *a = kd_closure_access(c, n->access);
+	uint32_t use = use_of(v, c, n->access), link;
+	int reads = use == KDDS_R;
+
+	if (!use || repeats(v, c, a))
+		return NULL;
+	link = n->link ? n->link : reads ? a->w : a->p;
+	for (;;) {
+		char *at = linked(v, link, (char *)c);
+		struct kdds_closure *q = kd_closure_at(at);
+		int inside = at && from && at >= from, several;
+		uint32_t k;
+
+		v->stack->looked++;
+		if (!at || at < v->head || !noted(v, at))
+			return NULL; /* complete, and so is everything that it waited for */
+		n->link = link;
+		if (q->type->reduces || (!inside && !complete(v, at)))
+			return at;
+		*inside_p |= inside;
+		k = access_to(v, q, c, n->access, &several);
+		if (several)
+			return at;
+		if (k == q->type->naccess)
+			return NULL;
+		if ((inside || (kd_note_at(v->stack, at)->state == KD_AWAY &&
+				v->thief != KD_ANYWHERE)) &&
+		    !same_shape(c, n->access, q))
+			return at; /* a steal message has one copy of a data item, in one shape, and
+				      so has the rank that retains it */
+		if (reads || use_of(v, q, k) & KDDS_W)
+			return NULL;
+		link = kd_closure_access(q, k)->p; /* continue past a reader */
+	}
+}
+
+char *kd_ready_waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n,
+			 const char *from, int *inside_p)
+{
+	for (; n->access < c->type->naccess; n->access++, n->link = 0) {
+		char *q = walk(v, c, n, from, inside_p);
+
+		if (q)
+			return q;
+	}
+	return NULL;
+}
+
+void kd_ready_mark_uses(struct kd_view *v, struct kdds_closure *c)
+{
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		char *q = linked(v, kd_closure_access(c, i)->w, (char *)c);
+
+		if (q && q != (char *)c && noted(v, q))
+			kd_note_at(v->stack, q)->later = 1;
+	}
+}

@@ -5,14 +5,18 @@
  * oldest first; a range holds what may go together and ends where it says; attributes say what is taken first. Of results that
  * are away: they are complete for the rank where they are and for no other, for nobody once they are being fetched, and it is seen
  * who needs them. And the cost: the links followed grow with the number of accesses, however many visits are made.
+ * In debug builds also: each broken position, link, count or state is found by the checks of check.c.
  */
 #define _GNU_SOURCE
 #include <check.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "core/check.h"
 #include "core/closure.h"
 #include "base/env.h"
 #include "core/image.h"
@@ -125,11 +129,13 @@ static void setup(void)
 	worker.id = 1;
 	stack = kd_stack_create(&worker);
 	kd_stack_start(stack, NULL);
+	kd_stack_lock(stack); /* the test is a thief on a visit */
 	frame = (struct kdds_frame *)stack->mem;
 }
 
 static void teardown(void)
 {
+	kd_stack_unlock(stack);
 	kd_stack_stop(stack);
 	kd_stack_destroy(stack);
 }
@@ -211,6 +217,7 @@ static int visit(struct kd_range *r, unsigned length, unsigned budget)
 	c = kd_index_take(&v, budget, length, all, NULL, &length);
 	if (c)
 		kd_index_extend(&v, c, length, all, NULL, r);
+	kd_index_check(&v);
 	return c != NULL;
 }
 
@@ -228,6 +235,7 @@ static int take_range(struct kd_range *r, unsigned length, unsigned budget)
 	if (!c)
 		return -1;
 	kd_index_extend(&v, c, length, all, NULL, r);
+	kd_index_check(&v);
 	return (int)number(r->begin);
 }
 
@@ -243,6 +251,7 @@ static void complete(const struct kd_range *r)
 	if (!kd_index_open(&v, stack, frame))
 		ck_abort_msg("the frame of a stolen range is empty");
 	kd_index_complete(&v, r);
+	kd_index_check(&v);
 	kd_store_relaxed(&kd_closure_at(r->begin)->state, KD_DONE);
 }
 
@@ -266,6 +275,7 @@ static unsigned away(const struct kd_range *r, uint32_t rank)
 	open_frame(&v);
 	stack->news = 0;
 	kd_index_away(&v, r, rank);
+	kd_index_check(&v);
 	return stack->news;
 }
 
@@ -408,7 +418,7 @@ KDDS_TASK(set_first, WRITE(long, x)) { (void)x; }
 START_TEST(one_shape)
 {
 	struct kdds_frame *kd_self = frame;
-	struct kd_range r;
+	struct kd_range r, none;
 	long x = 0;
 	KDDS_OVER_ARRAY(long, d, &x, 1);
 
@@ -420,7 +430,8 @@ START_TEST(one_shape)
 	claim(0);
 	ck_assert_int_eq(take_range(&r, 8, 128), 1);
 	ck_assert_uint_eq(r.count, 2);
-	ck_assert_int_eq(take(&r), -1);
+	ck_assert_int_eq(take(&none), -1);
+	complete(&r);
 	claim(3);
 	ck_assert_int_eq(take(&r), -1);
 	claim(4);
@@ -642,6 +653,7 @@ START_TEST(given_twice)
 	complete(&first);
 	claim(4);
 	ck_assert_int_eq(take(&r), -1); /* waits for the merge of what it updates */
+	complete(&r);
 	claim(5);
 	ck_assert_int_eq(take(&r), -1);
 }
@@ -1086,6 +1098,18 @@ END_TEST
 
 static const struct kd_quest anywhere = {.far = 0};
 
+/* A steal attempt of a worker, which takes the lock itself. */
+static int rob(const struct kd_quest *quest, struct kd_range *r)
+{
+	int got;
+
+	kd_stack_unlock(stack);
+	got = kd_steal(&worker, stack, quest, r);
+	ck_assert_uint_eq(stack->lock, 0);
+	kd_stack_lock(stack);
+	return got;
+}
+
 /* A steal as a worker makes it, with what it wants by attribute; the number of the first closure, or -1. Some time after what was
  * before: a thief leaves a stack alone for 2 us where it has found nothing, a frame for longer where tasks were fine. */
 static int steal(int id, int place, struct kd_range *r)
@@ -1094,9 +1118,8 @@ static int steal(int id, int place, struct kd_range *r)
 	kd_index_at(stack, frame)->rests = 0;
 	worker.id = id;
 	worker.place = place;
-	if (!kd_steal(&worker, stack, &anywhere, r))
+	if (!rob(&anywhere, r))
 		return -1;
-	ck_assert_uint_eq(stack->lock, 0);
 	ck_assert_uint_eq(stack->flags & KD_LOCK, 0);
 	ck_assert_uint_eq(kd_closure_at(r->begin)->state & KD_STOLEN, KD_STOLEN);
 	return (int)number(r->begin);
@@ -1104,7 +1127,12 @@ static int steal(int id, int place, struct kd_range *r)
 
 static void stolen_done(const struct kd_range *r)
 {
-	ck_assert_ptr_null(kd_steal_complete(r, 0));
+	struct kd_stack *resumed;
+
+	kd_stack_unlock(stack);
+	resumed = kd_steal_complete(r, 0);
+	kd_stack_lock(stack);
+	ck_assert_ptr_null(resumed);
 	ck_assert_uint_eq(kd_closure_at(r->begin)->state & KD_DONE, KD_DONE);
 }
 
@@ -1209,13 +1237,13 @@ START_TEST(last_look)
 	index->rests = 1;
 	index->rest_ns = kd_os_now_ns() + 1000000000000;
 	worker.rest_ns = 0;
-	ck_assert_int_eq(kd_steal(&worker, stack, &last, &r), 0);
+	ck_assert_int_eq(rob(&last, &r), 0);
 	ck_assert_uint_eq(stack->flags & KD_POKE, 0);
 	ck_assert_uint_eq(worker.rest_ns, index->rest_ns);
 	index->rests = 0;
 	worker.rest_ns = 0;
-	ck_assert_int_eq(kd_steal(&worker, stack, &last, &r), 1);
-	ck_assert_int_eq(kd_steal(&worker, stack, &last, &r), 0);
+	ck_assert_int_eq(rob(&last, &r), 1);
+	ck_assert_int_eq(rob(&last, &r), 0);
 	ck_assert_uint_eq(stack->flags & KD_POKE, KD_POKE);
 	ck_assert_uint_eq(worker.rest_ns, 0);
 }
@@ -1236,12 +1264,12 @@ START_TEST(divided)
 	kdds_spawn_with(KDDS_LOCAL, none); /* the owner is at it */
 	for (uint32_t i = 1; i < n; i++)
 		kdds_spawn(none);
-	stack->range = (struct kd_range){.from = stack, .frame = frame, .begin = kd_frame_first(frame), .end = frame->tail, .count = n,
+	stack->range = (struct kd_range){.begin = kd_frame_first(frame), .end = frame->tail, .count = n,
 					 .independent = 1};
 	stack->base.tail = frame->tail;
 	stack->divisible = 1;
 	frame->tail = kd_frame_first(frame);
-	ck_assert_int_eq(kd_steal(&worker, stack, &quest, &r), given != 0);
+	ck_assert_int_eq(rob(&quest, &r), given != 0);
 	if (given) {
 		ck_assert_uint_eq(r.count, given);
 		ck_assert_ptr_eq(r.end, stack->range.end);
@@ -1266,7 +1294,7 @@ START_TEST(much_later)
 
 	kdds_spawn(none);
 	ck_assert_int_eq(steal(1, 0, &r), 0);
-	ck_assert_int_eq(kd_steal(&worker, stack, &look, &r), 0);
+	ck_assert_int_eq(rob(&look, &r), 0);
 	ck_assert_uint_eq(stack->misses, 1);
 	index->rests = 0;
 	now = kd_os_now_ns();
@@ -1276,7 +1304,7 @@ START_TEST(much_later)
 	kdds_spawn(none);
 	moved_s = 60 * (time_t)far_minutes[_i];
 	ck_assert(!kd_index_rests(index, kd_os_now_ns()));
-	ck_assert_int_eq(kd_steal(&worker, stack, &look, &r), 1);
+	ck_assert_int_eq(rob(&look, &r), 1);
 	moved_s = 0;
 }
 END_TEST
@@ -1851,6 +1879,143 @@ START_TEST(at_random)
 }
 END_TEST
 
+#ifdef KDDS_DEBUG
+/* What check.c finds, each fault by itself; the frame without one passes. */
+enum fault {
+	NO_FAULT, READY_COUNT, READY_LINK, READY_END, READY_STATE, HIGH_BEHIND, UNLISTED, LISTED_TWICE, YOUNGER,
+	INDEX_CURSOR, INDEX_PASSED, EPOCH, UNITS, NOT_MARKED, NOT_LOCKED, STACK_TAIL, STACK_HEAD, STACK_PARENT, STACK_LIMIT, STACK_BASE, STACK_SOFT, STACK_BOUND,
+	RANGE_COUNT, RANGE_END, FAULTS
+};
+
+static struct kd_note *note(unsigned i)
+{
+	return kd_note_at(stack, (char *)closure(i));
+}
+
+static void break_index(const struct kd_view *v, enum fault fault)
+{
+	struct kd_index *x = v->index;
+
+	switch (fault) {
+	case READY_COUNT:
+		x->ready_count++;
+		break;
+	case READY_LINK:
+		note(7)->link = 0;
+		break;
+	case READY_END:
+		x->ready_end = x->ready;
+		break;
+	case READY_STATE:
+		note(6)->state = KD_WAITS;
+		break;
+	case HIGH_BEHIND:
+		kd_note_of(v, x->ready_end)->high = 1;
+		break;
+	case UNLISTED:
+		note(1)->waiters = 0;
+		break;
+	case LISTED_TWICE:
+		note(0)->waiters = note(1)->waiters;
+		break;
+	case YOUNGER:
+		note(8)->waiters = note(1)->waiters;
+		break;
+	case INDEX_CURSOR:
+		x->cursor = kd_position(stack, v->tail) + 2;
+		break;
+	case INDEX_PASSED:
+		x->passed = x->cursor + 2;
+		break;
+	case EPOCH:
+		note(2)->life++;
+		break;
+	case UNITS:
+		note(5)->units += 2;
+		break;
+	case NOT_MARKED:
+		closure(1)->state = 0;
+		break;
+	case NOT_LOCKED:
+		kd_stack_unlock(stack);
+		break;
+	default:
+		break;
+	}
+}
+
+static void break_stack(enum fault fault)
+{
+	switch (fault) {
+	case STACK_TAIL:
+		frame->tail = stack->end + 16;
+		break;
+	case STACK_HEAD:
+		frame->head = frame->tail;
+		break;
+	case STACK_PARENT:
+		frame->parent = frame;
+		break;
+	case STACK_LIMIT:
+		frame->limit = stack->end + 16;
+		break;
+	case STACK_BASE:
+		stack->base.tail = frame->tail; /* main's has none */
+		break;
+	case STACK_SOFT:
+		stack->soft = stack->end;
+		break;
+	case STACK_BOUND:
+		stack->bound = 1;
+		break;
+	default:
+		break;
+	}
+}
+
+START_TEST(faults)
+{
+	const struct rlimit no_core = {0, 0};
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r;
+	struct kd_view v;
+	uint32_t most;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	setrlimit(RLIMIT_CORE, &no_core);
+	kdds_spawn(none); /* 0: the owner runs it */
+	kdds_spawn(put, d); /* 1: taken */
+	kdds_spawn(put, d); /* 2 and 3 wait, for 1 and for 2 */
+	kdds_spawn(get, d);
+	kdds_spawn_with(KDDS_PRIORITY_HIGH, none); /* 4, 5: ready, first */
+	kdds_spawn_with(KDDS_PRIORITY_HIGH, none);
+	for (int i = 6; i < 10; i++)
+		kdds_spawn(none);
+	claim(0);
+	open_frame(&v);
+	ck_assert_ptr_eq(kd_index_take(&v, 100, 1, only, closure(1), &most), (char *)closure(1));
+	kd_index_extend(&v, (char *)closure(1), 1, all, NULL, &r);
+	closure(1)->state |= KD_STOLEN;
+	kd_index_look_ahead(&v, 100);
+	ck_assert_uint_eq(v.index->ready_count, 6);
+	ck_assert_uint_eq(note(1)->waiters, kd_position(stack, (char *)closure(2)));
+	kd_index_check_stolen(&v);
+	kd_stack_check(stack);
+	kd_range_check(&r);
+	break_index(&v, (enum fault)_i);
+	break_stack((enum fault)_i);
+	if (_i == RANGE_COUNT)
+		r.count = 2;
+	else if (_i == RANGE_END)
+		r.end = frame->tail + 32;
+	kd_index_check_stolen(&v);
+	kd_stack_check(stack);
+	kd_range_check(&r);
+}
+END_TEST
+#endif
+
 int main(void)
 {
 	Suite *suite = suite_create("index");
@@ -1905,6 +2070,10 @@ int main(void)
 	tcase_add_test(tcase, away_later);
 	tcase_add_loop_test(tcase, away_pressed, 0, 2);
 	tcase_add_loop_test(tcase, cost, 0, 8 * 6);
+#ifdef KDDS_DEBUG
+	tcase_add_loop_test(tcase, faults, NO_FAULT, NO_FAULT + 1);
+	tcase_add_loop_test_raise_signal(tcase, faults, SIGABRT, NO_FAULT + 1, FAULTS);
+#endif
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);
 	failed = srunner_ntests_failed(runner);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/index.h"
 
+#include "base/log.h"
 #include "core/ready.h"
 #include "core/readylist.h"
 #include "core/record.h"
@@ -61,6 +62,7 @@ static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n
 	v->thief = thief;
 	if (!q)
 		return 0;
+	kd_assert(q >= v->head && q < (char *)c);
 	before = kd_note_at(v->stack, q);
 	n->next = before->waiters;
 	before->waiters = kd_position(v->stack, (char *)c);
@@ -115,6 +117,7 @@ static struct kd_note *note(struct kd_view *v, char *at)
 	struct kdds_closure *c = kd_closure_at(at);
 	struct kd_note *n = kd_note_at(v->stack, at);
 
+	kd_assert(kd_position(v->stack, at) == v->index->cursor && at + c->bytes <= v->tail);
 	*n = (struct kd_note){.units = c->bytes / 16 & 0xfffu,
 			      .high = (c->attr & KDDS_PRIORITY_HIGH) != 0,
 			      .life = v->index->life};
@@ -132,6 +135,8 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 	char *parent_head = kd_load_acquire(&f->parent->head);
 	uint32_t bias = kd_load_acquire(&f->bias);
 
+	kd_assert_locked(s);
+	kd_assert((char *)f >= s->mem && (char *)f < s->end);
 	v->stack = s;
 	v->frame = f;
 	v->index = x;
@@ -162,6 +167,8 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 	while (kd_position_at(s, x->passed) < v->head) {
 		struct kd_note *n = kd_note_of(v, x->passed);
 
+		/* The owner passes a stolen range only when it is done, hence recorded so. */
+		kd_assert(n->state != KD_TAKEN && n->state != KD_AWAY);
 		x->passed += n->units;
 		if (n->state == KD_READY)
 			kd_readylist_remove(v, n);
@@ -246,6 +253,7 @@ static int join(struct kd_view *v, struct kd_range *r, struct kdds_closure *c, s
 
 static void begin_range(struct kd_view *v, struct kd_range *r, char *c)
 {
+	kd_assert(c > v->head && c >= v->first && c < v->tail);
 	*r = (struct kd_range){.from = v->stack, .frame = v->frame, .begin = c,
 			       .end = c + kd_closure_at(c)->bytes, .count = 1, .independent = 1};
 }
@@ -266,6 +274,7 @@ static void extend(struct kd_view *v, struct kd_range *r, uint32_t length,
 		}
 		r->end += c->bytes;
 		r->count++;
+		kd_assert(r->end <= v->tail);
 	}
 }
 
@@ -347,6 +356,7 @@ char *kd_index_take(struct kd_view *v, unsigned budget, uint32_t length,
 	}
 	c = begin_before(v, c, length, wanted, arg);
 	n = kd_note_at(v->stack, c);
+	kd_assert(c > v->head && !v->index->ordered);
 	kd_readylist_remove(v, n);
 	n->state = KD_TAKEN;
 	*length_p = most;
@@ -380,6 +390,7 @@ void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thi
 	for (char *q = range->begin; q < range->end;) {
 		struct kd_note *n = kd_note_at(v->stack, q);
 
+		kd_assert(n->state == KD_TAKEN);
 		q += (size_t)n->units * 16;
 		n->state = KD_AWAY;
 		n->link = thief + 1;
@@ -400,6 +411,7 @@ void kd_index_fetch(struct kd_view *v, const struct kd_range *range)
 	for (char *q = range->begin; q < range->end;) {
 		struct kd_note *n = kd_note_at(v->stack, q);
 
+		kd_assert(n->state == KD_AWAY);
 		q += (size_t)n->units * 16;
 		n->state = KD_TAKEN;
 		n->link = n->access = 0;
@@ -479,9 +491,12 @@ uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range)
 {
 	uint32_t count = 0;
 
+	kd_assert(range->begin >= v->head && range->end <= v->tail);
 	for (char *c = range->begin; c < range->end; count++) {
 		struct kd_note *n = kd_note_at(v->stack, c);
 
+		kd_assert(n->state == KD_TAKEN || n->state == KD_AWAY);
+		kd_assert(n->units && n->life == v->index->life);
 		c += (size_t)n->units * 16;
 		n->state = KD_COMPLETE;
 		fire(v, n);

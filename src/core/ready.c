@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/ready.h"
 
+#include "base/log.h"
 #include "core/value.h"
 #include "kdds.h"
 
@@ -115,6 +116,7 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, 
 {
 	const struct kdds_access *a = kd_closure_access(c, n->access);
 	uint32_t use = use_of(v, c, n->access), link;
+	const char *before = (const char *)c;
 	int reads = use == KDDS_R;
 
 	if (!use || repeats(v, c, a))
@@ -126,6 +128,8 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, 
 		int inside = at && from && at >= from, several;
 		uint32_t k;
 
+		kd_assert(at < before); /* each link leads to an older closure */
+		before = at;
 		v->stack->looked++;
 		if (!at || at < v->head || !noted(v, at))
 			return NULL; /* complete, and so is everything that it waited for */

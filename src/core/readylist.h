@@ -9,6 +9,7 @@
 #ifndef KD_READYLIST_H
 #define KD_READYLIST_H
 
+#include "base/log.h"
 #include "core/record.h"
 
 /* Inserts c after the ready closure at position `before`; 0: at the front. */
@@ -19,6 +20,8 @@ static inline void kd_readylist_insert(struct kd_view *v, struct kdds_closure *c
 	uint32_t *link = before ? &kd_note_of(v, before)->next : &x->ready;
 	struct kd_note *n = kd_note_at(v->stack, (char *)c);
 
+	kd_assert(n->state == KD_WAITS);
+	kd_assert(!before || kd_note_of(v, before)->state == KD_READY);
 	n->state = KD_READY;
 	n->next = *link;
 	n->link = before;
@@ -32,6 +35,7 @@ static inline void kd_readylist_remove(struct kd_view *v, struct kd_note *n)
 {
 	struct kd_index *x = v->index;
 
+	kd_assert(n->state == KD_READY && x->ready_count);
 	*(n->link ? &kd_note_of(v, n->link)->next : &x->ready) = n->next;
 	*(n->next ? &kd_note_of(v, n->next)->link : &x->ready_end) = n->link;
 	n->link = n->next = 0;
@@ -63,6 +67,7 @@ static inline void kd_readylist_rotate(struct kd_view *v, uint32_t last, uint32_
 	uint32_t moved = kd_note_of(v, last)->next, end = x->ready_end;
 	uint32_t *link = front ? &kd_note_of(v, front)->next : &x->ready;
 
+	kd_assert(moved && *link && last != front); /* there are closures before and after */
 	kd_note_of(v, last)->next = 0;
 	x->ready_end = last;
 	kd_note_of(v, moved)->link = front;

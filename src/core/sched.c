@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "core/check.h"
 #include "core/closure.h"
 #include "core/idle.h"
 #include "core/reduce.h"
@@ -33,6 +34,7 @@ static void unshare(struct kd_stack *s)
 {
 	if (!kd_pool.membarrier)
 		return;
+	kd_assert(s->ack); /* by await_visitor, which has found KD_SHARED */
 	kd_store(&s->ack, 0);
 	if (!(kd_load(&s->flags) & KD_LOCK))
 		kd_fetch_and(&s->flags, ~(uint32_t)KD_SHARED);
@@ -130,6 +132,7 @@ claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct
 		if (!(state & KD_DONE))
 			return BLOCK;
 		*cp = kd_steal_end(s, *cp);
+		kd_assert(*cp <= kd_load_relaxed(&f->tail));
 		if (state & KD_MERGE)
 			merge_range((char *)c, *cp);
 		return AGAIN;
@@ -157,6 +160,9 @@ static int park(struct kd_stack *s, char *c)
 {
 	int done;
 
+	kd_assert(!s->bound); /* a bound stack cannot change hands */
+	kd_assert(kd_load_relaxed(&kd_closure_at(c)->state) & (KD_STOLEN | KD_DONE));
+	kd_stack_check(s);
 	kd_stack_lock(s);
 	done = kd_load_acquire(&kd_closure_at(c)->state) & KD_DONE;
 	if (!done) {
@@ -207,12 +213,15 @@ run_loop(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int 
 			c = f->resume;
 			f = f->parent;
 			kd_store_release(&s->top, f);
+			kd_assert(!c || c == f->head + kd_closure_at(f->head)->bytes);
 			if (kd_unlikely(!c))
 				c = finish_special(s, f, f->head);
 			if (observed)
 				kd_watch.tasks->done(w, s, f, g, f->head);
 			continue;
 		}
+		/* A thief may move the tail of the base below a closure that is not claimed yet. */
+		kd_assert(f == &s->base || c < kd_load_relaxed(&f->tail));
 		/* Dekker with visit() in steal.c. Owner: claim, then flags; thief: flags, then
 		 * (membarrier) the claim. */
 		kd_store_release(&f->head, c);
@@ -314,6 +323,7 @@ static void make_current(struct kd_worker *w, struct kd_stack *s)
 
 static void set_halted(struct kd_worker *w, struct kd_stack *s)
 {
+	kd_assert(!s->bound && !kd_load_relaxed(&s->park));
 	while (kd_exchange(&w->halted_lock, 1))
 		kd_os_yield();
 	s->link = w->halted;
@@ -345,6 +355,7 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 		int merge;
 
 		make_current(w, s);
+		kd_stack_check(s);
 		switch (kd_watch.tasks ? run_observed(w, s, &s->base, 1) : run(w, s, &s->base, 1)) {
 		case BLOCKED:
 			kd_count(w, parks, 1);
@@ -503,6 +514,7 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 	struct kd_scope scope = {NULL, NULL};
 	uint32_t bound = w->bound;
 
+	kd_assert(s->bound && w->current == s);
 	if (s->range.count || s->bound > 1)
 		scope = (struct kd_scope){s, s->waiting};
 	kd_store_relaxed(&s->runner, w);
@@ -539,6 +551,8 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 	struct kdds_frame *g = (struct kdds_frame *)f->tail, *waiting = s->waiting;
 	enum outcome outcome;
 
+	kd_assert(f == kd_stack_next(s, s->top));
+	kd_stack_check(s);
 	kd_worker_check_depth(w);
 	if (f->tail > s->soft)
 		kd_stack_deepen(s, f->tail);
@@ -553,6 +567,7 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 		kd_frame_renew(f);
 	kd_store_release(&s->top, f->parent);
 	kd_store_release(&s->drains, s->drains + 1);
+	kd_stack_check(s);
 	/* The body uses the memory again without a claim in between. */
 	kd_compiler_fence();
 	if (kd_load_acquire(&s->flags))

@@ -66,6 +66,8 @@ void kd_stack_start(struct kd_stack *s, const struct kd_range *range)
 {
 	struct kdds_frame *first = (struct kdds_frame *)s->mem;
 
+	kd_assert(!kd_load_relaxed(&s->active));
+	kd_assert(!range || (range->count && range->begin < range->end));
 	s->serial += KD_SERIALS;
 	s->bound = s->merge = s->quiet = 0;
 	kd_store_relaxed(&s->park, NULL);
@@ -84,6 +86,8 @@ void kd_stack_start(struct kd_stack *s, const struct kd_range *range)
 
 void kd_stack_stop(struct kd_stack *s)
 {
+	kd_assert(s->top == &s->base && !s->bound); /* no closure runs, no body waits */
+	kd_assert(!kd_load_relaxed(&s->park));
 	kd_stack_lock(s);
 	kd_store_relaxed(&s->active, 0);
 	kd_stack_unlock(s);
@@ -99,6 +103,7 @@ void kd_stack_stop(struct kd_stack *s)
 
 void kd_stack_deepen(struct kd_stack *s, const char *f)
 {
+	kd_assert(f > s->soft && f < s->end);
 	/* The new frame needs room for a window (four windows if a stolen closure blocks its
 	 * owner), and for one more frame. */
 	if ((size_t)(s->end - f) < 4 * kd_env.window + 2 * sizeof(struct kdds_frame))
@@ -107,13 +112,37 @@ void kd_stack_deepen(struct kd_stack *s, const char *f)
 	s->soft = s->end - 4 * kd_env.window - 2 * sizeof(struct kdds_frame);
 }
 
+#ifdef KDDS_DEBUG
+/* The lock word names its holder: the number of a thread, from 1 on. */
+static uint32_t self(void)
+{
+	static uint32_t threads;
+	static __thread uint32_t number;
+
+	if (!number)
+		number = kd_fetch_add(&threads, 1) + 1;
+	return number;
+}
+
+int kd_stack_locked(const struct kd_stack *s)
+{
+	return kd_load_relaxed(&s->lock) == self();
+}
+
+int kd_stack_trylock(struct kd_stack *s)
+{
+	return !kd_load_relaxed(&s->lock) && kd_cas(&s->lock, 0, self());
+}
+#else
 int kd_stack_trylock(struct kd_stack *s)
 {
 	return !kd_load_relaxed(&s->lock) && !kd_exchange(&s->lock, 1);
 }
+#endif
 
 void kd_stack_lock(struct kd_stack *s)
 {
+	kd_assert(!kd_stack_locked(s)); /* it would wait for itself */
 	for (unsigned tries = 0; !kd_stack_trylock(s); tries++)
 		if (tries % 64 == 63)
 			kd_os_yield(); /* the holder may have been preempted */
@@ -123,6 +152,7 @@ void kd_stack_lock(struct kd_stack *s)
 
 void kd_stack_unlock(struct kd_stack *s)
 {
+	kd_assert_locked(s);
 	kd_store_release(&s->lock, 0);
 }
 
@@ -140,6 +170,7 @@ void *kd_block_alloc(struct kd_stack *s, struct kdds_frame *f, size_t size, size
 {
 	struct kd_block *b;
 
+	kd_assert(f == kd_stack_next(s, s->top));
 	while (s->blocks && !alive(s->blocks, f)) {
 		b = s->blocks;
 		s->blocks = b->next;

@@ -137,6 +137,10 @@ void kd_stack_deepen(struct kd_stack *s, const char *f);
 int kd_stack_trylock(struct kd_stack *s);
 void kd_stack_lock(struct kd_stack *s);
 void kd_stack_unlock(struct kd_stack *s);
+/* Whether the calling thread holds the lock. Defined in debug builds only, where the lock word
+ * names its holder. */
+int kd_stack_locked(const struct kd_stack *s);
+#define kd_assert_locked(s) kd_assert(kd_stack_locked(s))
 
 static inline char *kd_park_bound(char *c)
 {

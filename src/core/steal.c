@@ -2,7 +2,9 @@
 #include "core/steal.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/os.h"
+#include "core/check.h"
 #include "core/idle.h"
 #include "core/index.h"
 #include "core/record.h"
@@ -82,6 +84,7 @@ static int divide(struct kd_stack *s, uint32_t far, const struct wish *wish,
 	char *head = kd_load_acquire(&s->base.head), *end = kd_load_relaxed(&s->base.tail), *half;
 	uint32_t n = 0, count;
 
+	kd_assert_locked(s);
 	if (!s->range.independent || s->range.fine)
 		return 0;
 	if (!head)
@@ -102,6 +105,7 @@ static int divide(struct kd_stack *s, uint32_t far, const struct wish *wish,
 		.serial = s->range.serial, .begin = half, .end = end, .count = count,
 		.independent = count > 1, .more = n > 1,
 	};
+	kd_assert(half >= head && half < end && end <= s->range.end);
 	kd_store_release(&s->base.tail, half);
 	return 1;
 }
@@ -274,6 +278,7 @@ static void mark(char *c)
 {
 	struct kdds_closure *closure = kd_closure_at(c);
 
+	kd_assert(!(kd_load_relaxed(&closure->state) & (KD_STOLEN | KD_DONE | KD_PRIVATE)));
 	kd_store_release(&closure->state, kd_load_relaxed(&closure->state) | KD_STOLEN);
 }
 
@@ -294,6 +299,8 @@ static void make_private(const struct kd_range *r)
  * after it. */
 static void let_go(struct kd_stack *s)
 {
+	kd_assert(kd_load_relaxed(&s->flags) & KD_LOCK);
+	kd_assert_locked(s);
 	kd_fetch_and(&s->flags, ~(uint32_t)KD_LOCK);
 }
 
@@ -336,6 +343,9 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 		make_private(range_p);
 		if (x.begin && !quest->far)
 			kd_index_look_ahead(&x.view, range_p->count);
+		kd_range_check(range_p);
+		if (x.begin)
+			kd_index_check_stolen(&x.view);
 		kd_store_relaxed(&s->misses, 0);
 		kd_store_relaxed(&s->robbed, s->robbed + 1);
 		range_p->start_ns = kd_os_now_ns();
@@ -367,6 +377,7 @@ void kd_steal_away(const struct kd_range *r, uint32_t thief)
 	kd_stack_lock(r->from);
 	kd_index_open(&v, r->from, r->frame);
 	kd_index_away(&v, r, thief);
+	kd_index_check_stolen(&v);
 	kd_stack_unlock(r->from);
 	tell_news(r->from);
 }
@@ -378,6 +389,7 @@ void kd_steal_fetch(const struct kd_range *r)
 	kd_stack_lock(r->from);
 	kd_index_open(&v, r->from, r->frame);
 	kd_index_fetch(&v, r);
+	kd_index_check_stolen(&v);
 	kd_stack_unlock(r->from);
 	tell_news(r->from);
 }
@@ -411,6 +423,8 @@ int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far,
 		mark(range_p->begin);
 		make_private(range_p);
 		range_p->far = 1;
+		kd_range_check(range_p);
+		kd_index_check_stolen(&v);
 	}
 	kd_stack_unlock(s);
 	tell_news(s);
@@ -431,7 +445,10 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 	}
 	kd_stack_lock(s);
 	kd_index_open(&v, s, r->frame);
+	kd_assert((kd_load_relaxed(&c->state) & (KD_STOLEN | KD_DONE)) == KD_STOLEN);
 	count = kd_index_complete(&v, r);
+	kd_assert(count && count <= r->count); /* less if it was divided */
+	kd_index_check_stolen(&v);
 	if (!r->far) /* the time of a remote steal says nothing about the tasks */
 		kd_index_learn(v.index, count, now - r->start_ns, now);
 	/* The last access to the closure and its frame: from here on the owner may pass, pop and
@@ -458,5 +475,8 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 
 char *kd_steal_end(const struct kd_stack *s, const char *c)
 {
-	return kd_position_at(s, kd_note_at(s, c)->link);
+	char *end = kd_position_at(s, kd_note_at(s, c)->link);
+
+	kd_assert(end > c && end < s->end);
+	return end;
 }

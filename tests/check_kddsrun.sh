@@ -675,7 +675,10 @@ one_line
 said err 'host [ab]: its agent has ended the ranks there: no word from kddsrun for 2 s'
 what='SIGTERM to all processes on a host, as from a batch system'
 background --hosts "$host:1,b:2" sh -c 'echo up$$; exec sleep 60'
-kill -s TERM $(there b ranks) $(there b)
+pids="$(there b) $(there b ranks)"
+kill -s STOP $pids # so that it reaches all at the same moment
+kill -s TERM $pids
+kill -s CONT $pids
 ended 1
 one_line
 said err 'host b: its agent has ended the ranks there: it got signal 15 '

@@ -286,6 +286,8 @@ static void link_down(struct kd_link *l, int error)
 		p->theirs = NULL;
 	if (p->ours == l)
 		p->ours = NULL;
+	if (tcp.closing)
+		return;
 	tcp.lost_links += (uint64_t)l->was_up;
 	if (error == -EAGAIN)
 		p->pause_ns = 0; /* it can be reached */

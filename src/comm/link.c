@@ -37,7 +37,6 @@ static struct {
 	uint64_t pause_ns; /* 0, or the time until which the listener is not watched */
 	uint64_t rate_ns;  /* start of the count in accepted */
 	uint32_t accepted;
-	int closing;
 } me = {.epoll = -1, .timer = -1, .listener = -1};
 
 static size_t stream_frame(struct kd_stream *s, const char *p, size_t n);
@@ -115,7 +114,7 @@ void kd_link_end(struct kd_link *l, int error)
 	*(l->next ? &l->next->prev : &me.last) = l->prev;
 	l->next = me.dead;
 	me.dead = l;
-	if (!me.closing && (state == KD_LINK_UP || l->dialled))
+	if (state == KD_LINK_UP || l->dialled)
 		me.events->down(l, error);
 }
 
@@ -470,9 +469,8 @@ void kd_links_close(void)
 	while (!all_sent() && kd_os_now_ns() < end)
 		if (!kd_links_progress())
 			epoll_wait(me.epoll, &event, 1, 1);
-	me.closing = 1;
 	while (me.first)
-		kd_link_end(me.first, 0);
+		kd_link_end(me.first, -ECANCELED);
 	bury();
 	close(me.listener);
 	close(me.epoll);

@@ -52,8 +52,8 @@ struct kd_link_events {
 	/* A link is UP. It belongs to the user until down. */
 	void (*up)(struct kd_link *l);
 	/* A link that was UP, or that we dialled, has ended. error: -EAGAIN: the rank has not
-	 * answered; -EISCONN: another link serves instead; or the errno of the failure. May call
-	 * only kd_link_alarm. */
+	 * answered; -EISCONN: another link serves instead; -ECANCELED: all are closed; or the
+	 * errno of the failure. May call only kd_link_alarm. */
 	void (*down)(struct kd_link *l, int error);
 	/* As for streams. */
 	size_t (*frame)(struct kd_link *l, const char *p, size_t n);

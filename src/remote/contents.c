@@ -19,26 +19,31 @@ struct opening {
 	const char *inline_bytes;
 	size_t inline_size;
 	uint64_t arena;
-	uint64_t memory; /* left; all data together cannot have more */
+	uint64_t memory; /* bytes that the data still to be opened may take */
 };
 
 static int product(uint64_t rows, uint64_t cols, uint64_t size, uint64_t *bytes_p)
 {
 	uint64_t elements;
 
-	return __builtin_mul_overflow(rows, cols, &elements) || __builtin_mul_overflow(elements, size, bytes_p) ||
+	return __builtin_mul_overflow(rows, cols, &elements) ||
+	       __builtin_mul_overflow(elements, size, bytes_p) ||
 	       *bytes_p > (uint64_t)1 << 46;
 }
 
-/* Whether it can be what its name says: a name may lead anywhere in an image, even to what AddressSanitizer puts between objects. */
+/* Whether it can be what its name says. A name may lead anywhere in a module, even to the red
+ * zones that AddressSanitizer puts between objects. */
 __attribute__((no_sanitize("address"), noinline)) static int functions(const struct kdds_pack *pack)
 {
-	return (uintptr_t)pack % _Alignof(struct kdds_pack) == 0 && kd_image_is_code((uintptr_t)pack->bytes) &&
-	       kd_image_is_code((uintptr_t)pack->pack) && kd_image_is_code((uintptr_t)pack->unpack) &&
+	return (uintptr_t)pack % _Alignof(struct kdds_pack) == 0 &&
+	       kd_image_is_code((uintptr_t)pack->bytes) &&
+	       kd_image_is_code((uintptr_t)pack->pack) &&
+	       kd_image_is_code((uintptr_t)pack->unpack) &&
 	       (!pack->release || kd_image_is_code((uintptr_t)pack->release));
 }
 
-static int check_record(struct opening *o, const struct kd_wire_data *d, const struct kdds_pack **pack_p, uint64_t *room_p)
+static int check_record(struct opening *o, const struct kd_wire_data *d,
+			const struct kdds_pack **pack_p, uint64_t *room_p)
 {
 	uint64_t rows = d->rows ? d->rows : 1, cols = d->rows ? d->cols : 1;
 
@@ -58,25 +63,28 @@ static int check_record(struct opening *o, const struct kd_wire_data *d, const s
 		return -EBADMSG;
 	if (d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE) && !d->bytes)
 		return -EBADMSG;
-	if (d->flags & KD_WIRE_INLINE && (d->at > o->inline_size || d->bytes > o->inline_size - d->at))
+	if (d->flags & KD_WIRE_INLINE &&
+	    (d->at > o->inline_size || d->bytes > o->inline_size - d->at))
 		return -EBADMSG;
 	o->memory -= *room_p + d->bytes;
 	return 0;
 }
 
-/* A small one's place in the arena, aligned as the original: its task may count on that. */
+/* The place of a small data item in the arena, aligned as the original: its task may rely on
+ * that. */
 static char *arena_place(struct opening *o, const struct kd_wire_data *d, uint64_t room)
 {
 	uint64_t align = kd_max(kd_alignment(d->addr, KD_ALIGN_MAX), 16u);
 
 	o->arena = (o->arena + align - 1) & -align;
-	room = kd_max(room, 1u); /* one without elements has an address of its own, too */
+	room = kd_max(room, 1u); /* an item without elements has an address of its own, too */
 	o->arena += room;
 	return o->x->arena + o->arena - room;
 }
 
-/* The local copy of one data. Small ones lie in the arena, the others in the cache. */
-static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_content *k, uint64_t room)
+/* Makes the local copy of a data item: in the arena if it is small, otherwise in the cache. */
+static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_content *k,
+		     uint64_t room)
 {
 	struct kd_data_name name = {d->addr, d->rows, d->cols, d->ld, d->size, o->from};
 
@@ -88,7 +96,8 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 		} else {
 			size_t align = kd_max(kd_alignment(d->addr, KD_ALIGN_MAX), KD_CACHE_LINE);
 
-			/* zeroes that are not touched: the length is somebody else's word */
+			/* calloc leaves the pages untouched: the length is only the sender's
+			 * claim */
 			k->own = calloc(1, room + align);
 			if (!k->own)
 				return -ENOMEM;
@@ -100,9 +109,10 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 	if (d->flags & KD_WIRE_IN)
 		k->copy = kd_copy_find(&name, &k->version);
 	if (d->flags & KD_WIRE_RESTS && !k->copy)
-		return -EBADMSG; /* it is nowhere else */
+		return -EBADMSG; /* the value is nowhere else */
 	if (k->copy && d->flags & KD_WIRE_OUT) {
-		k->copy = d->flags & KD_WIRE_RESTS ? kd_copy_claim(k->copy) : kd_copy_write(k->copy);
+		k->copy = d->flags & KD_WIRE_RESTS ? kd_copy_claim(k->copy) :
+						     kd_copy_write(k->copy);
 	} else if (!k->copy) {
 		k->copy = kd_copy_create(&name, room);
 		k->fetch = d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE);
@@ -123,15 +133,19 @@ static int open_record(struct opening *o, uint32_t i)
 
 	if (error)
 		return error;
-	*k = (struct kd_content){.value = {NULL, d->rows ? d->rows : 1, d->rows ? d->cols : 1, d->rows ? d->cols : 1, d->size, pack},
+	*k = (struct kd_content){.value = {NULL, d->rows ? d->rows : 1, d->rows ? d->cols : 1,
+					   d->rows ? d->cols : 1, d->size, pack},
 				 .flags = d->flags, .bytes = d->bytes, .at = d->at, .key = d->key,
-				 .version = {d->version[0], d->version[1], (uint32_t)(d->version[2] >> 32), (uint32_t)d->version[2]}};
+				 .version = {d->version[0], d->version[1],
+					     (uint32_t)(d->version[2] >> 32),
+					     (uint32_t)d->version[2]}};
 	k->written = k->version;
 	k->written.writer = d->written;
 	return make_room(o, d, k, room);
 }
 
-/* Once all accesses have been looked at: a data is what they say it is. */
+/* Called when all accesses have been checked: only then the data item is known to have the
+ * type that they say. */
 static int fill_record(struct opening *o, uint32_t i)
 {
 	const struct kd_wire_data *d = &o->records[i];
@@ -153,26 +167,29 @@ static int open_access(struct opening *o, struct kdds_closure *c, uint32_t i)
 	struct kd_content *k;
 	uint64_t record;
 
-	if (p->offset < sizeof(*c) || p->offset % 8 || p->offset > c->bytes || size > c->bytes - p->offset)
+	if (p->offset < sizeof(*c) || p->offset % 8 || p->offset > c->bytes ||
+	    size > c->bytes - p->offset)
 		return -EBADMSG;
 	memcpy(&record, &a->a.data, sizeof(record));
 	if (record >= o->x->ndata)
 		return -EBADMSG;
 	d = &o->records[record];
 	k = &o->x->data[record];
-	if (d->size != p->size || (d->rows && !p->array) || !(d->flags & KD_WIRE_REDUCE) != (p->mode != KDDS_CW) ||
+	if (d->size != p->size || (d->rows && !p->array) ||
+	    !(d->flags & KD_WIRE_REDUCE) != (p->mode != KDDS_CW) ||
 	    (p->mode != KDDS_R && !(d->flags & KD_WIRE_OUT)))
 		return -EBADMSG;
 	k->used = 1;
 	a->a.data = k->value.data;
 	if (p->array)
-		a->shape = (struct kdds_shape){d->rows, d->rows ? d->cols : 0, d->rows ? d->cols : 0, k->value.pack};
+		a->shape = (struct kdds_shape){d->rows, d->rows ? d->cols : 0,
+					       d->rows ? d->cols : 0, k->value.pack};
 	if (p->mode == KDDS_CW)
 		p->op->neutral(k->value.data, k->value.rows * k->value.cols);
 	return 0;
 }
 
-/* Makes the closure at `at` one of this process. Returns its size, or 0: it is none. */
+/* Makes the bytes at `at` a closure of this process. Returns its size, or 0 if they are none. */
 static size_t open_closure(struct opening *o, char *at, size_t left)
 {
 	struct kdds_closure *c = (struct kdds_closure *)at;
@@ -254,8 +271,9 @@ int kd_contents_open(struct kd_contents *x, uint32_t from, const void *bytes, si
 		return -EBADMSG;
 	memcpy(&head, p, sizeof(head));
 	records = KD_ROUND16((size_t)head.data * sizeof(*o.records));
-	if (head.data > DATA_MAX || !head.closures || head.closures > KD_PACKAGE_CLOSURES || head.inline_bytes % 16 ||
-	    head.closure_bytes % 16 || size != sizeof(head) + records + head.inline_bytes + head.closure_bytes)
+	if (head.data > DATA_MAX || !head.closures || head.closures > KD_PACKAGE_CLOSURES ||
+	    head.inline_bytes % 16 || head.closure_bytes % 16 ||
+	    size != sizeof(head) + records + head.inline_bytes + head.closure_bytes)
 		return -EBADMSG;
 	o.records = (const void *)(p + sizeof(head));
 	o.inline_bytes = p + sizeof(head) + records;
@@ -338,7 +356,9 @@ void kd_results_make(struct kd_results *r, struct kd_contents *x)
 		if (x->data[i].flags & KD_WIRE_OUT) {
 			uint64_t bytes = kd_value_bytes(&x->data[i].value);
 
-			size += sizeof(struct kd_wire_result) + (bytes <= KD_PACKAGE_INLINE || x->data[i].value.pack ? KD_ROUND16(bytes) : 0);
+			size += sizeof(struct kd_wire_result) +
+				(bytes <= KD_PACKAGE_INLINE || x->data[i].value.pack ?
+					 KD_ROUND16(bytes) : 0);
 			n++;
 		}
 	r->count = n;

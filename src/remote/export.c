@@ -22,7 +22,7 @@
 #include "remote/reading.h"
 #include "remote/rest.h"
 
-#define PROMPT_NS 10000000u     /* thieves that wait are looked after so often at the latest, doubled in vain */
+#define PROMPT_NS 10000000u     /* between looks for work for waiting thieves; doubled if in vain */
 #define PROMPT_DOUBLINGS 5
 
 struct kd_export {
@@ -30,14 +30,14 @@ struct kd_export {
 	struct kd_range range;
 	struct kd_parcel parcel;
 	struct kd_rest rest;
-	/* from DONE on */
+	/* set when DONE arrives */
 	int done;
 	uint32_t import, nresults;
-	struct kd_reading get; /* of the results themselves */
+	struct kd_reading get; /* reads the list of results, if it did not fit into DONE */
 	char *results;
 	size_t results_bytes;
-	int remote;        /* FREE is to be sent */
-	int home;          /* the thief keeps enough results of others already */
+	int remote;        /* something was read from the thief: it waits for FREE */
+	int home;          /* the thief retains enough results of all its victims already */
 	uint32_t nlengths; /* see kd_wire_done */
 	uint64_t *lengths;
 };
@@ -46,14 +46,16 @@ static struct kd_table exports;
 
 static struct {
 	uint32_t generation;
-	uint32_t *waiting, nwaiting;
+	uint32_t *waiting, nwaiting; /* thieves; nwaiting is loaded without the lock */
 	uint8_t *waits; /* by rank: how many closures it wants; 0: does not wait */
-	uint32_t *rooms; /* by rank: MiB that their data may have, as it said last */
+	uint32_t *rooms; /* by rank: MiB that their data may take, from its last request */
 	uint64_t prompt_ns;
 	uint32_t prompts;
-	uint32_t poked, wanted;
-	int seeks; /* what is wanted, among all that rests; what is wanted meanwhile is for the next round */
-	uint32_t thief; /* to whom a package is being made */
+	uint32_t poked, wanted; /* set by any thread, cleared under the lock */
+	/* In the middle of a round through all retained results, for those that closures wait to
+	 * read. If kd_export_want is called meanwhile, another round follows. */
+	int seeks;
+	uint32_t thief; /* for which kd_parcel_make makes a steal message */
 } me;
 
 void kd_export_start(void)
@@ -74,7 +76,7 @@ void kd_export_stop(void)
 	memset(&me, 0, sizeof(me));
 }
 
-/* The other sleeper is remember()'s. */
+/* remember() has added the one sleeper that is not a worker. */
 uint32_t kd_export_sleepers(void)
 {
 	uint32_t all = kd_load(&kd_pool.sleepers);
@@ -82,16 +84,17 @@ uint32_t kd_export_sleepers(void)
 	return all ? all - (kd_load(&me.nwaiting) != 0) : 0;
 }
 
-/* Dekker: the worker is counted among the sleepers, then we look whether something rests; kd_rest_begin stores that, and
- * kd_export_tick, which follows on every message, looks at the sleepers. */
+/* Dekker: the worker has added itself to the sleepers and then loads the number of retained
+ * results. The other side is kd_rest_begin, which stores that number, and kd_export_tick,
+ * which follows on every message and loads the number of sleepers. */
 void kd_export_sleep(void)
 {
 	if (kd_rest_count())
 		kd_net_poke();
 }
 
-/* Who has found a closure KD_AWAY, under its stack's lock, sees that something rests: kd_rest_begin stores it before it takes that
- * lock. */
+/* A caller that has found a closure KD_AWAY, under the lock of its stack, sees a count other
+ * than 0: kd_rest_begin stores the count before it takes that lock. */
 void kd_export_want(void)
 {
 	if (!kd_rest_count() || kd_exchange(&me.wanted, 1))
@@ -99,7 +102,7 @@ void kd_export_want(void)
 	kd_net_poke();
 }
 
-/* At the thief that a package is being made for. */
+/* Whether the thief for which a steal message is being made retains the value. */
 static int rests(const struct kd_value *v)
 {
 	return kd_rest_has(me.thief, v);
@@ -110,7 +113,8 @@ static uint64_t room_of(uint32_t thief)
 	return (uint64_t)me.rooms[thief] << 20;
 }
 
-/* Work for another rank: what follows its results, or from the stacks here, or what came from elsewhere and has not been begun. */
+/* Work for another rank: followers of results that it retains, closures from the stacks here,
+ * or an import that has not been begun. */
 static int find(uint32_t thief, uint32_t want, int poke, struct kd_range *range_p)
 {
 	struct kd_load_filter f;
@@ -139,7 +143,8 @@ static void send_work(uint32_t thief, uint32_t request, const struct kd_range *r
 	kd_rest_take_over(&x->rest, &x->parcel);
 	kd_net.counts.exports++;
 	kd_net.counts.exported += range->count;
-	work = (struct kd_wire_work){.request = request, .slot = x->slot, .generation = x->generation};
+	work = (struct kd_wire_work){
+		.request = request, .slot = x->slot, .generation = x->generation};
 	fits = sizeof(*m) + sizeof(work) + x->parcel.size <= KD_COMM_MESSAGE_BYTES;
 	if (!fits)
 		kd_parcel_expose(&x->parcel, &work.package, &work.seal);
@@ -155,19 +160,23 @@ static void remember(uint32_t thief, uint32_t want)
 {
 	if (!me.waits[thief]) {
 		me.waiting[me.nwaiting] = thief;
-		kd_store(&me.nwaiting, me.nwaiting + 1); /* before find() leaves its marks; see kd_export_poked */
+		/* before find() leaves wake hints; see kd_export_poked */
+		kd_store(&me.nwaiting, me.nwaiting + 1);
 		if (me.nwaiting == 1) {
-			kd_fetch_add(&kd_pool.sleepers, 1); /* owners mark the stacks they turn to, as for a sleeping worker */
+			/* owners leave wake hints on the stacks they turn to, as for a
+			 * sleeping worker */
+			kd_fetch_add(&kd_pool.sleepers, 1);
 			me.prompts = 0;
 		}
-		kd_fence(); /* Dekker, as in nap(): find() has plain loads */
+		kd_fence(); /* Dekker, as in nap(): the loads of find() are plain */
 	}
 	me.waits[thief] = (uint8_t)kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
 }
 
 static void forget_waiting(uint32_t i)
 {
-	if (me.nwaiting == 1) /* first: kd_export_sleepers may be one short, not one over */
+	/* first: kd_export_sleepers may return one too few, never one too many */
+	if (me.nwaiting == 1)
 		kd_fetch_add(&kd_pool.sleepers, -1);
 	me.waits[me.waiting[i]] = 0;
 	me.waiting[i] = me.waiting[me.nwaiting - 1];
@@ -201,7 +210,7 @@ void kd_export_asked(uint32_t from, const void *body, size_t bytes)
 	kd_peer_send(from, m, 1);
 }
 
-/* What only one of those that wait can have. */
+/* Sends followers, which only one thief can run, to waiting thieves. */
 static void prompt_followers(void)
 {
 	struct kd_load_filter f;
@@ -221,13 +230,13 @@ static void prompt_followers(void)
 	}
 }
 
-/* Serves those that wait, as far as there is something. */
+/* Sends work to waiting thieves until there is none left. */
 static void prompt(uint64_t now)
 {
 	struct kd_range range;
 
 	kd_store(&me.poked, 0);
-	kd_fence(); /* partner: the exchange in kd_export_poked, after what find() looks for */
+	kd_fence(); /* partner: the exchange in kd_export_poked, after the stores find() needs */
 	prompt_followers();
 	while (me.nwaiting) {
 		uint32_t i = (uint32_t)(now / 1024) % me.nwaiting, thief = me.waiting[i];
@@ -250,7 +259,7 @@ void kd_export_poked(void)
 		kd_comm_wake();
 }
 
-/* Takes them off the results again. Returns what is left of size. */
+/* Splits the lengths off the end of the results. Returns the size of the rest. */
 static size_t take_lengths(struct kd_export *x, const char *bytes, size_t size)
 {
 	size_t n = x->nlengths * sizeof(uint64_t);
@@ -285,7 +294,7 @@ static void finish_export(struct kd_export *x)
 	s = kd_steal_complete(&x->range, merge);
 	if (s)
 		kd_sched_resume(s);
-	kd_idle_wake_one(); /* for what has become ready */
+	kd_idle_wake_one(); /* for closures that have become ready */
 	free(x->lengths);
 	kd_rest_free(&x->rest);
 	free(x->results);
@@ -297,7 +306,8 @@ static void results_settled(struct kd_rest *r)
 	finish_export((struct kd_export *)((char *)r - offsetof(struct kd_export, rest)));
 }
 
-/* Whether the outputs may stay where they are: of tasks in a frame here, which nobody waits for; if the thief has room. */
+/* Whether the thief may retain the outputs: their tasks are in a frame of this rank and reduce
+ * nothing, no worker here sleeps, and the thief has room. */
 static int may_rest(const struct kd_export *x)
 {
 	if (!x->range.from || x->range.import || x->home || kd_export_sleepers())
@@ -317,7 +327,8 @@ static void apply(struct kd_export *x, const void *bytes, size_t size)
 	size = take_lengths(x, bytes, size);
 	kd_rest_expect(&x->rest, x->parcel.ntargets, results_settled);
 	if (kd_results_apply(&x->parcel, bytes, size, x->nresults, kd_rest_add, &x->rest))
-		kd_die("rank %u cannot make sense of %zu bytes of results from rank %u", kd_net.rank, size, x->thief);
+		kd_die("rank %u cannot decode %zu bytes of results from rank %u", kd_net.rank, size,
+		       x->thief);
 	x->remote |= x->rest.noutputs != 0;
 	kd_rest_settle_taken(&x->rest);
 	if (x->rest.noutputs)
@@ -356,8 +367,8 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes)
 	}
 	x->remote = 1;
 	if (d.outputs != x->parcel.ntargets || d.results.bytes > kd_results_most(&x->parcel))
-		kd_die("rank %u cannot make sense of results from rank %u: %llu bytes of %u values", kd_net.rank, from,
-		       (unsigned long long)d.results.bytes, d.outputs);
+		kd_die("rank %u cannot decode results from rank %u: %llu bytes of %u values",
+		       kd_net.rank, from, (unsigned long long)d.results.bytes, d.outputs);
 	x->results_bytes = d.results.bytes;
 	x->results = kd_must(malloc(d.results.bytes));
 	x->get = (struct kd_reading){.whose = x, .rank = from, .to = x->results, .from = d.results,
@@ -369,9 +380,12 @@ uint64_t kd_export_tick(uint64_t now)
 {
 	if (me.seeks || (kd_load_relaxed(&me.wanted) && kd_exchange(&me.wanted, 0)))
 		me.seeks = kd_rest_fetch_wanted();
-	if (kd_export_sleepers()) /* what they wait for may be waiting for results at rest, by way of other ranks */
+	/* what sleeping workers wait for may itself wait for retained results, by way of other
+	 * ranks */
+	if (kd_export_sleepers())
 		kd_rest_recall_any();
-	if (kd_rest_back() && me.nwaiting) /* one of them may have use for it, too */
+	/* results that have arrived may give work to waiting thieves, too */
+	if (kd_rest_back() && me.nwaiting)
 		kd_store(&me.poked, 1);
 	if (me.nwaiting && (kd_load(&me.poked) || now >= me.prompt_ns))
 		prompt(now);

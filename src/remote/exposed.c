@@ -10,7 +10,7 @@
 
 #define BUCKETS 1024
 
-/* A tag that a rank has asked for. */
+/* A tag that a rank has requested. */
 struct signing {
 	struct kd_mac_job job; /* first */
 	const struct kd_exposed *of;
@@ -53,7 +53,7 @@ static void answer(uint32_t to, uint64_t number, const uint8_t *tag)
 	kd_peer_send(to, m, 0);
 }
 
-/* Takes it off the list, and answers. */
+/* Removes s from the list and answers. */
 static void finish(struct signing *s, const uint8_t *tag)
 {
 	struct signing **link = &signings;
@@ -74,7 +74,7 @@ void kd_exposed_remove(struct kd_exposed *e)
 {
 	struct kd_exposed **link = bucket(e->region.key);
 
-	/* Nobody reads it any more: only a rank in disorder asks for its tag now. */
+	/* No rank reads it any more: only a faulty one still requests its tag. */
 	for (struct signing *s = signings, *next; s; s = next) {
 		next = s->next;
 		if (s->of != e)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory of ours that others may read: who reads some of it asks for the tag of that, by SIGN, and
- * compares (reading.h). A region that is never written after it was exposed can be given a seal, in
- * the message that names it; then nobody asks.
+ * Memory of this rank that others may read. A reader requests the tag of the part it reads by
+ * SIGN and compares (reading.h). A region that is never written after it has been exposed can
+ * have a seal, sent in the message that names it; then no reader requests a tag.
  *
- * All under the net lock.
+ * The net lock protects everything here.
  */
 #ifndef KD_EXPOSED_H
 #define KD_EXPOSED_H
@@ -19,15 +19,16 @@ struct kd_exposed {
 	struct kd_exposed *chain; /* in the table */
 };
 
-/* Lets others read p, and says how. Nobody writes to it while they do. Dies if that cannot be. */
+/* Lets others read p; *memory_p tells them how. Nothing may write p while they read. Ends the
+ * process if p cannot be exposed. */
 void kd_exposed_add(struct kd_exposed *e, void *p, uint64_t bytes, struct kd_wire_memory *memory_p);
 void kd_exposed_remove(struct kd_exposed *e);
-/* Of what will not be written to any more. */
+/* The seal of memory that does not change any more. */
 struct kd_wire_seal kd_exposed_seal(const struct kd_exposed *e);
 
 /* SIGN, from a rank. */
 void kd_exposed_sign(uint32_t from, const void *body, size_t bytes);
-/* Forgets all, and whom it owes tags. */
+/* Drops all regions and all outstanding tag requests. */
 void kd_exposed_stop(void);
 
 #endif

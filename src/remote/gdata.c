@@ -17,20 +17,22 @@ static uint64_t unused_bytes;
 
 static struct kd_copy **bucket(const struct kd_data_name *n)
 {
-	uint64_t h = (n->addr ^ (uint64_t)n->rank << 48 ^ n->rows * 31 ^ n->cols * 1021) * 0x9e3779b97f4a7c15u;
+	uint64_t h = (n->addr ^ (uint64_t)n->rank << 48 ^ n->rows * 31 ^ n->cols * 1021) *
+		     0x9e3779b97f4a7c15u;
 
 	return &table[h >> 52];
 }
 
 static int same_name(const struct kd_data_name *a, const struct kd_data_name *b)
 {
-	return a->addr == b->addr && a->rank == b->rank && a->size == b->size && a->rows == b->rows && a->cols == b->cols &&
-	       a->ld == b->ld;
+	return a->addr == b->addr && a->rank == b->rank && a->size == b->size &&
+	       a->rows == b->rows && a->cols == b->cols && a->ld == b->ld;
 }
 
 static int same_version(const struct kd_version *a, const struct kd_version *b)
 {
-	return a->gen == b->gen && a->head == b->head && a->bias == b->bias && a->writer == b->writer;
+	return a->gen == b->gen && a->head == b->head && a->bias == b->bias &&
+	       a->writer == b->writer;
 }
 
 static void unlist(struct kd_copy *c)
@@ -87,7 +89,8 @@ struct kd_copy *kd_copy_find(const struct kd_data_name *name, const struct kd_ve
 	return NULL;
 }
 
-/* An older version that nobody uses: its memory has been touched, which is a third of what it costs to fill it. */
+/* An unused older version of the data: its pages have been touched, which is a third of the
+ * cost of filling it. */
 static struct kd_copy *reuse(const struct kd_data_name *name, uint64_t size)
 {
 	struct kd_copy *c = *bucket(name);
@@ -123,7 +126,7 @@ struct kd_copy *kd_copy_create(const struct kd_data_name *name, uint64_t size)
 	return c;
 }
 
-/* Older versions of the same data that nobody uses will hardly be asked for again. */
+/* Unused older versions of the same data are unlikely to be needed again. */
 static void drop_others(struct kd_copy *keep)
 {
 	struct kd_copy **link = bucket(&keep->name), *c;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Copies of other processes' data. A copy is named by whose data it is of, and says which version it holds; as long as the
- * memory lasts it is kept, so that what has been fetched and not been written since is not fetched again.
+ * The copy cache: copies of other processes' data. A copy is identified by the data item and its
+ * owner, and records which version it holds. It is kept while there is memory for it
+ * (KDDS_CACHE), so that data that has not been written since is not fetched again.
  *
- * Versions cost nothing to keep track of: they are the links of the access records. Within one life of a frame all readers whose
- * link names the same last writer read the same value; the value that writer leaves is what those see that link to it. (A closure
- * that has a data by several parameters has several links; package.c finds the writer.)
+ * Versions need no bookkeeping: they are the links of the access records. Within one epoch of a
+ * frame all readers whose link names the same last writer read the same value, namely the one
+ * that this writer leaves. (A closure that has a data item in several parameters has several
+ * links; package.c finds the writer.)
  */
 #ifndef KD_GDATA_H
 #define KD_GDATA_H
@@ -19,7 +21,8 @@ struct kd_data_name {
 	uint32_t rank;
 };
 
-/* The life of a frame (see index.h) and in it a closure, the last that wrote; 0: none, as it was before the frame's closures. */
+/* The epoch of a frame (index.h), and the closure in it that wrote the value; writer 0: none, the
+ * value is the one from before the frame's closures. */
 struct kd_version {
 	uint64_t gen, head;
 	uint32_t bias, writer;
@@ -28,12 +31,12 @@ struct kd_version {
 struct kd_copy {
 	struct kd_data_name name;
 	struct kd_version version;
-	void *bytes; /* aligned as the original, but to 64 at least and KD_ALIGN_MAX at most */
+	void *bytes; /* aligned as the original, to at least 64 and at most KD_ALIGN_MAX */
 	uint64_t size;
-	uint32_t users; /* 0: may be thrown out */
+	uint32_t users; /* 0: may be evicted */
 	int cached;     /* in the table */
 	struct kd_copy *chain;          /* in the table */
-	struct kd_copy *newer, *older;  /* unused ones, by when they were last used */
+	struct kd_copy *newer, *older;  /* unused copies, by time of last use */
 };
 
 struct kd_gdata_counts {
@@ -42,19 +45,20 @@ struct kd_gdata_counts {
 
 extern struct kd_gdata_counts kd_gdata_counts;
 
-/* The copy of that version, in use from now on; NULL: there is none. */
+/* The copy of that version, which is in use from then on; NULL: there is none. */
 struct kd_copy *kd_copy_find(const struct kd_data_name *name, const struct kd_version *version);
-/* A fresh one, in use, of no version; NULL: no memory. */
+/* A new copy in use that holds no version; NULL: no memory. */
 struct kd_copy *kd_copy_create(const struct kd_data_name *name, uint64_t size);
-/* The copy holds that version now: keeps it, in place of older ones of the same data, for kd_copy_find. */
+/* The copy holds that version from now on. kd_copy_find finds it, and unused older copies of the
+ * same data are dropped. */
 void kd_copy_keep(struct kd_copy *c, const struct kd_version *version);
-/* Makes sure that the copy may be written: it is no version any more. Returns it, or another one with the same bytes if there
- * are other users; NULL: no memory. */
+/* Makes the copy writable: it no longer holds a version. Returns c, or if it has other users
+ * another copy with the same bytes; NULL: no memory. */
 struct kd_copy *kd_copy_write(struct kd_copy *c);
-/* The same, when the other users have no use for its bytes any more. */
+/* Likewise, when the other users no longer need its bytes: always returns c. */
 struct kd_copy *kd_copy_claim(struct kd_copy *c);
 void kd_copy_release(struct kd_copy *c);
-/* Frees all. */
+/* Frees all unused copies. */
 void kd_gdata_stop(void);
 
 #endif

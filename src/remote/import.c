@@ -20,39 +20,51 @@
 #include "remote/peer.h"
 #include "remote/reading.h"
 
-#define LOST_NS 20000000u       /* a request without an answer; doubled with each in a row. Two answers do no harm */
+/* A request without an answer is repeated after this time, doubled for each in a row. Two
+ * answers do no harm. */
+#define LOST_NS 20000000u
 #define LOST_DOUBLINGS 5
-#define BACKOFF_NS 50000u       /* after a refusal; doubled with each, but held for some, which may just have been bad luck: */
+/* Wait after a refusal, doubled with each one. It is held for some refusals, which may just
+ * have been bad luck. */
+#define BACKOFF_NS 50000u
 #define BACKOFF_HELD 3          /* at 0.4 ms */
-#define BACKOFF_HOLD 13         /* up to this refusal: doc/scaling.md. By then the rank is on the lists of those that would send it work */
+/* Held up to this refusal (doc/scaling.md). By then the rank is remembered by all ranks that
+ * would send it work. */
+#define BACKOFF_HOLD 13
 #define BACKOFF_DOUBLINGS 14    /* up to 0.8 s */
-#define CROWD_NS 200000000u     /* where ranks share CPUs those that could not have one to themselves begin so much later, and again so
-				   many: they make nothing faster, and what they do in the beginning delays a short job */
-#define RANDOM_TRIES 3          /* victims drawn at random before it asks to be put on lists */
-#define TARGET_NS 2000000u      /* what an import should take: much longer than the journey, and not so long that others starve */
-#define PASS_ON_NS 2000000u     /* an import that none of us has begun by then may go to another rank; one that goes on at once can
-				   wander between idle ranks for long */
-#define AHEAD_SHARE 16 /* an import that took longer than this part of its running to come, inputs and all: the next one is asked
-			  for before it is done */
-#define AHEAD_MAX 4    /* and more of them the longer that took, up to this many beyond those that run */
+/* Where ranks share CPUs, those that could not have one to themselves begin this much later,
+ * the next as many again later: they make nothing faster, and their start delays a short job. */
+#define CROWD_NS 200000000u
+#define RANDOM_TRIES 3          /* random victims before the thief asks to be remembered */
+/* Target running time of an import: much longer than its journey, not so long that others
+ * starve. */
+#define TARGET_NS 2000000u
+/* An import that no worker here has begun by then may go to another rank. If it could go on at
+ * once, it could wander between idle ranks for long. */
+#define PASS_ON_NS 2000000u
+/* If an import took more than this part of its running time to arrive, inputs included, the
+ * next one is requested before it is done; */
+#define AHEAD_SHARE 16
+/* and more of them the longer it took, up to this many beyond those that run. */
+#define AHEAD_MAX 4
 
 struct kd_import {
 	uint32_t victim, slot, generation, id;
-	uint32_t left;    /* closures to be completed; any worker */
-	uint32_t pending; /* gets */
+	uint32_t left;    /* closures that are not complete; any worker, atomic */
+	uint32_t pending; /* gets that have not arrived */
 	struct kd_reading *gets;
 	struct kd_contents contents;
 	struct kd_results results;
-	struct kd_exposed results_region; /* of the results themselves, when they do not fit */
+	struct kd_exposed results_region; /* of the list of results, if it does not fit into DONE */
 	int results_exposed;
-	int signalled; /* DONE has been sent, only FREE is waited for */
-	char *package;
+	int signalled; /* DONE has been sent; only FREE is awaited */
+	char *package; /* the steal message, if it did not fit into WORK */
 	size_t package_bytes;
-	uint64_t *lengths; /* of the closures, by 32 bytes, in ticks; NULL: nobody watches */
-	uint64_t serial, asked_ns, arrived_ns, start_ns; /* asked 0: nobody did */
-	uint64_t ready_ns; /* when it came to the inbox */
-	uint64_t journey_ns; /* from the request, if there was one, or arrival of the package, to that of the last input */
-	struct kd_import *link; /* in the inbox, or among the finished */
+	uint64_t *lengths; /* of the closures, by 32 bytes, in ticks; NULL: no observer */
+	uint64_t serial, asked_ns, arrived_ns, start_ns; /* asked_ns 0: not requested */
+	uint64_t ready_ns; /* when it entered the inbox */
+	uint64_t journey_ns; /* from the request, or without one from WORK, to the last input */
+	struct kd_import *link; /* in the inbox, or in the list of finished imports */
 };
 
 static struct kd_table imports;
@@ -61,31 +73,33 @@ static struct {
 	uint32_t request;
 	int outstanding;
 	uint64_t asked_ns, next_ns;
-	uint32_t victim;  /* who had work last time */
+	uint32_t victim;  /* the rank that had work last */
 	uint32_t refusals;
-	uint32_t lost;    /* requests in a row that nobody has answered */
+	uint32_t lost;    /* requests in a row without an answer */
 	uint32_t want;
-	uint32_t room;    /* what a package's data may have, in MiB */
+	uint32_t room;    /* what the data of a steal message may take, in MiB */
 	uint32_t random;
-	uint32_t live;    /* imports not finished */
-	uint32_t ahead;   /* so many more are asked for while they run */
-	struct kd_import *inbox;
+	uint32_t live;    /* imports whose DONE has not been sent */
+	uint32_t ahead;   /* how many more are requested while they run */
+	struct kd_import *inbox; /* ready; inbox_lock protects the list */
 	uint32_t inbox_lock;
-	struct kd_import *finished;
+	struct kd_import *finished; /* all closures complete; any worker pushes */
 	uint64_t serial;
-	uint64_t kept_bytes; /* of results that others have not read yet */
+	uint64_t kept_bytes; /* of results retained here that their victims have not read */
 } me;
 
 void kd_import_start(void)
 {
 	memset(&me, 0, sizeof(me));
-	me.victim = kd_net.rank ? (kd_net.rank - 1) / 2 : 1; /* the first work comes down a tree, so that not everybody asks rank 0 */
+	/* the first work comes down a tree, so that not every rank asks rank 0 */
+	me.victim = kd_net.rank ? (kd_net.rank - 1) / 2 : 1;
 	me.want = 1;
 	me.room = (uint32_t)kd_min(kd_package_room() >> 20, (uint64_t)UINT32_MAX);
 	me.random = (kd_net.rank + 1) * 2654435769u;
 	me.serial = (uint64_t)kd_net.rank << 48;
 	if (kd_topo_crowded())
-		me.next_ns = kd_os_now_ns() + kd_boot.local_rank / (uint32_t)kd_topo_mask_cpus() * CROWD_NS;
+		me.next_ns = kd_os_now_ns() +
+			     kd_boot.local_rank / (uint32_t)kd_topo_mask_cpus() * CROWD_NS;
 }
 
 uint64_t *kd_import_length(struct kd_import *im, const char *c)
@@ -93,7 +107,7 @@ uint64_t *kd_import_length(struct kd_import *im, const char *c)
 	return &im->lengths[(c - im->contents.closures) / 32];
 }
 
-/* Adds the closures' lengths to the results. Returns how many. */
+/* Appends the lengths of the closures to the results. Returns their number. */
 static uint32_t add_lengths(struct kd_results *r, struct kd_import *im)
 {
 	const char *c = im->contents.closures;
@@ -132,7 +146,7 @@ static void lock_inbox(void)
 		kd_os_yield();
 }
 
-/* All inputs are there. */
+/* All inputs are here. */
 static void ready(struct kd_import *im)
 {
 	struct kd_import **link = &me.inbox;
@@ -146,7 +160,7 @@ static void ready(struct kd_import *im)
 		link = &(*link)->link;
 	im->link = NULL;
 	kd_store_relaxed(link, im);
-	kd_store(&me.inbox_lock, 0); /* before the sleepers are looked at */
+	kd_store(&me.inbox_lock, 0); /* before kd_idle_wake_one looks at the sleepers */
 	kd_idle_wake_one();
 }
 
@@ -175,13 +189,17 @@ int kd_import_take(struct kd_filter *far, struct kd_range *range_p)
 	kd_store_release(&me.inbox_lock, 0);
 	if (!im)
 		return 0;
-	*range_p = (struct kd_range){.import = im, .serial = im->serial, .begin = im->contents.closures,
-				     .end = im->contents.closures + im->contents.closure_bytes, .count = im->contents.count,
-				     .independent = (uint8_t)im->contents.independent, .more = (uint8_t)im->contents.independent,
+	*range_p = (struct kd_range){.import = im, .serial = im->serial,
+				     .begin = im->contents.closures,
+				     .end = im->contents.closures + im->contents.closure_bytes,
+				     .count = im->contents.count,
+				     .independent = (uint8_t)im->contents.independent,
+				     .more = (uint8_t)im->contents.independent,
 				     .start_ns = kd_os_now_ns()};
 	im->start_ns = range_p->start_ns;
 	if (!far)
-		kd_step(KD_STEP_IMPORT, 0, im->victim, im->generation, im->contents.count, im->victim);
+		kd_step(KD_STEP_IMPORT, 0, im->victim, im->generation, im->contents.count,
+			im->victim);
 	if (im->asked_ns) {
 		kd_fetch_add(&kd_net.counts.asks, 1);
 		kd_fetch_add(&kd_net.counts.ask_ns, im->start_ns - im->asked_ns);
@@ -204,14 +222,17 @@ static void open_package(struct kd_import *im, const void *bytes, size_t size)
 	uint32_t fetches = 0;
 
 	if (error == -ENOMEM)
-		kd_die("rank %u has no memory for the data of the tasks that it got from rank %u",
+		kd_die("rank %u is out of memory for the data of the tasks that it got from "
+		       "rank %u",
 		       kd_net.rank, im->victim);
 	if (error)
-		kd_die("rank %u cannot make sense of %zu bytes of work from rank %u: are all libraries with tasks the same on every host?",
+		kd_die("rank %u cannot decode %zu bytes of work from rank %u: are all libraries "
+		       "with tasks the same on every host?",
 		       kd_net.rank, size, im->victim);
 	im->left = im->contents.count;
 	if (kd_remote_hooks.returned)
-		im->lengths = kd_must(calloc(im->contents.closure_bytes / 32 + 1, sizeof(*im->lengths)));
+		im->lengths = kd_must(calloc(im->contents.closure_bytes / 32 + 1,
+					     sizeof(*im->lengths)));
 	kd_net.counts.imports++;
 	kd_net.counts.imported += im->contents.count;
 	for (uint32_t i = 0; i < im->contents.ndata; i++)
@@ -229,8 +250,10 @@ static void open_package(struct kd_import *im, const void *bytes, size_t size)
 		if (!k->fetch)
 			continue;
 		n++;
-		*g = (struct kd_reading){.whose = im, .rank = im->victim, .index = i, .to = kd_contents_room(&im->contents, i),
-				  .from = {k->at, k->key, k->bytes}, .arrived = input_arrived};
+		*g = (struct kd_reading){.whose = im, .rank = im->victim, .index = i,
+					 .to = kd_contents_room(&im->contents, i),
+					 .from = {k->at, k->key, k->bytes},
+					 .arrived = input_arrived};
 		kd_reading_start(g);
 	}
 }
@@ -276,7 +299,7 @@ void kd_import_work(uint32_t from, const void *body, size_t bytes)
 		return;
 	}
 	if (w.package.bytes > KD_PACKAGE_BYTES)
-		kd_die("rank %u cannot make sense of work from rank %u: %llu bytes", kd_net.rank, from,
+		kd_die("rank %u cannot decode work from rank %u: %llu bytes", kd_net.rank, from,
 		       (unsigned long long)w.package.bytes);
 	im->package_bytes = w.package.bytes;
 	im->package = kd_must(malloc(w.package.bytes));
@@ -292,7 +315,8 @@ static uint64_t backoff_ns(void)
 	uint32_t doublings = me.refusals;
 
 	if (me.refusals > BACKOFF_HELD)
-		doublings = me.refusals <= BACKOFF_HOLD ? BACKOFF_HELD : me.refusals - (BACKOFF_HOLD - BACKOFF_HELD);
+		doublings = me.refusals <= BACKOFF_HOLD ?
+				    BACKOFF_HELD : me.refusals - (BACKOFF_HOLD - BACKOFF_HELD);
 	return (uint64_t)BACKOFF_NS << kd_min(doublings, BACKOFF_DOUBLINGS);
 }
 
@@ -325,23 +349,25 @@ void kd_import_free(uint32_t from, const void *body, size_t bytes)
 		free_import(im);
 }
 
-/* The send-signal task. */
+/* The send-signal task of the paper. */
 static void signal_victim(struct kd_import *im)
 {
-	struct kd_wire_done done = {.slot = im->slot, .generation = im->generation, .import = im->id};
+	struct kd_wire_done done = {
+		.slot = im->slot, .generation = im->generation, .import = im->id};
 	struct kd_results *r = &im->results;
 	struct kd_wire_head *m;
 	uint64_t ns = kd_os_now_ns() - im->start_ns;
 	int fits;
 
 	kd_results_make(r, &im->contents);
-	/* The results may rest here for long. */
+	/* Only the results stay here, perhaps for long. */
 	kd_contents_release(&im->contents);
 	free(im->package);
 	im->package = NULL;
 	done.outputs = r->count;
 	done.lengths = add_lengths(r, im);
-	done.home = me.kept_bytes + r->fresh > kd_env.cache; /* several victims may each leave that much here */
+	/* each of several victims may let this rank retain that much */
+	done.home = me.kept_bytes + r->fresh > kd_env.cache;
 	me.kept_bytes += r->large;
 	kd_step(KD_STEP_DONE, 0, im->victim, im->generation, 0, im->victim);
 	fits = sizeof(*m) + sizeof(done) + r->size <= KD_COMM_MESSAGE_BYTES;
@@ -357,8 +383,10 @@ static void signal_victim(struct kd_import *im)
 	kd_peer_send(im->victim, m, 0);
 	im->signalled = 1;
 	me.live--;
-	me.ahead = im->journey_ns > ns / AHEAD_SHARE ? (uint32_t)kd_min(1 + im->journey_ns / (ns + 1), (uint64_t)AHEAD_MAX) : 0;
-	me.want = (uint32_t)kd_min(kd_max((uint64_t)TARGET_NS * im->contents.count / (ns + 1), 1u), kd_min(2 * me.want, KD_WANT_MAX));
+	me.ahead = im->journey_ns > ns / AHEAD_SHARE ?
+			   (uint32_t)kd_min(1 + im->journey_ns / (ns + 1), (uint64_t)AHEAD_MAX) : 0;
+	me.want = (uint32_t)kd_min(kd_max((uint64_t)TARGET_NS * im->contents.count / (ns + 1), 1u),
+				   kd_min(2 * me.want, KD_WANT_MAX));
 	if (fits && !r->nregions)
 		free_import(im);
 }
@@ -366,9 +394,10 @@ static void signal_victim(struct kd_import *im)
 void kd_import_complete(const struct kd_range *range)
 {
 	struct kd_import *im = range->import;
-	uint32_t count = 0; /* range->count is what it was before the range was divided */
+	uint32_t count = 0; /* range->count is the number before the range was divided */
 
-	/* The copies that a thief within this process reduced into; each has its own data, so the order does not matter. */
+	/* The private copies of thieves within this process. Each closure has a copy of the
+	 * data of its own, so the order does not matter. */
 	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes, count++)
 		kd_reduce_merge(kd_closure_at(c));
 	if (kd_fetch_add(&im->left, -count) != count)
@@ -403,8 +432,10 @@ static uint32_t random_rank(void)
 	return r < kd_net.rank ? r : r + 1;
 }
 
-/* Whom to ask: who had work last time, then some at random, then, to be remembered by them, the neighbours in a hypercube (the
- * lifelines of Saraswat et al., 2011): each rank has log2(size), and they connect all. */
+/* The rank to ask: the one that had work last, then random ones, then the neighbours in a
+ * hypercube, which are to remember the thief: the lifelines of V. Saraswat, P. Kambadur, S.
+ * Kodali, D. Grove, S. Krishnamoorthy, "Lifeline-based Global Load Balancing", 2011. Each rank
+ * has log2(size) neighbours, and they connect all ranks. */
 static uint32_t choose(int *wait_p)
 {
 	uint32_t k = me.refusals;
@@ -455,12 +486,13 @@ uint64_t kd_import_tick(uint64_t now)
 		signal_victim(im);
 		im = next;
 	}
-	return me.ahead && me.live && me.live < (uint32_t)kd_pool.count + me.ahead ? kd_import_ask(now) : UINT64_MAX;
+	return me.ahead && me.live && me.live < (uint32_t)kd_pool.count + me.ahead ?
+		       kd_import_ask(now) : UINT64_MAX;
 }
 
 void kd_import_stop(void)
 {
-	/* Those whose FREE comes later than END. */
+	/* Imports whose FREE arrives after END, or never. */
 	for (uint32_t i = 0; i < imports.size; i++)
 		if (imports.at[i])
 			free_import(imports.at[i]);

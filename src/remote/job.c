@@ -22,10 +22,10 @@
 #include "remote/peer.h"
 #include "remote/rsteal.h"
 
-#define PATIENCE_S 30u  /* with a rank that cannot be reached: a switch takes that long to start */
-#define OTHER_FILES 320 /* of the program, the library, strangers; a rank has two at most */
+#define PATIENCE_S 30u  /* with an unreachable rank: a switch takes that long to start */
+#define OTHER_FILES 320 /* of the program, the library, strangers; a rank needs two at most */
 
-/* Whoever waits for that rank would do so for ever. */
+/* Without this, whatever waits for that rank would wait forever. */
 static void unreached(uint32_t rank, const char *address, const char *why)
 {
 	kd_die("rank %u has not reached rank %u at %s for %u s: %s; open these ports between the "
@@ -64,7 +64,7 @@ static int get_card(uint32_t rank, struct kd_card *card)
 	return error;
 }
 
-/* All ranks must run the same build: they name their functions to each other. */
+/* All ranks must run the same build: they name functions to each other by module and offset. */
 static int compare_builds(void)
 {
 	struct kd_card root;
@@ -72,12 +72,14 @@ static int compare_builds(void)
 
 	if (error || root.build == kd_boot.build)
 		return error;
-	kd_error("rank %u runs another build of the program or of libkdds than rank 0: install the same files on every host",
+	kd_error("rank %u runs another build of the program or of libkdds than rank 0: install the "
+		 "same files on every host",
 		 kd_net.rank);
 	return -EINVAL;
 }
 
-/* Launchers bind their processes or do not. Where neighbours on one host have the same CPUs, each takes its share. */
+/* Some launchers bind their processes to CPUs. Where neighbours on one host have the same
+ * CPUs, each takes its share. */
 static int divide_cpus(void)
 {
 	uint32_t neighbour = kd_boot.local_rank ? kd_boot.rank - 1 : kd_boot.rank + 1;
@@ -139,7 +141,8 @@ int kd_job_start(void)
 	error = join_job();
 	if (error)
 		return error;
-	kd_net.worker = (struct kd_worker){.id = -1, .place = -1, .random = (kd_net.rank + 1) * 2654435769u};
+	kd_net.worker = (struct kd_worker){
+		.id = -1, .place = -1, .random = (kd_net.rank + 1) * 2654435769u};
 	kd_rsteal_start();
 	kd_net.on = 1;
 	kd_remote = &remote;
@@ -167,7 +170,8 @@ void kd_job_end(void)
 void kd_job_stop(void)
 {
 	if (kd_net.on) {
-		/* The thread goes on: END is still to be passed on, and acknowledged. Pollers have ended, some without a word. */
+		/* The thread goes on: END has yet to be passed on and acknowledged. The
+		 * pollers have ended, some without kd_net_leave. */
 		kd_net_alone();
 		if (kd_remote_hooks.publish)
 			kd_remote_hooks.publish();

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The life of this process as a rank of a job. Main calls all of this. A job of one costs nothing. */
+/* Joining and leaving a job as one of its ranks. Main calls all of this. A job of one rank costs
+ * nothing. */
 #ifndef KD_JOB_H
 #define KD_JOB_H
 
-/* Joins the job. 0, or -errno after a line on stderr. */
+/* Joins the job. 0, or -errno after an error line. */
 int kd_job_start(void);
-/* There are workers now: the communication thread begins. 0 or -errno, likewise. */
+/* Starts the communication thread, once there are workers. 0 or -errno, likewise. */
 int kd_job_run(void);
-/* The job is over, all is complete: rank 0 tells the others. From here on nobody is given work. */
+/* All tasks are complete: rank 0 sends END to the others. No rank is given work from then on. */
 void kd_job_end(void);
-/* Waits for the other ranks and closes, when the workers have ended. */
+/* Called when the workers have ended: waits for the other ranks and closes the connections. */
 void kd_job_stop(void);
 
 #endif

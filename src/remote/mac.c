@@ -13,7 +13,7 @@
 #define SLICE_BYTES (512u << 10) /* 40 us with AES instructions */
 #define LABEL "libkdds: tags of memory"
 
-/* What libcrypto exports, as far as we use it; since 1.1. */
+/* The functions of libcrypto that are used; all exist since 1.1. */
 static struct {
 	int (*init)(uint64_t options, const OPENSSL_INIT_SETTINGS *settings);
 	const EVP_MD *(*sha256)(void);
@@ -49,15 +49,15 @@ static const struct {
 
 static struct {
 	EVP_CIPHER_CTX *at_once, *by_bits;
-	struct kd_mac_job *first, **end; /* the first has begun if its at is not 0 */
+	struct kd_mac_job *first, **end; /* a queue; the first has begun if its at is not 0 */
 } me = {.end = &me.first};
 
-static struct kd_mac_nonce last; /* goes on from one job to the next: they may have one secret */
+static struct kd_mac_nonce last; /* never reset: consecutive jobs may have the same secret */
 
 static int load(void)
 {
 	static const char *const names[] = {"libcrypto.so.3", "libcrypto.so.1.1"};
-	static void *library; /* for good: others in the process may use it */
+	static void *library; /* never closed: other code in the process may use it */
 
 	if (library)
 		return 0;
@@ -81,8 +81,8 @@ static int load(void)
 		}
 		memcpy(symbols[i].function, &f, sizeof(f));
 	}
-	/* No cleaning up in exit(), which a program may call while our thread computes, and no
-	 * configuration file. */
+	/* No cleanup in exit(), which a program may call while the communication thread
+	 * computes, and no configuration file. */
 	crypto.init(OPENSSL_INIT_NO_ATEXIT | OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
 	return 0;
 }
@@ -136,7 +136,7 @@ struct kd_mac_nonce kd_mac_draw(void)
 	return last;
 }
 
-/* Results are 1 or 0; with a context that has its key nothing is allocated. */
+/* libcrypto returns 1 or 0. With a context that has its key it allocates nothing. */
 static void must(int result)
 {
 	if (result != 1)
@@ -152,7 +152,7 @@ static void begin(EVP_CIPHER_CTX *c, struct kd_mac_nonce nonce)
 	must(crypto.begin(c, NULL, NULL, NULL, iv));
 }
 
-/* GMAC: all is what GCM calls additional data, nothing is encrypted. */
+/* GMAC is GCM with additional data only: nothing is encrypted. */
 static void add(EVP_CIPHER_CTX *c, const void *p, uint64_t bytes)
 {
 	int none;

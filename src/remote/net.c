@@ -16,15 +16,18 @@ struct kd_net kd_net = {.size = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const struct kd_net_duties *duties;
 static pthread_t thread;
-static int leaving, stop; /* the launcher's descriptor is not ours any more; the thread is to end */
+static int leaving; /* the launcher's descriptor is not watched any more; under the lock */
+static int stop;    /* the thread has to end; under the lock */
 /*
- * While idle workers poll, the thread leaves messages to them: it sleeps on, blind, lest each message wake it in vain. The last
- * poller that finds work, or falls asleep, wakes it. Dekker: it is blind, then looks for pollers; they go, then look at blind.
+ * While idle workers poll, the thread leaves messages to them: it sleeps blind, that is without
+ * watching for messages, so that they do not wake it in vain. The last poller that finds work or
+ * goes to sleep wakes it. Dekker: the thread stores blind, then loads pollers; a poller that
+ * leaves decrements pollers, then loads blind.
  */
 static uint32_t pollers, blind;
-static uint64_t sleeps_until; /* the thread does, at most; under the lock */
+static uint64_t sleeps_until; /* the latest time until which the thread sleeps; under the lock */
 
-/* What there is to do besides messages. Returns when there will be more. */
+/* The work besides messages. Returns when there will be more. */
 static uint64_t work(uint64_t now)
 {
 	uint64_t due = duties->tick(now);
@@ -48,9 +51,10 @@ static void *serve(void *arg)
 		kd_store(&blind, 1);
 		if (!kd_load(&pollers))
 			kd_store(&blind, 0);
-		if (kd_comm_wait(&kd_net.lock, leaving ? -1 : kd_boot.fd, sleeps_until - now, !kd_load_relaxed(&blind)) && !leaving &&
-		    kd_boot_event())
-			_Exit(1); /* all has been said */
+		if (kd_comm_wait(&kd_net.lock, leaving ? -1 : kd_boot.fd, sleeps_until - now,
+				 !kd_load_relaxed(&blind)) &&
+		    !leaving && kd_boot_event())
+			_Exit(1); /* the error line has been printed */
 		kd_store(&blind, 0);
 		sleeps_until = 0;
 	}
@@ -69,7 +73,8 @@ int kd_net_run(void)
 	int error = pthread_create(&thread, NULL, serve, NULL);
 
 	if (error)
-		kd_error("cannot start the communication thread: %s; raise the limit (ulimit -u)", kd_errno_text(error));
+		kd_error("cannot start the communication thread: %s; raise the limit (ulimit -u)",
+			 kd_errno_text(error));
 	return -error;
 }
 
@@ -93,7 +98,8 @@ void kd_net_halt(void)
 	pthread_join(thread, NULL);
 }
 
-/* What others than the thread do of its work. It sleeps; if there is something to do before it wakes up, it must know. */
+/* Does the work of the communication thread on another thread. If more work is due before the
+ * sleeping communication thread would wake up, wakes it. */
 static void tick(uint64_t now)
 {
 	if (work(now) < sleeps_until)
@@ -129,7 +135,7 @@ void kd_net_leave(struct kd_worker *w)
 void kd_net_poke(void)
 {
 	if (pthread_mutex_trylock(&kd_net.lock)) {
-		kd_comm_wake(); /* whoever has it may have looked already */
+		kd_comm_wake(); /* the holder of the lock may have looked already */
 		return;
 	}
 	tick(kd_os_now_ns());

@@ -20,7 +20,7 @@ uint64_t kd_package_room(void)
 	return kd_package_memory ? kd_package_memory : kd_os_memory();
 }
 
-/* Says once per type why its closures stay. */
+/* Prints once per type why its closures stay in their process. */
 static void say_why(const struct kdds_type *type, const char *why)
 {
 	static const struct kdds_type *said[64];
@@ -30,7 +30,9 @@ static void say_why(const struct kdds_type *type, const char *why)
 			return;
 		if (!said[i]) {
 			said[i] = type;
-			kd_error("task %s stays in its process: %s (KDDS_LOCAL says so too, in silence)", type->name, why);
+			kd_error("task %s stays in its process: %s (KDDS_LOCAL has the same "
+				 "effect, without this message)",
+				 type->name, why);
 			return;
 		}
 	}
@@ -48,26 +50,30 @@ int kd_package_allows(const struct kdds_closure *c)
 		return 0;
 	}
 	if (type->pointers) {
-		say_why(type, "a VALUE parameter is a pointer, which means nothing in another process");
+		say_why(type,
+			"a VALUE parameter is a pointer, which is meaningless in another process");
 		return 0;
 	}
 	if (kd_value_overlap(any) & (KD_OVERLAP_VIEWS | KD_OVERLAP_REDUCED))
-		return 0; /* in another process each would have a copy of its own */
+		return 0; /* in another process each parameter would have a copy of its own */
 	for (uint32_t i = 0; i < type->naccess; i++) {
 		struct kd_value v = kd_value_of(any, i);
 
 		if (type->access[i].pointers && !v.pack && !kd_value_empty(&v)) {
-			say_why(type, "a data is a pointer, or a C++ object that is not trivially copyable, or an "
-				      "array of these, which mean nothing in another process; kdds_bind_packed takes "
-				      "functions that make bytes of what they point to");
+			say_why(type, "a data item is a pointer, or a C++ object that is not "
+				      "trivially copyable, or an array of these, which are "
+				      "meaningless in another process; kdds_bind_packed takes "
+				      "functions that serialize what they point to");
 			return 0;
 		}
 		if (v.pack && (!v.pack->bytes || !v.pack->pack || !v.pack->unpack)) {
-			say_why(type, "the struct kdds_pack of one of its data lacks a function");
+			say_why(type,
+				"the struct kdds_pack of one of its data items lacks a function");
 			return 0;
 		}
 		if (v.pack && !kd_image_name(v.pack)) {
-			say_why(type, "the struct kdds_pack of one of its data is not a static object");
+			say_why(type, "the struct kdds_pack of one of its data items is not a "
+				      "static object");
 			return 0;
 		}
 	}
@@ -77,12 +83,12 @@ int kd_package_allows(const struct kdds_closure *c)
 struct making {
 	struct kd_parcel *p;
 	const struct kd_range *range;
-	struct kd_version life; /* writer: none yet */
-	struct kd_value *values;
+	struct kd_version life; /* the epoch; no writer */
+	struct kd_value *values; /* by record, as are the next three */
 	struct kd_wire_data *records;
-	struct kd_target *targets; /* by record */
-	struct kdds_closure **writers; /* likewise: the last of the range that writes it */
-	uint32_t *hash, mask;
+	struct kd_target *targets;
+	struct kdds_closure **writers; /* the last closure of the range that writes the data item */
+	uint32_t *hash, mask; /* number of the record + 1, by address */
 	uint32_t closures, data;
 	size_t closure_bytes, inline_bytes;
 };
@@ -115,7 +121,8 @@ static int add_to_load(struct kd_load *l, struct kdds_closure *c, uint64_t room)
 		int shared = c->type->access[i].mode != KDDS_CW;
 		uint64_t weight;
 
-		/* As in the record: a single one and an array of it are two. */
+		/* As in the record: an element and an array that begins with it are two data
+		 * items. */
 		v.rows = kd_value_rows(c, i);
 		if (shared && counted(l, &v))
 			continue;
@@ -141,7 +148,7 @@ int kd_load_add(struct kd_load *l, const struct kdds_closure *c, uint64_t room)
 		return add_to_load(l, (struct kdds_closure *)(uintptr_t)c, room);
 	if (!add_to_load(&anew, (struct kdds_closure *)(uintptr_t)c, room)) {
 		say_why(c->type, "its data have more than half as many bytes as the memory of a "
-				 "rank that asked for work");
+				 "rank that requested work");
 		return 0;
 	}
 	*l = anew;
@@ -167,8 +174,9 @@ void kd_load_filter_init(struct kd_load_filter *f, uint64_t room)
 	f->room = room;
 }
 
-/* The record of access i of c: an earlier one of the same data in the same shape, or a new one. *new_p tells. Closures
- * that see the same memory in different shapes are in one range only if none of them writes (index.c). */
+/* The record of access i of c: an earlier one of the same data item in the same shape, or a
+ * new one; *new_p is set accordingly. Closures that see the same memory in different shapes
+ * are in one range only if none of them writes it (index.c). */
 static uint32_t record_of(struct making *m, struct kdds_closure *c, uint32_t i, int *new_p)
 {
 	const struct kdds_param *p = &c->type->access[i];
@@ -185,7 +193,8 @@ static uint32_t record_of(struct making *m, struct kdds_closure *c, uint32_t i, 
 	if (p->mode != KDDS_CW)
 		m->hash[h] = m->data + 1;
 	m->values[m->data] = v;
-	m->targets[m->data] = (struct kd_target){.value = v, .closure = p->mode == KDDS_CW ? c : NULL, .access = i};
+	m->targets[m->data] = (struct kd_target){
+		.value = v, .closure = p->mode == KDDS_CW ? c : NULL, .access = i};
 	return m->data++;
 }
 
@@ -198,7 +207,7 @@ static void expose(struct kd_parcel *p, void *at, uint64_t bytes, uint64_t *at_p
 	*key_p = m.key;
 }
 
-/* How the input of the record travels. */
+/* Decides how the input of the record travels. */
 static void place_input(struct making *m, uint32_t k, int (*rests)(const struct kd_value *v))
 {
 	struct kd_parcel *p = m->p;
@@ -228,8 +237,8 @@ static uint32_t link_name(const struct making *m, const struct kdds_closure *c)
 	return ((uint32_t)((uintptr_t)c >> 3) + m->life.bias) | 1u;
 }
 
-/* The later of two links, of those that name a closure of the frame in front of the range; 0: neither does. Links mean nothing
- * in an import. */
+/* The later of two links, considering those that name a closure of the frame before the range;
+ * 0: neither does. In an import links are meaningless. */
 static uint32_t later(const struct making *m, uint32_t a, uint32_t b)
 {
 	const char *first = m->range->import ? m->range->begin : kd_frame_first(m->range->frame);
@@ -243,9 +252,10 @@ static uint32_t later(const struct making *m, uint32_t a, uint32_t b)
 }
 
 /*
- * The last closure in front of the range that has written what access i of c refers to, as a link. One link alone does not say: c may
- * have the data by two references, of which only one was written through; and if it contributes to the data by an earlier
- * parameter, the link of a later one names c itself.
+ * The last closure before the range that has written what access i of c refers to, as a link. One
+ * link alone is not enough: c may have the data item by two references, of which only one was
+ * written through; and if c contributes to it by an earlier parameter, the link of a later one
+ * names c itself.
  */
 static uint32_t writer_of(const struct making *m, struct kdds_closure *c, uint32_t i)
 {
@@ -260,7 +270,8 @@ static uint32_t writer_of(const struct making *m, struct kdds_closure *c, uint32
 	return writer;
 }
 
-/* Whether c also contributes to the data, or a part of it: the owner merges that, so what c leaves at the thief is no version. */
+/* Whether c also contributes to the data item or a part of it. The owner merges the
+ * contribution, so the value that c leaves at the thief is no version. */
 static int contributes(struct kdds_closure *c, const struct kd_value *v)
 {
 	for (uint32_t k = 0; c->type->reduces && k < c->type->naccess; k++) {
@@ -281,15 +292,18 @@ static void describe(struct making *m, struct kdds_closure *c, uint32_t i)
 	const struct kd_value *v = &m->values[k];
 
 	if (fresh) {
-		*d = (struct kd_wire_data){.addr = (uintptr_t)v->data, .cols = v->cols, .ld = v->ld, .size = p->size,
-					   .version = {m->life.gen, m->life.head, (uint64_t)m->life.bias << 32},
+		*d = (struct kd_wire_data){.addr = (uintptr_t)v->data, .cols = v->cols, .ld = v->ld,
+					   .size = p->size,
+					   .version = {m->life.gen, m->life.head,
+						       (uint64_t)m->life.bias << 32},
 					   .pack = v->pack ? kd_image_name(v->pack) : 0,
 					   .rows = kd_value_rows(c, i)};
 		if (p->mode == KDDS_CW)
 			d->flags |= KD_WIRE_REDUCE;
 	}
-	d->version[2] = (uint64_t)m->life.bias << 32 | later(m, (uint32_t)d->version[2], writer_of(m, c, i));
-	/* What this closure alone has written so far, it may also read: by another parameter. */
+	d->version[2] = (uint64_t)m->life.bias << 32 |
+			later(m, (uint32_t)d->version[2], writer_of(m, c, i));
+	/* If only c itself has written it so far, c may also read it, by another parameter. */
 	if (p->mode & KDDS_R && (fresh || m->writers[k] == c))
 		d->flags |= KD_WIRE_IN;
 	if (p->mode != KDDS_R) {
@@ -330,8 +344,10 @@ static void write_closure(struct making *m, struct kdds_closure *c, char *to, ui
 static void write_package(struct making *m)
 {
 	size_t records = KD_ROUND16(m->data * sizeof(*m->records));
-	struct kd_wire_package head = {.data = m->data, .closures = m->closures, .inline_bytes = (uint32_t)m->inline_bytes,
-				       .closure_bytes = (uint32_t)m->closure_bytes, .independent = m->range->independent};
+	struct kd_wire_package head = {.data = m->data, .closures = m->closures,
+				       .inline_bytes = (uint32_t)m->inline_bytes,
+				       .closure_bytes = (uint32_t)m->closure_bytes,
+				       .independent = m->range->independent};
 	uint32_t next = 0;
 	char *at;
 
@@ -350,7 +366,8 @@ static void write_package(struct making *m)
 	}
 }
 
-void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*rests)(const struct kd_value *v))
+void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range,
+		    int (*rests)(const struct kd_value *v))
 {
 	struct making m = {.p = p, .range = range};
 	uint32_t accesses = 0;
@@ -359,9 +376,10 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*res
 	if (range->import)
 		m.life = (struct kd_version){.gen = range->serial, .head = 1};
 	else
-		m.life = (struct kd_version){.gen = kd_frame_life(range->frame),
-					     .head = (uintptr_t)kd_load_relaxed(&range->frame->parent->head),
-					     .bias = kd_load_relaxed(&range->frame->bias)};
+		m.life = (struct kd_version){
+			.gen = kd_frame_life(range->frame),
+			.head = (uintptr_t)kd_load_relaxed(&range->frame->parent->head),
+			.bias = kd_load_relaxed(&range->frame->bias)};
 	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c)) {
 		accesses += c->type->naccess;
 		m.closure_bytes += c->bytes;
@@ -375,7 +393,8 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range, int (*res
 	m.records = kd_must(calloc(accesses + 1, sizeof(*m.records)));
 	m.targets = kd_must(calloc(accesses + 1, sizeof(*m.targets)));
 	m.writers = kd_must(calloc(accesses + 1, sizeof(*m.writers)));
-	p->regions = kd_must(calloc(accesses + 1, sizeof(*p->regions))); /* one more: the package's */
+	/* one more: for the message itself */
+	p->regions = kd_must(calloc(accesses + 1, sizeof(*p->regions)));
 	p->staged = kd_must(calloc(accesses + 1, sizeof(*p->staged)));
 	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c))
 		for (uint32_t i = 0; i < c->type->naccess; i++)
@@ -441,13 +460,16 @@ uint64_t kd_results_most(const struct kd_parcel *p)
 	for (uint32_t i = 0; i < p->ntargets; i++) {
 		if (p->targets[i].value.pack)
 			return kd_package_room();
-		most += sizeof(struct kd_wire_result) + kd_min(kd_value_bytes(&p->targets[i].value), (uint64_t)KD_PACKAGE_INLINE);
+		most += sizeof(struct kd_wire_result) + kd_min(kd_value_bytes(&p->targets[i].value),
+							       (uint64_t)KD_PACKAGE_INLINE);
 	}
-	return most + 16 * (uint64_t)p->ntargets /* each is padded */ + sizeof(uint64_t) * p->closures;
+	/* each is padded to 16 */
+	return most + 16 * (uint64_t)p->ntargets + sizeof(uint64_t) * p->closures;
 }
 
 int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32_t count,
-		     void (*get)(void *arg, struct kd_target *t, const struct kd_wire_memory *from), void *arg)
+		     void (*get)(void *arg, struct kd_target *t, const struct kd_wire_memory *from),
+		     void *arg)
 {
 	const char *at = bytes;
 

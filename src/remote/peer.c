@@ -13,42 +13,42 @@
 #include "remote/hooks.h"
 
 #define WINDOW 64
-#define ACK_DELAY_NS 20000000u     /* something to carry the acknowledgement may come until then */
-#define REPEAT_NS 100000000u       /* as long as no acknowledgement has come; doubled with each repetition */
+#define ACK_DELAY_NS 20000000u     /* until then a message may carry the acknowledgement */
+#define REPEAT_NS 100000000u       /* until times are measured; doubled with each retransmission */
 #define REPEAT_NS_MIN 40000000u    /* twice ACK_DELAY_NS */
 #define REPEAT_NS_MAX 1000000000u
 #define REPEAT_DOUBLINGS 4
-#define RETRY_NS 100000u           /* the engine was full; doubled each time */
+#define RETRY_NS 100000u           /* after the engine was full; doubled each time */
 #define RETRY_NS_MAX 12800000u
-#define SILENCE_NS 5000000000u     /* from a peer, before it gets a word of no meaning */
-#define LOOSE_MAX 4                /* more of what may be lost is lost while the engine is full */
+#define SILENCE_NS 5000000000u     /* a peer silent for this long is sent an empty message */
+#define LOOSE_MAX 4 /* unreliable messages that wait while the engine is full; more are dropped */
 
 struct out {
 	struct out *next;
-	uint64_t sent_ns; /* 0: not yet */
-	int repeated;     /* an acknowledgement does not tell of which copy */
+	uint64_t sent_ns; /* 0: not sent yet */
+	int repeated;     /* retransmitted: an acknowledgement does not show which copy it is for */
 	struct kd_wire_head head;
 };
 
-/* Messages in a row. */
+/* A FIFO of messages. */
 struct queue {
 	struct out *first, **last;
 };
 
 struct peer {
 	uint32_t rank;
-	uint64_t sent, acked; /* numbers */
-	struct queue kept;    /* sent and not acknowledged, and not sent yet */
-	struct queue loose;   /* may be lost, not sent yet */
+	uint64_t sent, acked; /* numbers of the last message queued, and acknowledged */
+	struct queue kept;    /* numbers acked + 1 to sent: not acknowledged, or not sent yet */
+	struct queue loose;   /* messages that may be lost, not sent yet */
 	uint32_t nloose;
-	uint32_t repeats;     /* of the first kept */
-	int64_t way_ns, spread_ns; /* from sending to acknowledgement, smoothed; 0: not known */
-	uint64_t next;        /* all below have been received */
-	uint64_t beyond;      /* bit i: so has next + 1 + i */
+	uint32_t repeats;     /* retransmissions of the first in kept, at most REPEAT_DOUBLINGS */
+	int64_t way_ns, spread_ns; /* round-trip time, its variation, smoothed; 0: not measured */
+	uint64_t next;        /* all numbers below have been received */
+	uint64_t beyond;      /* bit i: number next + 1 + i has been received, too */
 	uint64_t ack_ns;      /* when to acknowledge at the latest; 0: no need */
-	uint64_t retry_ns;    /* what was refused is tried again after that; 0: nothing was */
-	int heard;            /* since the last look at who is silent */
-	int active;           /* in the list of those with something to do */
+	uint64_t retry_ns;    /* wait after the engine was full; 0: it was not */
+	int heard;            /* since the last look() */
+	int active;           /* in the list of peers with something to do */
 	struct peer *link;
 };
 
@@ -61,8 +61,8 @@ static struct {
 	void (*receive)(uint32_t from, unsigned kind, const void *body, size_t bytes);
 	struct peer **peers; /* by rank; NULL: never met */
 	struct peer *active;
-	uint64_t look_ns; /* when to look at who is silent */
-	int leaving;
+	uint64_t look_ns; /* when to look for silent peers */
+	int leaving;      /* kd_peer_leave has been called */
 } job;
 
 static void queue_init(struct queue *q)
@@ -138,7 +138,7 @@ static struct peer *meet(uint32_t rank)
 		kd_die("rank %u cannot find rank %u: %s", job.rank, rank, kd_errno_text(-error));
 	p = calloc(1, sizeof(*p));
 	if (!p)
-		kd_die("out of memory for what is to be known of rank %u", rank);
+		kd_die("out of memory for the state of the connection to rank %u", rank);
 	p->rank = rank;
 	p->next = 1;
 	queue_init(&p->kept);
@@ -170,12 +170,13 @@ struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes)
 
 static uint64_t tag(const struct kd_wire_head *m)
 {
-	uint64_t a = kd_siphash(job.secret, (const char *)m + sizeof(m->tag), sizeof(*m) - sizeof(m->tag) + m->bytes);
+	uint64_t a = kd_siphash(job.secret, (const char *)m + sizeof(m->tag),
+				sizeof(*m) - sizeof(m->tag) + m->bytes);
 
 	return a ^ kd_siphash(job.secret + 16, &a, sizeof(a));
 }
 
-/* 0, or -EAGAIN: not now. What cannot be sent at all is lost, like what gets lost on the way. */
+/* 0, or -EAGAIN: not now. A message that cannot be sent at all counts as sent and lost. */
 static int transmit(struct peer *p, struct kd_wire_head *m)
 {
 	m->from = job.rank;
@@ -194,7 +195,7 @@ static int transmit(struct peer *p, struct kd_wire_head *m)
 	return 0;
 }
 
-/* Sends what the window lets through. Returns when to try again. */
+/* Sends what the window allows. Returns when to try again. */
 static uint64_t push(struct peer *p, uint64_t now)
 {
 	for (struct out *o = p->kept.first; o && o->head.seq <= p->acked + WINDOW; o = o->next) {
@@ -254,7 +255,7 @@ static void learn(struct peer *p, int64_t ns)
 static void acknowledged(struct peer *p, uint64_t ack)
 {
 	uint64_t sent = 0;
-	int repeated = 0; /* then those behind have waited for it at the other end */
+	int repeated = 0; /* acknowledgements of those behind waited for a retransmitted one */
 
 	if (ack > p->sent || ack <= p->acked)
 		return;
@@ -269,7 +270,7 @@ static void acknowledged(struct peer *p, uint64_t ack)
 		learn(p, (int64_t)(kd_os_now_ns() - sent));
 }
 
-/* Whether the message is new; it is noted. */
+/* Whether the message is new; records it as received. */
 static int admit(struct peer *p, uint64_t seq)
 {
 	if (seq >= p->next && seq <= p->next + WINDOW) {
@@ -293,13 +294,14 @@ void kd_peer_receive(const void *message, size_t len)
 	const struct kd_wire_head *m = message;
 	struct peer *p;
 
-	if (len < sizeof(*m) || len != sizeof(*m) + m->bytes || m->to != job.rank || m->from >= job.size || m->from == job.rank ||
-	    !m->kind || m->kind >= KD_WIRE_KINDS || m->incarnation || tag(m) != m->tag) {
+	if (len < sizeof(*m) || len != sizeof(*m) + m->bytes || m->to != job.rank ||
+	    m->from >= job.size || m->from == job.rank || !m->kind || m->kind >= KD_WIRE_KINDS ||
+	    m->incarnation || tag(m) != m->tag) {
 		kd_peer_counts.refused++;
 		return;
 	}
 	if (job.leaving && !job.peers[m->from])
-		return; /* it asks for work, and has not heard yet that there is none any more */
+		return; /* a request of a rank that END has not reached yet */
 	p = meet(m->from);
 	p->heard = 1;
 	acknowledged(p, m->ack);
@@ -315,7 +317,7 @@ void kd_peer_receive(const void *message, size_t len)
 	job.receive(m->from, m->kind, m + 1, m->bytes);
 }
 
-/* Repeats the oldest message when it is time to. Returns when it will be. */
+/* Retransmits the oldest message if its timeout has passed. Returns when it will. */
 static uint64_t repeat(struct peer *p, uint64_t now)
 {
 	struct out *o = p->kept.first;
@@ -343,7 +345,7 @@ static int acknowledge(struct peer *p)
 	return error;
 }
 
-/* What p has to do. Returns when it has more. */
+/* Sends what is due to p. Returns when more will be due. */
 static uint64_t tick(struct peer *p, uint64_t now)
 {
 	uint64_t due = push(p, now);
@@ -358,8 +360,9 @@ static uint64_t tick(struct peer *p, uint64_t now)
 }
 
 /*
- * A connection that dies at one end, of a network that was down for long, lives on at the other, which turns the peer's new
- * connections away until it sends something itself and learns. So whoever has been silent is sent a word.
+ * When a network was down for long, a connection may be dead at one end and alive at the other.
+ * The other end rejects new connections of the peer until it sends something itself and notices.
+ * So a silent peer is sent an empty message.
  */
 static void look(uint64_t now)
 {
@@ -371,7 +374,7 @@ static void look(uint64_t now)
 		if (!p)
 			continue;
 		if (!p->heard)
-			acknowledge(p); /* -EAGAIN: there is a next time */
+			acknowledge(p); /* -EAGAIN: look() tries again */
 		p->heard = 0;
 	}
 	job.look_ns = now + SILENCE_NS;

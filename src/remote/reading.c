@@ -14,10 +14,12 @@
 #include "remote/net.h"
 #include "remote/peer.h"
 
-#define RETRY_NS 10000000u /* after a read that failed; doubled each time. The owner may be dead: the launcher, which knows, is */
-#define TRIES 11           /* given 20 s to say so before we do */
+#define RETRY_NS 10000000u /* after a read that failed; doubled each time */
+/* The owner may be dead. The launcher, which finds out, has 20 s to end the job before the
+ * reader does. */
+#define TRIES 11
 #define PART_BYTES (1u << 20)
-#define PARTS 3            /* of one reading, under way */
+#define PARTS 3            /* of one read, in progress at a time */
 
 struct part {
 	struct kd_comm_get get;
@@ -26,18 +28,19 @@ struct part {
 	struct kd_wire_memory from;
 	uint32_t tries;
 	uint64_t due_ns;
-	struct part *later;       /* among those that failed, or that wait for the owner's tag */
-	int waits;                /* for that */
+	struct part *later;       /* in the list of failed parts, or of those that wait for a tag */
+	int waits;                /* for the owner's tag */
 	int known;                /* the owner has such memory */
 	int done;                 /* our tag is in job */
-	struct kd_wire_seal seal; /* that came with its name; or what is asked for */
+	struct kd_wire_seal seal; /* came with the memory's name, or was requested */
 	struct kd_mac_job job;
 };
 
-/* A reading under way. */
+/* A remote read in progress. */
 struct kd_transfer {
 	struct kd_transfer *next, **link;
-	uint64_t begun, left; /* bytes of parts that have been asked for; that have not arrived */
+	uint64_t begun; /* bytes of parts that have been started */
+	uint64_t left;  /* bytes of parts that have not arrived */
 	struct part parts[PARTS];
 };
 
@@ -54,7 +57,7 @@ static void try_later(struct part *p, int error)
 
 	if (p->tries == TRIES && error == -EBADMSG)
 		kd_die("rank %u has read %llu bytes from rank %u, %d times, and they were not what "
-		       "rank %u has: somebody alters them on the network, or memory is bad",
+		       "rank %u has: they are altered on the network, or memory is bad",
 		       kd_net.rank, bytes, rank, TRIES + 1, rank);
 	if (p->tries == TRIES)
 		kd_die("rank %u cannot read %llu bytes from rank %u: %s", kd_net.rank, bytes, rank,
@@ -64,7 +67,7 @@ static void try_later(struct part *p, int error)
 	failed = p;
 }
 
-/* Takes it off the list. */
+/* Removes p from the list of parts that wait for a tag. */
 static void stop_asking(struct part *p)
 {
 	struct part **link = &asking;
@@ -93,7 +96,7 @@ static void ask(struct part *p)
 	p->waits = 1;
 }
 
-/* Frees the transfer if that was all. */
+/* Starts the next part of the read, or ends the transfer if this was the last. */
 static void part_arrived(struct part *p)
 {
 	struct kd_reading *g = p->of;
@@ -167,7 +170,7 @@ void kd_reading_signed(uint32_t from, const void *body, size_t bytes)
 	while (p && (p->of->rank != from || p->seal.number != m.seal.number))
 		p = p->later;
 	if (!p)
-		return; /* of a read that has failed */
+		return; /* the read has failed meanwhile */
 	stop_asking(p);
 	p->seal = m.seal;
 	p->known = m.known != 0;
@@ -198,7 +201,7 @@ static void start_part(struct part *p)
 void kd_reading_start(struct kd_reading *g)
 {
 	struct kd_transfer *t = kd_must(calloc(1, sizeof(*t)));
-	int whole = g->seal.number || !kd_env.verify; /* has one tag, or none */
+	int whole = g->seal.number || !kd_env.verify; /* one tag for all of it, or none */
 
 	t->next = transfers;
 	t->link = &transfers;

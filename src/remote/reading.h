@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reading another rank's memory, again and again if it fails, or if what comes is not what the
- * owner has: anybody may have answered, or altered it on its way. So the bytes are compared with a
- * tag, which the message that named them has brought, or which the owner is asked for while they
- * come:
+ * Remote reads. A read is repeated if it fails, or if it returns other bytes than the owner has:
+ * a stranger may have answered, or altered the bytes in transit. So the bytes are compared with a
+ * tag. The message that names the memory brings the tag, or the reader requests it from the owner
+ * while the bytes are in flight:
  *
  *   kd_comm_get ───────────> bytes ──> our tag ──┐
- *   SIGN ──> owner's tag ──> SIGNED ─────────────┴─> equal: arrived; else once more
+ *   SIGN ──> owner's tag ──> SIGNED ─────────────┴─> equal: arrived; else repeated
  *
- * In parts: while one comes over, the owner hashes the next, and the reader the one before.
+ * Long memory is read in parts: while one part arrives, the owner hashes the next and the reader
+ * hashes the one before.
  *
- * All under the net lock.
+ * The net lock protects everything here.
  */
 #ifndef KD_READING_H
 #define KD_READING_H
@@ -20,23 +21,24 @@
 struct kd_transfer;
 
 struct kd_reading {
-	void *whose;    /* the caller's, as is index */
+	void *whose;    /* for the caller, as is index */
 	uint32_t index;
 	uint32_t rank;
 	void *to;
 	struct kd_wire_memory from;
-	struct kd_wire_seal seal; /* that came with its name; number 0: none did */
+	struct kd_wire_seal seal; /* came with the memory's name; number 0: there is none */
 	void (*arrived)(struct kd_reading *r);
 	struct kd_transfer *transfer;
 };
 
-/* Reads r->from of r->rank to r->to, and calls r->arrived some time. Ends the process, after 20 s, if that cannot be. */
+/* Reads r->from of r->rank to r->to and then calls r->arrived. Ends the process if the read still
+ * fails after 20 s. */
 void kd_reading_start(struct kd_reading *r);
 /* SIGNED, from a rank. */
 void kd_reading_signed(uint32_t from, const void *body, size_t bytes);
-/* Tries again what failed. Returns when the next is due. */
+/* Repeats failed reads that are due. Returns when the next is due. */
 uint64_t kd_reading_retry(uint64_t now_ns);
-/* Forgets all that is under way. */
+/* Drops all reads in progress. */
 void kd_reading_stop(void);
 
 #endif

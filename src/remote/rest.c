@@ -11,28 +11,28 @@
 #include "remote/net.h"
 
 #define BUCKETS 1024
-#define FOLLOW_LOOKS 256 /* at exports at rest, for a request */
-#define WANT_LOOKS 256   /* for who waits to read, between two looks at messages */
-#define RECALL_LOOKS 32  /* for somebody with nothing to do; the next time others are looked at */
+#define FOLLOW_LOOKS 256 /* at exports at rest, per request */
+#define WANT_LOOKS 256   /* at exports that closures may wait to read, between looks at messages */
+#define RECALL_LOOKS 32  /* at exports for an idle worker; the next call looks at others */
 #define LISTS 64         /* of exports at rest, by thief */
-#define RECALLS 4        /* under way at a time */
-#define RECALL_NS 50000u /* from one try to the next */
-#define RECALL_VAIN 20   /* tries in a row after which there is use for anything: some workers never sleep */
+#define RECALLS 4        /* in progress at a time */
+#define RECALL_NS 50000u /* between two tries */
+#define RECALL_VAIN 20   /* vain tries until any result is recalled: some workers never sleep */
 
-/* Those at rest. */
+/* The exports at rest. */
 static struct {
 	struct kd_rest *oldest, *newest;
 	struct kd_rest *first[LISTS], *last[LISTS]; /* by thief */
-	struct kd_output *at[BUCKETS];              /* by address */
-	struct kd_rest *gathered;                   /* of what rests, for others that are to read it: out of date */
+	struct kd_output *at[BUCKETS];              /* outputs without a taker, by address */
+	struct kd_rest *gathered; /* exports with a gathered copy, outdated, of a retained value */
 	uint64_t bytes;
-	uint32_t count;
-	struct kd_rest *seek; /* the next one that is looked at for who waits to read; NULL: the oldest */
-	struct kd_rest *look; /* the next one that somebody with nothing to do looks at; NULL: the oldest */
-	uint32_t recalled;    /* exports that are being read because somebody had nothing to do */
+	uint32_t count; /* loaded without the lock */
+	struct kd_rest *seek; /* where kd_rest_fetch_wanted goes on; NULL: the oldest */
+	struct kd_rest *look; /* where recall_useful goes on; NULL: the oldest */
+	uint32_t recalled;    /* exports being read for an idle worker; at most RECALLS */
 	int back;             /* one of these has been read */
 	uint64_t recall_ns;
-	uint32_t vain;        /* tries of late that found nothing of use */
+	uint32_t vain;        /* tries in a row that recalled nothing */
 } set;
 
 void kd_rest_start(void)
@@ -50,7 +50,8 @@ static struct kd_output **bucket_of(const void *data)
 	return &set.at[((uintptr_t)data * 0x9e3779b97f4a7c15u) >> 54];
 }
 
-/* Of the same elements: another data may begin where this one does, one without elements above all. */
+/* Compares all of the value: another data item may begin at the same address, above all one
+ * without elements. */
 static struct kd_output **place_of(const struct kd_value *v)
 {
 	struct kd_output **o = bucket_of(v->data);
@@ -125,13 +126,13 @@ static void leave(struct kd_rest *r)
 
 		while (*o && *o != &r->outputs[i])
 			o = &(*o)->chain;
-		if (*o) /* else it has been lent */
+		if (*o) /* otherwise it has a taker */
 			*o = (*o)->chain;
 	}
 }
 
-/* Reads what is not about to be written over. Nothing that would overwrite it is given away from now on: what that leaves
- * could be read before this has arrived. */
+/* Reads the outputs without a taker. From now on no closure that would overwrite them is given
+ * away: its result could be read before these have arrived. */
 static void fetch(struct kd_rest *r)
 {
 	if (r->rests) {
@@ -159,7 +160,8 @@ int kd_rest_fetch_wanted(void)
 	return r != NULL;
 }
 
-/* Whether there is use for the results here: something can be run then, or the frame, as far as is known, will not use them. */
+/* Whether fetching the results is useful: closures can run then, or no known closure of the
+ * frame will use them. */
 static int of_use(const struct kd_rest *r)
 {
 	unsigned found = kd_steal_look_away(r->range, KD_AWAY_FOLLOWED | KD_AWAY_LATER);
@@ -202,7 +204,7 @@ void kd_rest_recall(uint64_t now)
 {
 	if (!set.oldest || now < set.recall_ns)
 		return;
-	if (now > set.recall_ns + 10 * RECALL_NS) /* there was something to do meanwhile */
+	if (now > set.recall_ns + 10 * RECALL_NS) /* workers were busy meanwhile */
 		set.vain = 0;
 	set.recall_ns = now + RECALL_NS;
 	recall_useful();
@@ -240,7 +242,8 @@ static void unlist_gathered(struct kd_rest *r)
 	*link = r->next;
 }
 
-/* The thief has it as long as it has had no FREE: who reads it here will find it as it is now. */
+/* The thief of r has the value until it receives FREE. A later reader finds the gathered copy
+ * with the current value. */
 static void gather_again(uint32_t thief, const void *data)
 {
 	for (struct kd_rest *r = set.gathered; r; r = r->next)
@@ -264,7 +267,8 @@ void kd_rest_take_over(struct kd_rest *r, struct kd_parcel *p)
 	}
 }
 
-int kd_rest_follow(uint32_t thief, uint32_t want, struct kd_filter *filter, struct kd_range *range_p)
+int kd_rest_follow(uint32_t thief, uint32_t want, struct kd_filter *filter,
+		   struct kd_range *range_p)
 {
 	unsigned tries = 0;
 
@@ -277,7 +281,7 @@ int kd_rest_follow(uint32_t thief, uint32_t want, struct kd_filter *filter, stru
 	return 0;
 }
 
-/* An output is here, or of no use any more. */
+/* An output is here, or has been overwritten. */
 static void output_settled(struct kd_rest *r)
 {
 	if (--r->pending)
@@ -286,7 +290,8 @@ static void output_settled(struct kd_rest *r)
 	r->settled(r);
 }
 
-/* The export is one of those recalled no longer than it reads: what it has lent may come late, and only after others. */
+/* An export counts as recalled only while it reads: outputs with a taker may be settled much
+ * later, and only after other exports. */
 static void output_arrived(struct kd_reading *g)
 {
 	struct kd_rest *r = g->whose;
@@ -302,7 +307,7 @@ static void output_arrived(struct kd_reading *g)
 	output_settled(r);
 }
 
-/* What this one has written over was all that kept some others. */
+/* Other exports may have waited for nothing but the outputs that this one has overwritten. */
 void kd_rest_settle_taken(struct kd_rest *r)
 {
 	unlist_gathered(r);
@@ -327,11 +332,12 @@ void kd_rest_add(void *rest, struct kd_target *t, const struct kd_wire_memory *f
 
 	r->bytes += from->bytes;
 	r->outputs[r->noutputs++] = (struct kd_output){
-		.get = {.whose = r, .rank = r->thief, .from = *from, .arrived = output_arrived}, .target = t};
+		.get = {.whose = r, .rank = r->thief, .from = *from, .arrived = output_arrived},
+		.target = t};
 	r->pending = r->noutputs;
 }
 
-/* What rests takes no more of the thief's memory than we give to copies of its data. */
+/* The thieves retain no more for this rank than it gives to copies of their data. */
 void kd_rest_begin(struct kd_rest *r, int may)
 {
 	if (may && set.bytes + r->bytes <= kd_env.cache)

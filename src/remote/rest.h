@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Results at rest: large ones stay where they are, at the thief, until somebody here needs them. Meanwhile their closures count as
- * complete for the thief alone (KD_AWAY in index.h), who is given what follows them first: tasks that update one tile again and
- * again move it once. What a follower has written over is never read.
+ * Retained results: large results stay at the thief until this rank, the victim, needs them.
+ * Meanwhile their closures are complete for that thief only (KD_AWAY in index.h), and it is given
+ * their followers first: tasks that update one tile repeatedly move it once. A result that a
+ * follower overwrites is never read.
  *
- *   DONE ──> at rest ── somebody here reads them, or has nothing to do ──> being read ──> settled
- *               └────── taken over by a follower, which is done ─────────────────────────────┘
+ *   DONE ──> at rest ── a closure here reads them, or a worker is idle ──> coming ──> settled
+ *               └────── taken over by a follower, which is complete ─────────────────────┘
  *
- * export.c says what may rest and when to look; here is what does, and what is to become of it. All under the net lock, unless it
- * says otherwise.
+ * export.c decides which results may be retained and when to look at them. This file has those
+ * that are, and decides what happens to them. The net lock protects everything here; the
+ * functions that need no lock say so.
  */
 #ifndef KD_REST_H
 #define KD_REST_H
@@ -18,62 +20,70 @@
 
 struct kd_rest;
 
-/* One that is to be read, or written over. */
+/* A large output: it will be read here, or overwritten at the thief. */
 struct kd_output {
 	struct kd_reading get; /* first */
 	struct kd_target *target;
-	struct kd_rest *taker;   /* its closures write over it at the thief */
-	struct kd_output *chain; /* in the table of those at rest */
+	struct kd_rest *taker;   /* whose closures overwrite it at the thief; NULL: none's do */
+	struct kd_output *chain; /* in the table of retained outputs */
 };
 
-/* The large results of an export, and those of others that its closures write over. */
+/* The large outputs of an export, and those of other exports that its closures overwrite. */
 struct kd_rest {
 	const struct kd_range *range; /* the export's, as is thief */
 	uint32_t thief;
 	void (*settled)(struct kd_rest *r);
 	struct kd_output *outputs;
-	uint32_t noutputs, pending, lent; /* pending: neither here nor written over; lent: of these, those with a taker */
-	uint32_t reading;                 /* of the outputs, those that are being read */
-	uint64_t bytes;                   /* of the outputs */
+	uint32_t noutputs;
+	uint32_t pending; /* outputs neither here nor overwritten */
+	uint32_t lent;    /* of these, outputs with a taker */
+	uint32_t reading; /* outputs that are being read */
+	uint64_t bytes;   /* of all outputs */
 	int rests, recalled;
-	struct kd_rest *newer, *older;    /* of those at rest */
-	struct kd_rest *after, *before;   /* likewise, of those in one list by thief */
-	struct kd_output **taken;         /* of others, which this one writes over */
+	struct kd_rest *newer, *older;  /* in the list of all at rest */
+	struct kd_rest *after, *before; /* in the list of those at rest by thief */
+	struct kd_output **taken;       /* outputs of other exports that this one overwrites */
 	uint32_t ntaken;
-	struct kd_parcel *parcel;         /* has gathered a value that rests at the thief */
-	struct kd_rest *next;             /* among those that have */
+	struct kd_parcel *parcel; /* has gathered a value that its thief retains */
+	struct kd_rest *next;     /* in the list of those with a parcel */
 };
 
 void kd_rest_start(void);
-/* How many exports have results at rest. Any thread, no lock. */
+/* The number of exports whose results are retained. Any thread, no lock. */
 uint32_t kd_rest_count(void);
 
-/* Whether the thief has left this value with it. */
+/* Whether the thief retains this value. */
 int kd_rest_has(uint32_t thief, const struct kd_value *v);
-/* What of the export's package rests at its thief: targets are not to be read any more, what has been gathered is to be gathered again
- * when it has come, before the thief may forget it. */
+/* For what the export's steal message shares with results retained by its thief: targets among
+ * them are not read any more, and gathered values are gathered again once the result has
+ * arrived, before the thief may forget it. */
 void kd_rest_take_over(struct kd_rest *r, struct kd_parcel *p);
-/* Closures that can only run where they are: at the thief, which wants so many and may
- * have what the filter says. Returns 1 and a range, or 0. */
-int kd_rest_follow(uint32_t thief, uint32_t want, struct kd_filter *filter, struct kd_range *range_p);
+/* Followers: closures that only this thief can run, at most want of them, that pass the filter.
+ * Returns 1 and a range, or 0. */
+int kd_rest_follow(uint32_t thief, uint32_t want, struct kd_filter *filter,
+		   struct kd_range *range_p);
 
-/* The closures are complete there, and the package is not read any more. What they have written over is settled. */
+/* The thief has run the closures and reads the steal message no more: settles the outputs that
+ * they have overwritten. */
 void kd_rest_settle_taken(struct kd_rest *r);
-/* Their large results, `most` at most: fits kd_results_apply. Once all are here or written over, *settled is called. */
+/* Adds the large outputs, at most `most`; kd_rest_add fits kd_results_apply. When all are here or
+ * overwritten, settled is called. */
 void kd_rest_expect(struct kd_rest *r, uint32_t most, void (*settled)(struct kd_rest *r));
 void kd_rest_add(void *r, struct kd_target *t, const struct kd_wire_memory *from);
-/* That was all, and not nothing: lets them rest, if they may and there is not too much of that, or reads them. */
+/* All outputs have been added (at least one). Retains them if `may` is set and they are within
+ * the budget, otherwise fetches them. */
 void kd_rest_begin(struct kd_rest *r, int may);
 void kd_rest_free(struct kd_rest *r);
 
-/* Looks at some of those at rest, from the oldest to the newest, and reads what somebody here waits to read. Whether there are more to
- * be looked at. */
+/* Looks at some retained results, oldest first, and reads those that closures here wait to read.
+ * Returns whether more remain to be looked at. */
 int kd_rest_fetch_wanted(void);
-/* Some worker has nothing to do: it may have when results are here. Reads some that there seems to be use for. */
+/* A worker is idle, and results may give it work. Reads some that are likely to be of use
+ * here. */
 void kd_rest_recall(uint64_t now_ns);
-/* The same, whatever they are good for. */
+/* Likewise, whether they are likely to be of use or not. */
 void kd_rest_recall_any(void);
-/* Whether any that were recalled have come since this was last asked. */
+/* Whether recalled results have arrived since the last call. */
 int kd_rest_back(void);
 
 #endif

@@ -23,7 +23,8 @@ void kd_rsteal_stop(void)
 
 static void tell_end(void)
 {
-	for (uint32_t child = 2 * kd_net.rank + 1; child <= 2 * kd_net.rank + 2 && child < kd_net.size; child++)
+	for (uint32_t child = 2 * kd_net.rank + 1;
+	     child <= 2 * kd_net.rank + 2 && child < kd_net.size; child++)
 		kd_peer_send(child, kd_peer_message(KD_WIRE_END, 0), 0);
 }
 
@@ -73,10 +74,10 @@ void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t by
 	}
 }
 
-/* Finished imports; thieves that wait. */
+/* Finished imports, failed reads, waiting thieves. */
 static uint64_t steals(uint64_t now)
 {
-	int more = kd_mac_work(); /* first: the others look at what has arrived */
+	int more = kd_mac_work(); /* first: the others need reads whose tags it has compared */
 	uint64_t due = kd_import_tick(now), retry, prompt;
 
 	if (kd_net.over)

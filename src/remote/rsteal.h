@@ -1,20 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Stealing between processes (dds.txt, section 3). The victim keeps the stolen closures, marked, and an *export* that says who has
- * them; the thief runs copies of them at the base of a stack of its own, behind which, as the paper's send-signal task, stands the
- * *import*: when all is complete it sends the outputs back, and the victim's closures are complete as if a worker of its own
- * had run them.
+ * Stealing between processes, after section 3 of T. Gautier, J.-L. Roch, F. Wagner, "Fine Grain
+ * Distributed Implementation of a Dataflow Language with Provable Performances", 2007. The victim
+ * keeps the stolen closures, marked, and an *export* that records which rank has them. The thief
+ * runs copies of them at the base of a stack of its own. The *import* behind them is the
+ * send-signal task of the paper: when all of them are complete it sends the outputs back, and the
+ * victim's closures become complete as if a worker of the victim had run them.
  *
  *   thief                                victim
- *   idle ── REQ ───────────────────────> a range of closures, or: NONE, and the thief may be remembered
- *   fetch inputs <──────────────── WORK  export: closures KD_STOLEN, inputs stay as they are (their writers wait)
- *   run (others may steal parts)
- *   results ── DONE ───────────────────> fetch outputs, or leave them there for a while (rest.h); then closures KD_DONE, whoever
- *                                        waited goes on
+ *   idle ── REQ ───────────────────────> a range of closures, or NONE and the thief is remembered
+ *   fetch inputs <──────────────── WORK  export: closures KD_STOLEN; inputs do not change, since
+ *   run (others may steal parts)         their writers wait
+ *   results ── DONE ───────────────────> fetch outputs, or let the thief retain them (rest.h);
+ *                                        then closures KD_DONE, what waited for them continues
  *   forget <───────────────────── FREE   (only if there was something to fetch)
  *
- * Outputs are read by the victim, never written by the thief: nobody writes into another process's memory.
- * All under the net lock.
+ * The victim reads outputs, the thief never writes them: no process writes into the memory of
+ * another. The net lock protects everything here.
  */
 #ifndef KD_RSTEAL_H
 #define KD_RSTEAL_H
@@ -24,9 +26,9 @@
 void kd_rsteal_start(void);
 void kd_rsteal_stop(void);
 
-/* What a peer sent. */
+/* Handles a message of a peer. */
 void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t bytes);
-/* The job is over: tells the other ranks. Rank 0. */
+/* The job is over: sends END to the other ranks. Rank 0. */
 void kd_rsteal_end(void);
 
 #endif

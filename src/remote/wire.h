@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Every message between ranks: fixed widths, little-endian (the processes of a job run the same build, so the same byte
- * order), no holes. doc/protocol.md tells who sends what when.
+ * Every message between ranks: fixed widths, no holes, little-endian (the processes of a job run
+ * the same build, so they have the same byte order). doc/protocol.md describes when each is sent.
  *
- *   REQ    thief -> victim   give me work                        may be lost: the thief asks again
- *   NONE   victim -> thief   I have none                         may be lost
- *   WORK   victim -> thief   a package of closures and inputs    reliable
- *   DONE   thief -> victim   they are complete; the outputs      reliable
- *   FREE   victim -> thief   I have fetched the outputs          reliable
+ *   REQ    thief -> victim   requests work                       may be lost: the thief asks again
+ *   NONE   victim -> thief   there is none                       may be lost
+ *   WORK   victim -> thief   closures and their inputs           reliable
+ *   DONE   thief -> victim   they are complete; their outputs    reliable
+ *   FREE   victim -> thief   the outputs have been fetched       reliable
  *   END    down the tree     the job is over                     reliable
- *   SIGN   reader -> owner   the tag of what I have read         reliable
- *   SIGNED owner -> reader   it                                  reliable
- *   ACK                      nothing but its head                may be lost
+ *   SIGN   reader -> owner   requests the tag of some memory     reliable
+ *   SIGNED owner -> reader   the tag                             reliable
+ *   ACK                      nothing but the head                may be lost
  */
 #ifndef KD_WIRE_H
 #define KD_WIRE_H
@@ -24,12 +24,12 @@ enum kd_wire_kind { KD_WIRE_ACK = 1, KD_WIRE_REQ, KD_WIRE_NONE, KD_WIRE_WORK, KD
 /* Begins every message. */
 struct kd_wire_head {
 	uint64_t tag;  /* keyed hash of all that follows: it comes from this job, unaltered */
-	uint64_t seq;  /* number of the reliable messages between from and to; 0: may be lost */
-	uint64_t ack;  /* all reliable ones up to this have arrived here */
+	uint64_t seq;  /* number of this reliable message between from and to; 0: may be lost */
+	uint64_t ack;  /* all reliable messages up to this number have arrived at `from` */
 	uint32_t from, to;
 	uint32_t incarnation; /* of from: how often the rank has been started */
 	uint16_t kind;
-	uint16_t bytes; /* behind the head */
+	uint16_t bytes; /* after the head */
 };
 
 #define KD_WANT_MAX 64
@@ -37,33 +37,34 @@ struct kd_wire_head {
 /* kind REQ, NONE */
 struct kd_wire_req {
 	uint32_t request; /* the thief's count */
-	uint32_t want;    /* REQ: closures, at most; KD_WANT_MAX */
-	uint32_t wait;    /* REQ: send work when there is some; NONE: I shall */
-	uint32_t room;    /* REQ: MiB that the data of a package may have */
+	uint32_t want;    /* REQ: number of closures, at most KD_WANT_MAX */
+	uint32_t wait;    /* REQ: send work later when there is some; NONE: the sender will */
+	uint32_t room;    /* REQ: MiB that the data of a steal message may take */
 };
 
-/* Memory of the sender to be read by kd_comm_get. */
+/* Memory of the sender that the receiver reads by kd_comm_get. */
 struct kd_wire_memory {
 	uint64_t addr, key, bytes;
 };
 
-/* Proves that bytes are what a rank of this job has: their tag, and the number it was made under
- * (mac.h). */
+/* Proves that bytes are what a rank of this job has: their tag, and the number under which it was
+ * made (mac.h). */
 struct kd_wire_seal {
 	uint64_t number;
 	uint8_t tag[16];
 };
 
-/* kind WORK: the package follows, or lies in memory. */
+/* kind WORK: the steal message follows, or is read from memory. */
 struct kd_wire_work {
-	uint32_t request; /* that this answers; 0: a waiting thief's */
-	uint32_t slot, generation; /* names the export */
+	uint32_t request; /* the one that this answers; 0: for a waiting thief */
+	uint32_t slot, generation; /* identify the export */
 	uint32_t pad;
 	struct kd_wire_memory package; /* bytes 0: it follows */
-	struct kd_wire_seal seal;      /* of the package in memory */
+	struct kd_wire_seal seal;      /* of the steal message in memory */
 };
 
-/* The package: this, the data's records, their inline bytes, the closures. Each part begins at a multiple of 16. */
+/* The steal message: this head, the records of the data, their inline bytes, the closures.
+ * Each part begins at a multiple of 16. */
 struct kd_wire_package {
 	uint32_t data, closures;
 	uint32_t inline_bytes, closure_bytes;
@@ -73,39 +74,42 @@ struct kd_wire_package {
 
 enum {
 	KD_WIRE_IN = 1,     /* has an input value */
-	KD_WIRE_OUT = 2,    /* its value is to be returned */
-	KD_WIRE_REDUCE = 4, /* begins as the neutral element */
-	KD_WIRE_INLINE = 8, /* the input is in the package */
-	KD_WIRE_RESTS = 16, /* the input is what the thief's own results left with it, and of use to nobody else */
+	KD_WIRE_OUT = 2,    /* its value is returned */
+	KD_WIRE_REDUCE = 4, /* starts as the neutral element */
+	KD_WIRE_INLINE = 8, /* the input is in the steal message */
+	KD_WIRE_RESTS = 16, /* the thief retains the input, and no other closure reads it */
 };
 
-/* One data that the closures use. Its value travels without the gaps between rows. */
+/* A data item that the closures use. Its value travels without the gaps between rows. */
 struct kd_wire_data {
-	uint64_t addr;           /* in the victim: with rows, cols, ld and size, its name */
+	uint64_t addr;           /* at the victim; names it with rows, cols, ld and size */
 	uint64_t rows, cols, ld; /* rows 0: a single element */
 	uint64_t version[3];     /* of the input; see gdata.h */
-	uint64_t pack;           /* image name of the struct kdds_pack it travels by; 0: none */
-	uint64_t bytes;          /* of the input as it travels */
-	uint64_t at, key;        /* where that is: an offset in the package's inline bytes, or the victim's memory */
+	uint64_t pack;           /* module name of its struct kdds_pack (image.h); 0: none */
+	uint64_t bytes;          /* length of the input as it travels */
+	uint64_t at, key;        /* of the input: offset in the inline bytes, or victim's memory */
 	uint32_t size;           /* of an element */
 	uint32_t flags;
-	uint32_t written;        /* OUT: replaces the last 32 bits of the version; 0: what is left is none */
+	uint32_t written;        /* OUT: last 32 bits of the output's version; 0: it has none */
 	uint32_t pad[3];
 };
 
-/* A closure travels as it is, but for these three: type is a name (image.h), each access's data the number of the data's
- * record, each shape's pack nothing. */
+/* A closure travels as it lies in memory, with three replacements: a name (image.h) for its
+ * type, the number of a data record for the address in each access, and null for the pack
+ * functions of each shape. */
 
-/* kind DONE: the results follow in the order of the records that have OUT: struct kd_wire_result, its inline bytes, padded to
- * 16 each. When they do not fit they lie in memory. */
+/* kind DONE: the results follow, in the order of the records that have OUT: each is a struct
+ * kd_wire_result and its inline bytes, padded to 16. Results that do not fit are read from
+ * memory. */
 struct kd_wire_done {
 	uint32_t slot, generation; /* the export's */
 	uint32_t import;           /* the sender's slot, for FREE */
 	uint32_t outputs;
 	struct kd_wire_memory results; /* bytes 0: they follow */
-	struct kd_wire_seal seal;      /* of these, not of the values they name */
-	uint32_t lengths;          /* 0, or the number of closures: behind the results, 64 bits for each, its length in ns (span.h) */
-	uint32_t home;             /* read the results at once: the sender keeps enough of them already */
+	struct kd_wire_seal seal;      /* of the results, not of the values they name */
+	uint32_t lengths;          /* 0, or the number of closures: then 64 bits for each follow the
+				      results, its length in ns (span.h) */
+	uint32_t home;             /* read the results at once: the sender retains enough already */
 };
 
 struct kd_wire_result {
@@ -119,7 +123,7 @@ struct kd_wire_free {
 	uint32_t generation; /* the export's, as a check */
 };
 
-/* kind SIGN: the tag of this memory of yours, under this number of mine */
+/* kind SIGN: requests the tag of memory of the receiver, under a number of the sender */
 struct kd_wire_sign {
 	uint64_t number;
 	struct kd_wire_memory memory;

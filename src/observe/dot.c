@@ -25,11 +25,12 @@ struct node {
 	int worker;
 };
 
-/* A data among the closures of one frame: who wrote it last (several, if they reduced), who has read it since. */
+/* A data item among the closures of one frame: its last writer (several, if they reduced), and
+ * its readers since. */
 struct data {
 	uint64_t frame; /* the node whose children they are */
 	const void *data;
-	int empty;      /* it has no elements; another may begin at its address */
+	int empty;      /* it has no elements: another data item may begin at its address */
 	struct users {
 		uint64_t *nodes;
 		uint32_t n, size;
@@ -37,14 +38,16 @@ struct data {
 	struct data *next;
 };
 
-/* Node 0 is main, or what another rank runs. A closure is found by its address: the last node there. */
+/* Node 0 is main, or what other ranks run. A closure is identified by its address: the last
+ * node there. */
 static struct {
 	struct kd_file file;
 	pthread_mutex_t lock;
 	struct node nodes[NODES];
 	struct { uint64_t from, to; } edges[EDGES];
-	uint64_t count, nedges; /* more than there is room for: those are left out */
-	struct { const char *closure; uint64_t node; } *places; /* by address: open hashing, never emptied */
+	uint64_t count, nedges; /* including those that are left out for lack of room */
+	/* by address: open hashing, never emptied */
+	struct { const char *closure; uint64_t node; } *places;
 	struct data **data;
 	uint32_t rank;
 } *dot;
@@ -83,7 +86,8 @@ int kd_dot_start(uint32_t rank, uint32_t size)
 	return 0;
 }
 
-/* The number of the last node at that address; 0: none. Its place, to enter one, if place_p. */
+/* The number of the last node at that address; 0: none. If place_p is not NULL, makes a place
+ * for the address and stores a pointer to its node number there. */
 static uint64_t node_at(const char *closure, uint64_t **place_p)
 {
 	uint64_t i = hash(closure) % PLACES;
@@ -107,11 +111,12 @@ static uint64_t enter(const char *c, uint64_t parent, int worker)
 	if (node < NODES) {
 		const char *from = kd_closure_at(c)->type->name;
 
-		name = malloc(strlen(from) + 1); /* the type may go before the end */
-		dot->nodes[node] = (struct node){name ? strcpy(name, from) : NULL, parent, 0, worker};
+		name = malloc(strlen(from) + 1); /* the type may be freed before the end */
+		dot->nodes[node] =
+			(struct node){name ? strcpy(name, from) : NULL, parent, 0, worker};
 		node_at(c, &place);
 		*place = node;
-	} else if (node_at(c, NULL)) { /* what was there is gone, and this one has no node */
+	} else if (node_at(c, NULL)) { /* the closure that was there is gone, and c has no node */
 		node_at(c, &place);
 		*place = 0;
 	}
@@ -175,8 +180,9 @@ static void connect(const struct users *from, uint64_t to)
 	for (uint32_t i = 0; i < from->n; i++) {
 		uint64_t k = dot->nedges;
 
-		if (from->nodes[i] == to || (k && dot->edges[kd_min(k, EDGES) - 1].from == from->nodes[i] &&
-					     dot->edges[kd_min(k, EDGES) - 1].to == to))
+		if (from->nodes[i] == to ||
+		    (k && dot->edges[kd_min(k, EDGES) - 1].from == from->nodes[i] &&
+		     dot->edges[kd_min(k, EDGES) - 1].to == to))
 			continue;
 		if (k < EDGES) {
 			dot->edges[k].from = from->nodes[i];
@@ -194,7 +200,8 @@ static void use(struct data *d, uint64_t node, unsigned mode)
 		add_user(&d->readers, node);
 		break;
 	case KDDS_CW:
-		add_user(&d->writers, node); /* the value it adds to counts too: that writer stays */
+		/* the value that it adds to counts, too: the writers before it stay */
+		add_user(&d->writers, node);
 		break;
 	default:
 		connect(d->readers.n ? &d->readers : &d->writers, node);
@@ -232,8 +239,10 @@ static void put_node(FILE *out, uint64_t i)
 	if (n->worker == ELSEWHERE)
 		fputs("\\non another rank\", style=dashed];\n", out);
 	else
-		fprintf(out, "\\n%.3g us on %d\"];\n", (double)kd_clock_ns(n->ticks) / 1000, n->worker);
-	fprintf(out, "\tn%" PRIu64 " -> n%" PRIu64 " [style=dotted, arrowhead=none];\n", n->parent, i);
+		fprintf(out, "\\n%.3g us on %d\"];\n", (double)kd_clock_ns(n->ticks) / 1000,
+			n->worker);
+	fprintf(out, "\tn%" PRIu64 " -> n%" PRIu64 " [style=dotted, arrowhead=none];\n", n->parent,
+		i);
 }
 
 static void free_all(void)
@@ -269,18 +278,27 @@ int kd_dot_stop(void)
 		return error;
 	}
 	out = dot->file.stream;
-	fprintf(out, "// Arrows: data, to who has to wait. Dotted: children. Times are of bodies alone.\ndigraph kdds {\n"
-		"\tnode [shape=box, fontsize=10];\n\tn0 [label=\"%s\", shape=ellipse];\n", dot->rank ? "other ranks" : "main");
+	fprintf(out,
+		"// Arrows: data, from a closure to one that has to wait for it. Dotted: children. "
+		"Times are of bodies alone.\n"
+		"digraph kdds {\n"
+		"\tnode [shape=box, fontsize=10];\n\tn0 [label=\"%s\", shape=ellipse];\n",
+		dot->rank ? "other ranks" : "main");
 	for (uint64_t i = 1; i < kd_min(dot->count, NODES); i++)
 		put_node(out, i);
 	for (uint64_t i = 0; i < kd_min(dot->nedges, EDGES); i++)
-		fprintf(out, "\tn%" PRIu64 " -> n%" PRIu64 ";\n", dot->edges[i].from, dot->edges[i].to);
+		fprintf(out, "\tn%" PRIu64 " -> n%" PRIu64 ";\n", dot->edges[i].from,
+			dot->edges[i].to);
 	if (dot->count > NODES || dot->nedges > EDGES)
-		fprintf(out, "\tmore [label=\"left out: %" PRIu64 " closures, %" PRIu64 " arrows\", shape=plaintext];\n",
-			dot->count - kd_min(dot->count, NODES), dot->nedges - kd_min(dot->nedges, EDGES));
+		fprintf(out,
+			"\tmore [label=\"left out: %" PRIu64 " closures, %" PRIu64
+			" arrows\", shape=plaintext];\n",
+			dot->count - kd_min(dot->count, NODES),
+			dot->nedges - kd_min(dot->nedges, EDGES));
 	fputs("}\n", out);
 	if (dot->count > NODES)
-		kd_error("KDDS_DOT: %s has the first %d of %" PRIu64 " closures", dot->file.name, NODES - 1, dot->count - 1);
+		kd_error("KDDS_DOT: %s has the first %d of %" PRIu64 " closures", dot->file.name,
+			 NODES - 1, dot->count - 1);
 	error = kd_file_close(&dot->file);
 	kd_observe.dot = 0;
 	free_all();

@@ -24,12 +24,12 @@
 #include "remote/hooks.h"
 #include "remote/net.h"
 
-#define LOOK_NS 100000000u /* memory is looked at so often */
-#define LOOKS_PER_LINE 5   /* and the line of progress is written so often */
+#define LOOK_NS 100000000u /* interval at which memory is sampled */
+#define LOOKS_PER_LINE 5   /* samples per update of the progress line */
 
 static uint64_t end_ticks; /* of the last task */
 
-/* A thread that looks now and then. */
+/* A thread that samples memory and prints the progress line. */
 static struct {
 	pthread_t thread;
 	int started, stop;
@@ -95,7 +95,8 @@ static int start_onlooker(void)
 	pthread_condattr_destroy(&attr);
 	error = pthread_create(&onlooker.thread, NULL, look_on, NULL);
 	if (error)
-		kd_error("cannot start the thread for KDDS_TRACE and KDDS_PROGRESS: %s", kd_errno_text(error));
+		kd_error("cannot start the thread for KDDS_TRACE and KDDS_PROGRESS: %s",
+			 kd_errno_text(error));
 	onlooker.started = !error;
 	return -error;
 }
@@ -113,14 +114,15 @@ static void stop_onlooker(void)
 	onlooker.started = 0;
 }
 
-/* Leaves their lengths with the closures, for the owner of their frame. */
+/* Stores the lengths with the closures, for the owner of their frame. */
 static void returned(const struct kd_range *range, const uint64_t *lengths, uint32_t n)
 {
 	uint32_t i = 0;
 
 	kd_clock_settle();
 	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes, i++) {
-		kd_span_deliver(range, c, i < n ? (uint64_t)((double)lengths[i] / kd_clock_rate()) : 0);
+		kd_span_deliver(range, c,
+				i < n ? (uint64_t)((double)lengths[i] / kd_clock_rate()) : 0);
 		if (kd_observe.dot)
 			kd_dot_export(range, c);
 	}
@@ -140,8 +142,9 @@ int kd_observe_start(uint32_t rank, uint32_t size)
 
 	kd_observe = (struct kd_observe){.phases = 0};
 	kd_observe.progress = !rank && kd_progress_wanted();
-	kd_observe.tasks = kd_env.stats == KD_STATS_TEXT || kd_env.stats == KD_STATS_1 || kd_env.stats == KD_STATS_JSON ||
-			   *kd_env.trace || *kd_env.dot || kd_observe.progress;
+	kd_observe.tasks = kd_env.stats == KD_STATS_TEXT || kd_env.stats == KD_STATS_1 ||
+			   kd_env.stats == KD_STATS_JSON || *kd_env.trace || *kd_env.dot ||
+			   kd_observe.progress;
 	kd_observe.phases = kd_env.stats || kd_observe.tasks;
 	if (!kd_observe.phases)
 		return 0;
@@ -207,7 +210,7 @@ void kd_observe_end(void)
 		kd_stats_end(end_ticks);
 }
 
-/* What a worker does behind the end is nobody's concern. */
+/* Closes the phase of a worker at end_ticks: what it does afterwards is not counted. */
 static void end_phases(struct kd_watched *r)
 {
 	if (r->phase_since < end_ticks) {

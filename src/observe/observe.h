@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is watched in this run, and the life of the observers: counters (stats.h), work and critical path (span.h), the trace
- * (trace.h), the graph (dot.h), the line of progress (progress.h). They hook into the core (watch.h) and into stealing between
- * ranks (hooks.h).
+ * Starts and stops the observers that the options ask for: counters (stats.h), work and critical
+ * path (span.h), the trace (trace.h), the graph (dot.h), the progress line (progress.h). They
+ * hook into the core (watch.h) and into stealing between ranks (hooks.h).
  */
 #ifndef KD_OBSERVE_H
 #define KD_OBSERVE_H
 
 #include "base/base.h"
 
-/* Reads the options, opens the files. Before there are workers. 0 or -errno after a line. */
+/* Reads the options and opens the files, before there are workers. 0, or -errno after an error
+ * line. */
 int kd_observe_start(uint32_t rank, uint32_t size);
-/* The job does not begin after all. */
+/* Undoes kd_observe_start: the job could not begin. */
 void kd_observe_cancel(void);
-/* There are workers, whose threads have not begun. 0 or -errno after a line. */
+/* Called when there are workers whose threads have not begun. 0, or -errno after an error
+ * line. */
 int kd_observe_workers(void);
-/* Main's body begins. Likewise. */
+/* Called when main's body begins. 0, or -errno after an error line. */
 int kd_observe_run(void);
-/* All tasks are complete. Main. */
+/* Called by main when all tasks are complete. */
 void kd_observe_end(void);
-/* The workers have ended, what they hold is to be freed. */
+/* Called when the workers have ended, before their memory is freed. */
 void kd_observe_collect(void);
-/* Prints, writes the files, frees. 0 or -errno after a line: a file could not be written. */
+/* Prints the report, writes the files and frees. 0, or -errno after an error line: a file
+ * could not be written. */
 int kd_observe_stop(void);
 
 #endif

@@ -12,7 +12,7 @@
 #include "observe/stats.h"
 #include "remote/net.h"
 
-static uint64_t shown_ns, shown_tasks, shown_idle_ns; /* as of the last line */
+static uint64_t shown_ns, shown_tasks, shown_idle_ns; /* at the last update of the line */
 
 int kd_progress_wanted(void)
 {
@@ -32,7 +32,7 @@ static const char *shorten(char text[16], double n)
 	return text;
 }
 
-/* What other ranks have of ours, and we of theirs: 0 if nobody can tell right now. */
+/* Counts the steal messages out at other ranks and those received. 0 if the net lock is taken. */
 static int away(uint64_t *packages_p, uint64_t *received_p)
 {
 	if (pthread_mutex_trylock(&kd_net.lock))
@@ -62,18 +62,23 @@ void kd_progress_show(void)
 		sum.idle_ns += c.idle_ns + c.look_ns + c.comm_ns;
 	}
 	span = shown_ns ? now - shown_ns : now - kd_clock.ns;
-	n = snprintf(line, sizeof(line), "\r\033[Kkdds: %.1f s  %s tasks  %s/s  idle %.0f %%  %s steals", seconds,
-		     shorten(total, (double)sum.tasks), shorten(rate, (double)(sum.tasks - shown_tasks) * 1e9 / (double)span),
-		     kd_min(100.0, (double)(sum.idle_ns - kd_min(shown_idle_ns, sum.idle_ns)) * 100 / ((double)span * kd_pool.count)),
+	n = snprintf(line, sizeof(line),
+		     "\r\033[Kkdds: %.1f s  %s tasks  %s/s  idle %.0f %%  %s steals", seconds,
+		     shorten(total, (double)sum.tasks),
+		     shorten(rate, (double)(sum.tasks - shown_tasks) * 1e9 / (double)span),
+		     kd_min(100.0,
+			    (double)(sum.idle_ns - kd_min(shown_idle_ns, sum.idle_ns)) * 100 /
+				    ((double)span * kd_pool.count)),
 		     shorten(steals, (double)sum.steals));
 	if (kd_net.on && (away(&packages, &received) || shown_ns))
-		n += snprintf(line + n, sizeof(line) - (size_t)n, "  rank 0 of %u: %" PRIu64 " packages away, %" PRIu64 " taken in",
+		n += snprintf(line + n, sizeof(line) - (size_t)n,
+			      "  rank 0 of %u: %" PRIu64 " packages away, %" PRIu64 " taken in",
 			      kd_net.size, packages, received);
 	shown_ns = now;
 	shown_tasks = sum.tasks;
 	shown_idle_ns = sum.idle_ns;
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
-		return; /* nobody looks any more */
+		return; /* stderr has been closed */
 }
 
 void kd_progress_end(void)

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One line about the run on stderr, written over again and again: of rank 0, which knows itself and what it has given away. */
+/* The progress line: one line about the run on stderr, rewritten again and again. Rank 0
+ * prints it, about itself and the steal messages that it has sent. */
 #ifndef KD_PROGRESS_H
 #define KD_PROGRESS_H
 
-/* Whether somebody would see it. */
+/* Whether the options ask for the line, and, unless it is forced, stderr is a terminal. */
 int kd_progress_wanted(void);
-/* One thread. */
+/* Rewrites the line. Called by one thread only. */
 void kd_progress_show(void);
-/* The line goes: what is printed next begins where it was. That thread has ended. */
+/* Erases the line, so that the next output begins in its place. That thread has ended. */
 void kd_progress_end(void);
 
 #endif

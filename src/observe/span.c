@@ -13,14 +13,18 @@ void kd_span_deliver(const struct kd_range *range, const char *c, uint64_t lengt
 		((struct kd_span_closure *)kd_span_at(range->from, c))->length = length;
 }
 
-/* Whether they are accesses to one data: one without elements begins where another does. */
+/* Whether two accesses are to the same data item: one without elements may begin at the
+ * address of another. */
 static inline int same_data(struct kdds_closure *q, uint32_t k, struct kdds_closure *c, uint32_t i)
 {
-	return kd_closure_access(q, k)->data == kd_closure_access(c, i)->data && kd_value_none(q, k) == kd_value_none(c, i);
+	return kd_closure_access(q, k)->data == kd_closure_access(c, i)->data &&
+	       kd_value_none(q, k) == kd_value_none(c, i);
 }
 
-/* The access of q to the data of access i of c: mostly the one of the same number. NULL: none. */
-static struct kdds_access *access_to(struct kdds_closure *q, struct kdds_closure *c, uint32_t i, uint32_t guess)
+/* The access of q to the data item of access i of c, usually the one with the same number.
+ * NULL: none. */
+static struct kdds_access *access_to(struct kdds_closure *q, struct kdds_closure *c, uint32_t i,
+				     uint32_t guess)
 {
 	if (guess < q->type->naccess && same_data(q, guess, c, i))
 		return kd_closure_access(q, guess);
@@ -30,10 +34,12 @@ static struct kdds_access *access_to(struct kdds_closure *q, struct kdds_closure
 	return NULL;
 }
 
-/* What access a, number i of c, comes after. As in index.c a link names a closure of this life of the frame, or nothing; c itself
- * (*twice_p is set): an earlier access of it is to the same data. */
-static inline struct kd_span_access before(struct kd_stack *s, struct kdds_closure *c, const struct kdds_access *a, uint32_t i,
-					   char *first, uint32_t names_first, int *twice_p)
+/* What access a, number i of c, follows. As in index.c a link names a closure of this epoch of
+ * the frame, or nothing. If it names c itself, an earlier access of c is to the same data
+ * item, and *twice_p is set. */
+static inline struct kd_span_access before(struct kd_stack *s, struct kdds_closure *c,
+					   const struct kdds_access *a, uint32_t i, char *first,
+					   uint32_t names_first, int *twice_p)
 {
 	struct kd_span_access none = {0, 0};
 	size_t offset = (size_t)(uint32_t)(a->p - names_first) << 3;
@@ -43,9 +49,10 @@ static inline struct kd_span_access before(struct kd_stack *s, struct kdds_closu
 		return none;
 	if (kd_unlikely(q == c)) {
 		*twice_p = 1;
-		for (uint32_t k = 0; k < i; k++) /* these have been looked at, but for reductions */
+		for (uint32_t k = 0; k < i; k++) /* these have been computed, except reductions */
 			if (c->type->access[k].mode != KDDS_CW && same_data(c, k, c, i))
-				return *(struct kd_span_access *)kd_span_at(s, kd_closure_access(c, k));
+				return *(struct kd_span_access *)kd_span_at(
+					s, kd_closure_access(c, k));
 		return none;
 	}
 	if (q->type->reduces) {
@@ -57,7 +64,8 @@ static inline struct kd_span_access before(struct kd_stack *s, struct kdds_closu
 	return a ? *(struct kd_span_access *)kd_span_at(s, a) : none;
 }
 
-/* Two accesses of c are to the same data: who comes later finds the first. */
+/* Two accesses of c are to the same data item: merges their records, since later closures find
+ * the first. */
 static void join(struct kd_stack *s, struct kdds_closure *c)
 {
 	for (uint32_t i = 1; i < c->type->naccess; i++) {
@@ -85,7 +93,7 @@ void kd_span_pass(struct kd_stack *s, struct kdds_frame *f, char *at, uint64_t l
 		struct kd_span_access b;
 
 		if (type->access[i].mode == KDDS_CW)
-			continue; /* waits for nobody */
+			continue; /* waits for nothing */
 		b = before(s, c, a, i, first, names_first, &twice);
 		begin = kd_max(begin, type->access[i].mode == KDDS_R ? b.writer : b.users);
 		*(struct kd_span_access *)kd_span_at(s, a) = b;

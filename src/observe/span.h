@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Work W and critical path D of a run, measured on the graph that was really there: bodies, the children they commit, and among
- * siblings the data.
+ * Work W and critical path D of a run, measured on the graph that was executed: bodies, the
+ * children that they commit, and the data that order siblings.
  *
- *   length of a closure = the longest path from its first instruction to the end of its last descendant
+ *   length of a closure
+ *     = the longest path from its first instruction to the end of its last descendant
  *     = max(body, body + the longest path through its children)
- *   a child begins when the body has ended (in main: or reached kdds_sync), and when all it depends on has ended
+ *   a child begins when the body has ended (in main: or has reached kdds_sync) and all that the
+ *   child depends on has ended
  *
- * All times are relative to the parent's first instruction, so a thief needs to know nothing of where its closures stand in the
- * graph: it runs them and leaves their length with the victim. The owner of a frame passes its closures in reference order, its
- * own and the stolen ones; only then, when everything before has been passed, are beginning and end computed: one look at the
- * last user of each data, by the link p.
+ * All times are relative to the parent's first instruction, so a thief need not know the position
+ * of its closures in the graph: it runs them and stores their lengths at the victim. The owner of
+ * a frame passes its closures in reference order, its own and the stolen ones. Only then, when
+ * all earlier ones have been passed, are begin and end of a closure computed, with one look at
+ * the last user of each data item, by the link p.
  *
- * The records lie in a third reservation, as large as the stack, each at the offset of what it is about: a frame's (128 bytes
- * there), a closure's head (16), an access (16). Nothing is allocated, nothing cleared: a link never leads to what this life of
- * the frame has not passed.
+ * The records lie in a third reservation, as large as the stack, each at the offset of its
+ * subject: a frame (128 bytes there), the head of a closure (16), an access (16). Nothing is
+ * allocated and nothing is cleared: a link never leads to a closure that this epoch of the frame
+ * has not passed.
  *
- * A reader after a reduction waits for everything up to the last contribution, as it does in reality (index.h): the end of a
- * reducing closure counts as that of the frame so far.
+ * A reader after a reduction waits for everything up to the last contribution, as it does in
+ * execution (index.h): the end of a reducing closure counts as that of the frame so far.
  */
 #ifndef KD_SPAN_H
 #define KD_SPAN_H
@@ -27,44 +31,48 @@
 
 /* Everything in ticks. */
 struct kd_span_frame {
-	uint64_t base;  /* of the body whose frame it is: how long it has run, children it waited for included */
+	uint64_t base;  /* time that the frame's body has run, with the children it waited for */
 	uint64_t span;  /* the latest end of a closure passed */
-	uint64_t self;  /* of base, in the body alone */
-	uint64_t begun; /* on the clock: the body, or the part of the task since its stack was last taken up */
-	uint64_t parts; /* times the stack was set aside meanwhile */
-	uint64_t node;  /* its number in the graph */
+	uint64_t self;  /* the part of base in the body alone */
+	uint64_t begun; /* clock when the body began, or when its stack was last continued */
+	uint64_t parts; /* how often the stack was set aside since the body began */
+	uint64_t node;  /* its number in the graph (dot.h) */
 };
 
 struct kd_span_closure {
-	uint64_t length; /* left by who ran it; then its end */
-	uint64_t end;    /* of what a user after it has to wait for, if it reduces */
+	uint64_t length; /* stored by the worker that ran it */
+	uint64_t end;    /* if it reduces: of all that a later user has to wait for */
 };
 
 struct kd_span_access {
-	uint64_t writer; /* the end of the last writer, up to here */
+	uint64_t writer; /* the end of the last writer so far */
 	uint64_t users;  /* of all users since then, and its own */
 };
 
-_Static_assert(sizeof(struct kd_span_frame) <= sizeof(struct kdds_frame), "a frame's record is as long as its header");
-_Static_assert(sizeof(struct kd_span_closure) <= sizeof(struct kdds_closure), "as long as a closure's head");
-_Static_assert(sizeof(struct kd_span_access) <= sizeof(struct kdds_access), "as long as an access record");
+_Static_assert(sizeof(struct kd_span_frame) <= sizeof(struct kdds_frame),
+	       "a frame's record is no longer than its header");
+_Static_assert(sizeof(struct kd_span_closure) <= sizeof(struct kdds_closure),
+	       "a closure's record is no longer than its head");
+_Static_assert(sizeof(struct kd_span_access) <= sizeof(struct kdds_access),
+	       "an access's record is no longer than it");
 
 static inline void *kd_span_at(const struct kd_stack *s, const void *p)
 {
 	return s->spans + ((const char *)p - s->mem);
 }
 
-static inline struct kd_span_frame *kd_span_frame(const struct kd_stack *s, const struct kdds_frame *f)
+static inline struct kd_span_frame *kd_span_frame(const struct kd_stack *s,
+						  const struct kdds_frame *f)
 {
 	return kd_span_at(s, f);
 }
 
-/* The length of closure c of a stolen range, for who has it from its victim. */
+/* Stores the length of closure c of a stolen range where the victim, or the import, finds it. */
 void kd_span_deliver(const struct kd_range *range, const char *c, uint64_t length);
 /* Closure c of frame f, not a base, is passed: it and all before it are complete. */
 void kd_span_pass(struct kd_stack *s, struct kdds_frame *f, char *c, uint64_t length);
 
-/* Main's body, as far as it has been charged, and what it has waited for. */
+/* The longest path through main so far: its body, up to the last charge, and its children. */
 uint64_t kd_span_main(void);
 
 #endif

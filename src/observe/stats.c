@@ -20,7 +20,7 @@
 #include "remote/net.h"
 #include "remote/peer.h"
 
-#define WORKERS_PUBLISHED 1024 /* in a larger job only sums are */
+#define WORKERS_PUBLISHED 1024 /* with more workers in the job, ranks publish sums only */
 #define WORKER_COUNTS (sizeof(struct kd_worker_counts) / sizeof(uint64_t))
 #define RANK_COUNTS (sizeof(struct kd_rank_counts) / sizeof(uint64_t))
 
@@ -39,14 +39,14 @@ const char *kd_stats_name(size_t i, const char **meaning_p)
 	return rows[i].name;
 }
 
-/* A rank as rank 0 knows it. */
+/* The counters of a rank at rank 0. */
 struct rank {
 	int known;
 	struct kd_rank_counts counts;
 	struct kd_worker_counts *workers; /* NULL: only their sum is known */
 };
 
-static struct rank *ranks; /* one, this process; after kd_stats_gather as many as there are */
+static struct rank *ranks; /* this process only; all ranks after kd_stats_gather */
 static uint32_t nranks;
 static uint64_t start_ticks;
 static struct kd_peer_counts peer_before;
@@ -134,7 +134,7 @@ static uint64_t peak_bytes(void)
 	return kib * 1024;
 }
 
-/* What is counted under the net lock. */
+/* Copies the counters that the net lock protects. */
 static void count_net(struct kd_rank_counts *c)
 {
 	const struct kd_net_counts *r = &kd_net.counts;
@@ -142,7 +142,7 @@ static void count_net(struct kd_rank_counts *c)
 	const struct kd_gdata_counts *g = &kd_gdata_counts, *g0 = &gdata_before;
 
 	pthread_mutex_lock(&kd_net.lock);
-	c->asked = r->asked; /* these begin at 0 with each job */
+	c->asked = r->asked; /* these start at 0 in each job */
 	c->refused = r->refused;
 	c->imports = r->imports;
 	c->imported = r->imported;
@@ -173,7 +173,7 @@ static void complete(struct kd_rank_counts *c)
 	c->pushed = c->tasks + c->exported - c->imported;
 }
 
-/* Values longer than the launcher takes go in pieces: key, key1, ... 0 or -errno. */
+/* Publishes a value, in pieces key.0, key.1, ... that the launcher accepts. 0 or -errno. */
 static int put(const char *key, const void *value, size_t size)
 {
 	int error = 0;
@@ -182,7 +182,8 @@ static int put(const char *key, const void *value, size_t size)
 		char name[32];
 
 		snprintf(name, sizeof(name), "%s.%zu", key, i);
-		error = kd_boot_put(name, (const char *)value + at, kd_min(size - at, (size_t)KD_BOOT_VALUE_BYTES));
+		error = kd_boot_put(name, (const char *)value + at,
+				    kd_min(size - at, (size_t)KD_BOOT_VALUE_BYTES));
 	}
 	return error;
 }
@@ -209,7 +210,7 @@ static int workers_published(const struct kd_rank_counts *c)
 	return c->workers * kd_net.size <= WORKERS_PUBLISHED;
 }
 
-/* A launcher that does not take them will be missed by the fence that follows. */
+/* Errors are ignored here: if the launcher is gone, the fence that follows fails. */
 void kd_stats_publish(void)
 {
 	struct kd_rank_counts *c;
@@ -272,7 +273,7 @@ void kd_stats_gather(void)
 
 /* The report. */
 
-/* The job's is not the sum but the most. */
+/* Whether the job's value is the maximum over the ranks instead of the sum. */
 static int is_peak(size_t i)
 {
 	return i == offsetof(struct kd_rank_counts, time_ns) / sizeof(uint64_t) ||
@@ -300,7 +301,7 @@ static double ratio(double a, double b)
 	return b > 0 ? a / b : 0;
 }
 
-/* What is left of T when everybody works all the time, in units of the critical path. */
+/* The part of T beyond W/p, in units of the critical path. */
 static double bound_factor(const struct kd_rank_counts *t)
 {
 	double rest = (double)t->time_ns - ratio((double)t->work_ns, (double)t->workers);
@@ -311,20 +312,26 @@ static double bound_factor(const struct kd_rank_counts *t)
 static void put_counts(FILE *out, const void *counts, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		fprintf(out, "%s\"%s\":%" PRIu64, i ? "," : "", rows[i].name, ((const uint64_t *)counts)[i]);
+		fprintf(out, "%s\"%s\":%" PRIu64, i ? "," : "", rows[i].name,
+			((const uint64_t *)counts)[i]);
 }
 
 static void report_json(FILE *out, const struct kd_rank_counts *t, uint32_t known)
 {
-	fprintf(out, "{\"kdds\":\"%s\",\"ranks\":%u,\"ranks_known\":%u,\"workers\":%" PRIu64 ",\"time_s\":%.9f,\"measured\":%s,"
-		"\"work_s\":%.9f,\"depth_s\":%.9f,\"parallelism\":%.6g,\"efficiency\":%.6g,\"bound_s\":%.9f,\"bound_factor\":%.6g,"
-		"\"rank\":[", kdds_version(), nranks, known, t->workers, (double)t->time_ns * 1e-9,
-		kd_observe.tasks ? "true" : "false", (double)t->work_ns * 1e-9, (double)t->depth_ns * 1e-9,
-		ratio((double)t->work_ns, (double)t->depth_ns),
+	fprintf(out,
+		"{\"kdds\":\"%s\",\"ranks\":%u,\"ranks_known\":%u,\"workers\":%" PRIu64
+		",\"time_s\":%.9f,\"measured\":%s,\"work_s\":%.9f,\"depth_s\":%.9f,"
+		"\"parallelism\":%.6g,\"efficiency\":%.6g,\"bound_s\":%.9f,\"bound_factor\":%.6g,"
+		"\"rank\":[",
+		kdds_version(), nranks, known, t->workers, (double)t->time_ns * 1e-9,
+		kd_observe.tasks ? "true" : "false", (double)t->work_ns * 1e-9,
+		(double)t->depth_ns * 1e-9, ratio((double)t->work_ns, (double)t->depth_ns),
 		ratio((double)t->work_ns, (double)t->workers * (double)t->time_ns),
-		ratio((double)t->work_ns, (double)t->workers) * 1e-9 + (double)t->depth_ns * 1e-9, bound_factor(t));
+		ratio((double)t->work_ns, (double)t->workers) * 1e-9 + (double)t->depth_ns * 1e-9,
+		bound_factor(t));
 	for (uint32_t r = 0; r < nranks; r++) {
-		fprintf(out, "%s{\"rank\":%u,\"known\":%s", r ? "," : "", r, ranks[r].known ? "true," : "false}");
+		fprintf(out, "%s{\"rank\":%u,\"known\":%s", r ? "," : "", r,
+			ranks[r].known ? "true," : "false}");
 		if (!ranks[r].known)
 			continue;
 		put_counts(out, &ranks[r].counts, RANK_COUNTS);
@@ -343,9 +350,12 @@ static void report_json(FILE *out, const struct kd_rank_counts *t, uint32_t know
 
 static void put_worker(FILE *out, const char *name, const struct kd_worker_counts *c)
 {
-	fprintf(out, "kdds: %11s %12" PRIu64 " %10" PRIu64 " %8" PRIu64 " %10" PRIu64 " %8" PRIu64 " %7" PRIu64
-		" %9.4f %9.4f %9.4f %9.4f\n", name, c->tasks, c->requests, c->steals, c->stolen, c->robbed, c->parks,
-		(double)c->run_ns * 1e-9, (double)c->look_ns * 1e-9, (double)c->idle_ns * 1e-9, (double)c->comm_ns * 1e-9);
+	fprintf(out,
+		"kdds: %11s %12" PRIu64 " %10" PRIu64 " %8" PRIu64 " %10" PRIu64 " %8" PRIu64
+		" %7" PRIu64 " %9.4f %9.4f %9.4f %9.4f\n",
+		name, c->tasks, c->requests, c->steals, c->stolen, c->robbed, c->parks,
+		(double)c->run_ns * 1e-9, (double)c->look_ns * 1e-9, (double)c->idle_ns * 1e-9,
+		(double)c->comm_ns * 1e-9);
 }
 
 static const struct kd_worker_counts *as_worker(const struct kd_rank_counts *c)
@@ -357,8 +367,9 @@ static void report_workers(FILE *out, const struct kd_rank_counts *t)
 {
 	char name[32];
 
-	fprintf(out, "kdds: %11s %12s %10s %8s %10s %8s %7s %9s %9s %9s %9s\n", nranks > 1 ? "rank.worker" : "worker", "tasks",
-		"tries", "steals", "closures", "robbed", "parks", "running/s", "looking/s", "idle/s", "net/s");
+	fprintf(out, "kdds: %11s %12s %10s %8s %10s %8s %7s %9s %9s %9s %9s\n",
+		nranks > 1 ? "rank.worker" : "worker", "tasks", "tries", "steals", "closures",
+		"robbed", "parks", "running/s", "looking/s", "idle/s", "net/s");
 	for (uint32_t r = 0; r < nranks; r++) {
 		for (uint64_t i = 0; ranks[r].workers && i < ranks[r].counts.workers; i++) {
 			if (nranks > 1)
@@ -376,9 +387,12 @@ static void report_workers(FILE *out, const struct kd_rank_counts *t)
 
 static void put_rank(FILE *out, const char *name, const struct kd_rank_counts *c)
 {
-	fprintf(out, "kdds: %8s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64 " %9" PRIu64 " %9.1f %9.1f %9.1f %9" PRIu64
-		" %9.1f %9.1f\n", name, c->asked, c->refused, c->imports, c->imported, c->exports, c->messages,
-		(double)c->message_bytes / 1e6, (double)c->fetched_bytes / 1e6, (double)c->kept_bytes / 1e6, c->hits, (double)c->hit_bytes / 1e6,
+	fprintf(out,
+		"kdds: %8s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64
+		" %9" PRIu64 " %9.1f %9.1f %9.1f %9" PRIu64 " %9.1f %9.1f\n",
+		name, c->asked, c->refused, c->imports, c->imported, c->exports, c->messages,
+		(double)c->message_bytes / 1e6, (double)c->fetched_bytes / 1e6,
+		(double)c->kept_bytes / 1e6, c->hits, (double)c->hit_bytes / 1e6,
 		(double)c->peak_bytes / 1e6);
 }
 
@@ -386,8 +400,9 @@ static void report_ranks(FILE *out, const struct kd_rank_counts *t)
 {
 	char name[32];
 
-	fprintf(out, "kdds: %8s %8s %8s %8s %9s %8s %9s %9s %9s %9s %9s %9s %9s\n", "rank", "asked", "refused", "imports", "closures",
-		"exports", "messages", "sent/MB", "read/MB", "kept/MB", "hits", "hits/MB", "memory/MB");
+	fprintf(out, "kdds: %8s %8s %8s %8s %9s %8s %9s %9s %9s %9s %9s %9s %9s\n", "rank", "asked",
+		"refused", "imports", "closures", "exports", "messages", "sent/MB", "read/MB",
+		"kept/MB", "hits", "hits/MB", "memory/MB");
 	for (uint32_t r = 0; r < nranks; r++) {
 		snprintf(name, sizeof(name), "%u", r);
 		if (ranks[r].known)
@@ -400,14 +415,21 @@ static void report_ranks(FILE *out, const struct kd_rank_counts *t)
 
 static void report_text(FILE *out, const struct kd_rank_counts *t)
 {
-	double time = (double)t->time_ns * 1e-9, work = (double)t->work_ns * 1e-9, depth = (double)t->depth_ns * 1e-9;
+	double time = (double)t->time_ns * 1e-9, work = (double)t->work_ns * 1e-9,
+	       depth = (double)t->depth_ns * 1e-9;
 
-	fprintf(out, "kdds: T = %.6f s, %u rank%s, %" PRIu64 " workers, %" PRIu64 " tasks, at most %.1f MB of memory\n", time, nranks,
-		nranks > 1 ? "s" : "", t->workers, t->tasks, (double)t->peak_bytes / 1e6);
+	fprintf(out,
+		"kdds: T = %.6f s, %u rank%s, %" PRIu64 " workers, %" PRIu64
+		" tasks, at most %.1f MB of memory\n",
+		time, nranks, nranks > 1 ? "s" : "", t->workers, t->tasks,
+		(double)t->peak_bytes / 1e6);
 	if (kd_observe.tasks)
-		fprintf(out, "kdds: work W = %.6f s, critical path D = %.6f s, parallelism W/D = %.4g\n"
-			"kdds: efficiency W/(p T) = %.3f; T = W/p + %.3g D (Kaapi: T <= W/p + O(D))\n", work, depth,
-			ratio(work, depth), ratio(work, (double)t->workers * time), bound_factor(t));
+		fprintf(out,
+			"kdds: work W = %.6f s, critical path D = %.6f s, parallelism W/D = %.4g\n"
+			"kdds: efficiency W/(p T) = %.3f; T = W/p + %.3g D (Kaapi: T <= W/p + "
+			"O(D))\n",
+			work, depth, ratio(work, depth), ratio(work, (double)t->workers * time),
+			bound_factor(t));
 	report_workers(out, t);
 	if (nranks > 1)
 		report_ranks(out, t);
@@ -420,7 +442,7 @@ static void say(const char *text, size_t size)
 		ssize_t n = write(STDERR_FILENO, text, size);
 
 		if (n < 0 && errno != EINTR)
-			return; /* nobody is left to tell */
+			return; /* stderr has been closed */
 		if (n > 0) {
 			text += n;
 			size -= (size_t)n;

@@ -7,7 +7,7 @@
 #include "observe/trace.h"
 #include "observe/watched.h"
 
-/* Time that was no task's has passed. */
+/* The time up to now belonged to no task. */
 static void resume(struct kd_worker *w)
 {
 	w->watched->since = kd_clock_ticks();
@@ -24,7 +24,7 @@ static void charge(struct kd_worker *w, struct kd_span_frame *g)
 	w->watched->since = now;
 }
 
-/* Main is in no task. */
+/* Main's body is in no task: charges it up to now. */
 void kd_tasks_main(void)
 {
 	struct kd_worker *w = kd_pool.workers;
@@ -32,7 +32,8 @@ void kd_tasks_main(void)
 	charge(w, kd_span_frame(w->current, (struct kdds_frame *)w->current->mem));
 }
 
-/* The loop begins: with a stack that is new or was set aside, or (until is no base) because a body waits. */
+/* The loop begins: with a stack that is new or was set aside, or, if until is not the base,
+ * because a body waits. */
 static void enter(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until)
 {
 	if (until != &s->base) {
@@ -57,7 +58,8 @@ static void leave(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *un
 	}
 }
 
-static void begin(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char *c)
+static void begin(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
+		  struct kdds_frame *g, char *c)
 {
 	struct kd_span_frame *r = kd_span_frame(s, g);
 
@@ -75,7 +77,8 @@ static void end(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *g)
 }
 
 /* Closure c of f, whose body had frame g, is complete. */
-static void done(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char *c)
+static void done(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
+		 struct kdds_frame *g, char *c)
 {
 	const struct kd_span_frame *r = kd_span_frame(s, g);
 	uint64_t length = kd_max(r->base, r->span);

@@ -21,10 +21,10 @@
 static struct {
 	struct kd_file file;
 	uint32_t rank, size;
-	uint64_t host; /* the same on all ranks of this host */
+	uint64_t host; /* keyed hash; the same on all ranks of this host */
 	struct kd_ring *rings;
 	int workers, nrings;
-	int all_written; /* nobody writes any more */
+	int all_written; /* no more events are added to the ring of the network */
 	struct kept {
 		struct kept *next;
 		void *type;
@@ -45,22 +45,25 @@ static void sent(const struct kd_wire_head *m)
 	add_net(KD_EVENT_SEND, 0, m->kind, sizeof(*m) + m->bytes, m->to);
 }
 
-/* The name of a package in the traces of both ranks. */
+/* The name of a steal message in the traces of both ranks. */
 static uint64_t flow(uint32_t victim, uint32_t generation)
 {
 	return (uint64_t)1 << 63 | (uint64_t)victim << 32 | generation;
 }
 
-static void step(enum kd_step step, uint64_t begin, uint32_t victim, uint32_t generation, uint32_t closures, uint32_t other)
+static void step(enum kd_step step, uint64_t begin, uint32_t victim, uint32_t generation,
+		 uint32_t closures, uint32_t other)
 {
 	static const enum kd_event_kind kinds[] = {
-		[KD_STEP_EXPORT] = KD_EVENT_EXPORT, [KD_STEP_ARRIVE] = KD_EVENT_ARRIVE, [KD_STEP_IMPORT] = KD_EVENT_IMPORT,
-		[KD_STEP_DONE] = KD_EVENT_DONE,     [KD_STEP_RESULT] = KD_EVENT_RESULT,
+		[KD_STEP_EXPORT] = KD_EVENT_EXPORT, [KD_STEP_ARRIVE] = KD_EVENT_ARRIVE,
+		[KD_STEP_IMPORT] = KD_EVENT_IMPORT, [KD_STEP_DONE] = KD_EVENT_DONE,
+		[KD_STEP_RESULT] = KD_EVENT_RESULT,
 	};
 	uint64_t now = kd_clock_ticks();
 
 	if (step == KD_STEP_IMPORT)
-		kd_trace_add(kd_self_worker->watched->ring, kinds[step], now, now, flow(victim, generation), closures, other);
+		kd_trace_add(kd_self_worker->watched->ring, kinds[step], now, now,
+			     flow(victim, generation), closures, other);
 	else
 		add_net(kinds[step], begin, flow(victim, generation), closures, other);
 }
@@ -69,7 +72,8 @@ void kd_trace_memory(uint64_t resident, uint64_t fetched)
 {
 	uint64_t now = kd_clock_ticks();
 
-	kd_trace_add(&trace.rings[trace.workers + 1], KD_EVENT_MEMORY, now, now, resident, fetched, 0);
+	kd_trace_add(&trace.rings[trace.workers + 1], KD_EVENT_MEMORY, now, now, resident, fetched,
+		     0);
 }
 
 void kd_trace_close(struct kd_worker *w, struct kd_stack *s)
@@ -98,7 +102,8 @@ static void stole(struct kd_worker *w, const struct kd_stack *s, uint64_t begin,
 	for (int i = 0; i < kd_pool.count; i++)
 		if (kd_load_relaxed(&kd_pool.workers[i].current) == s)
 			victim = i;
-	kd_trace_add(w->watched->ring, KD_EVENT_STEAL, begin, kd_clock_ticks(), (uint64_t)victim, count, 0);
+	kd_trace_add(w->watched->ring, KD_EVENT_STEAL, begin, kd_clock_ticks(), (uint64_t)victim,
+		     count, 0);
 }
 
 static int keeps(void *type)
@@ -115,7 +120,8 @@ static int keeps(void *type)
 	return 1;
 }
 
-/* What names the host (the machine's id is in it) is nobody else's business: of that a keyed hash, of use within the job only. */
+/* A keyed hash of the host's name, usable within the job only. The name contains the machine's
+ * id, which the file must not disclose. */
 static uint64_t hash_host(void)
 {
 	char id[KD_BOOT_VALUE_BYTES];
@@ -165,7 +171,8 @@ int kd_trace_workers(void)
 	}
 	return 0;
 memory:
-	kd_error("KDDS_TRACE: out of memory for %d rings of KDDS_TRACE_SIZE=%" PRIu64 " bytes", n, kd_env.trace_size);
+	kd_error("KDDS_TRACE: out of memory for %d rings of KDDS_TRACE_SIZE=%" PRIu64 " bytes", n,
+		 kd_env.trace_size);
 	return -ENOMEM;
 }
 
@@ -174,14 +181,15 @@ uint64_t kd_trace_dropped(void)
 	uint64_t n = 0;
 
 	for (int i = 0; i < trace.nrings; i++) {
-		uint64_t count = kd_load_relaxed(&trace.rings[i].count); /* the network's still grows */
+		/* relaxed: the ring of the network still grows, and an older count will do */
+		uint64_t count = kd_load_relaxed(&trace.rings[i].count);
 
 		n += count > trace.rings[i].size ? count - trace.rings[i].size : 0;
 	}
 	return n;
 }
 
-/* Writing. A line of the file, to be sorted by time. */
+/* Writing the file. A line of it; lines are sorted by time. */
 enum line { SLICE, FLOW_OUT, FLOW_IN };
 
 struct item {
@@ -199,7 +207,8 @@ static int compare(const void *x, const void *y)
 	if (a->ns != b->ns)
 		return a->ns < b->ns ? -1 : 1;
 	if (a->line != b->line)
-		return a->line < b->line ? -1 : 1; /* an arrow begins and ends in a slice that has begun */
+		/* an arrow begins and ends in a slice that has begun */
+		return a->line < b->line ? -1 : 1;
 	if (a->duration_ns != b->duration_ns)
 		return a->duration_ns > b->duration_ns ? -1 : 1; /* the outer one first */
 	return 0;
@@ -207,7 +216,8 @@ static int compare(const void *x, const void *y)
 
 static size_t add(struct item *items, const struct kd_event *e, uint32_t track, uint64_t *flows)
 {
-	uint64_t ns = kd_clock_time_ns(e->begin), duration = kd_clock_time_ns(e->begin + e->ticks) - ns;
+	uint64_t ns = kd_clock_time_ns(e->begin);
+	uint64_t duration = kd_clock_time_ns(e->begin + e->ticks) - ns;
 	size_t n = 0;
 
 	items[n++] = (struct item){ns, duration, e, track, SLICE, 0};
@@ -224,7 +234,7 @@ static size_t add(struct item *items, const struct kd_event *e, uint32_t track, 
 	return n;
 }
 
-/* All that the rings hold, by time. NULL: no memory. */
+/* The events of all rings, by time. NULL: no memory. */
 static struct item *gather(size_t *n_p)
 {
 	uint64_t events = 0, flows = 0;
@@ -252,15 +262,17 @@ static void put_time(FILE *out, const char *name, uint64_t ns)
 	fprintf(out, ",\"%s\":%" PRIu64 ".%03u", name, ns / 1000, (unsigned)(ns % 1000));
 }
 
-static void put_head(FILE *out, const struct item *x, const char *name, const char *category, const char *phase)
+static void put_head(FILE *out, const struct item *x, const char *name, const char *category,
+		     const char *phase)
 {
 	fputs(",\n{\"name\":\"", out);
 	kd_file_quote(out, name);
-	fprintf(out, "\",\"cat\":\"%s\",\"ph\":\"%s\",\"pid\":%u,\"tid\":%u", category, phase, trace.rank, x->track);
+	fprintf(out, "\",\"cat\":\"%s\",\"ph\":\"%s\",\"pid\":%u,\"tid\":%u", category, phase,
+		trace.rank, x->track);
 	put_time(out, "ts", x->ns);
 }
 
-/* What takes time. */
+/* An event with a duration. */
 static void put_slice(FILE *out, const struct item *x, const char *name, const char *category)
 {
 	put_head(out, x, name, category, "X");
@@ -269,7 +281,8 @@ static void put_slice(FILE *out, const struct item *x, const char *name, const c
 
 static const char *message_name(uint64_t kind)
 {
-	static const char *const names[KD_WIRE_KINDS] = {"?", "ACK", "REQ", "NONE", "WORK", "DONE", "FREE", "END"};
+	static const char *const names[KD_WIRE_KINDS] = {"?",    "ACK",  "REQ",  "NONE",
+							 "WORK", "DONE", "FREE", "END"};
 
 	return kind < KD_WIRE_KINDS && names[kind] ? names[kind] : "?";
 }
@@ -282,7 +295,8 @@ static void put_event(FILE *out, const struct item *x)
 	switch ((enum kd_event_kind)e->kind) {
 	case KD_EVENT_TASK:
 		put_slice(out, x, type->name, "task");
-		fprintf(out, ",\"args\":{\"self_ns\":%" PRIu64 ",\"parts\":%u}}", kd_clock_ns(e->b), e->c + 1);
+		fprintf(out, ",\"args\":{\"self_ns\":%" PRIu64 ",\"parts\":%u}}", kd_clock_ns(e->b),
+			e->c + 1);
 		break;
 	case KD_EVENT_PART:
 		put_slice(out, x, type->name, "part");
@@ -290,7 +304,8 @@ static void put_event(FILE *out, const struct item *x)
 		break;
 	case KD_EVENT_STEAL:
 		put_slice(out, x, "steal", "steal");
-		fprintf(out, ",\"args\":{\"victim\":%" PRIu64 ",\"closures\":%" PRIu64 "}}", e->a, e->b);
+		fprintf(out, ",\"args\":{\"victim\":%" PRIu64 ",\"closures\":%" PRIu64 "}}", e->a,
+			e->b);
 		break;
 	case KD_EVENT_IDLE:
 		put_slice(out, x, "idle", "idle");
@@ -298,25 +313,38 @@ static void put_event(FILE *out, const struct item *x)
 		break;
 	case KD_EVENT_EXPORT:
 		put_slice(out, x, "export", "net");
-		fprintf(out, ",\"args\":{\"rank\":%u,\"closures\":%" PRIu64 ",\"flow\":\"%#" PRIx64 "\"}}", e->c, e->b, e->a);
+		fprintf(out,
+			",\"args\":{\"rank\":%u,\"closures\":%" PRIu64 ",\"flow\":\"%#" PRIx64
+			"\"}}",
+			e->c, e->b, e->a);
 		break;
 	case KD_EVENT_IMPORT:
 		put_slice(out, x, "import", "steal");
-		fprintf(out, ",\"args\":{\"rank\":%u,\"closures\":%" PRIu64 ",\"flow\":\"%#" PRIx64 "\"}}", e->c, e->b, e->a);
+		fprintf(out,
+			",\"args\":{\"rank\":%u,\"closures\":%" PRIu64 ",\"flow\":\"%#" PRIx64
+			"\"}}",
+			e->c, e->b, e->a);
 		break;
 	case KD_EVENT_ARRIVE:
 	case KD_EVENT_DONE:
 	case KD_EVENT_RESULT:
-		put_slice(out, x, e->kind == KD_EVENT_ARRIVE ? "arrive" : e->kind == KD_EVENT_DONE ? "done" : "result", "net");
+		put_slice(out, x,
+			  e->kind == KD_EVENT_ARRIVE ? "arrive" :
+			  e->kind == KD_EVENT_DONE   ? "done" : "result",
+			  "net");
 		fprintf(out, ",\"args\":{\"rank\":%u,\"flow\":\"%#" PRIx64 "\"}}", e->c, e->a);
 		break;
 	case KD_EVENT_SEND:
 		put_head(out, x, message_name(e->a), "message", "i");
-		fprintf(out, ",\"s\":\"t\",\"args\":{\"to\":%u,\"bytes\":%" PRIu64 "}}", e->c, e->b);
+		fprintf(out, ",\"s\":\"t\",\"args\":{\"to\":%u,\"bytes\":%" PRIu64 "}}", e->c,
+			e->b);
 		break;
 	case KD_EVENT_MEMORY:
 		put_head(out, x, "memory", "memory", "C");
-		fprintf(out, ",\"args\":{\"resident_bytes\":%" PRIu64 ",\"fetched_bytes\":%" PRIu64 "}}", e->a, e->b);
+		fprintf(out,
+			",\"args\":{\"resident_bytes\":%" PRIu64 ",\"fetched_bytes\":%" PRIu64
+			"}}",
+			e->a, e->b);
 		break;
 	}
 }
@@ -324,7 +352,8 @@ static void put_event(FILE *out, const struct item *x)
 static void put_flow(FILE *out, const struct item *x)
 {
 	put_head(out, x, "work", "flow", x->line == FLOW_OUT ? "s" : "f");
-	fprintf(out, ",\"id\":\"%#" PRIx64 "\"%s}", x->flow, x->line == FLOW_OUT ? "" : ",\"bp\":\"e\"");
+	fprintf(out, ",\"id\":\"%#" PRIx64 "\"%s}", x->flow,
+		x->line == FLOW_OUT ? "" : ",\"bp\":\"e\"");
 }
 
 static void put_names(FILE *out)
@@ -332,16 +361,23 @@ static void put_names(FILE *out)
 	char host[256] = "";
 
 	gethostname(host, sizeof(host) - 1);
-	fprintf(out, "{\"traceEvents\":[\n{\"name\":\"kdds_rank\",\"ph\":\"M\",\"pid\":%u,\"args\":{\"rank\":%u,\"ranks\":%u,"
+	fprintf(out,
+		"{\"traceEvents\":[\n{\"name\":\"kdds_rank\",\"ph\":\"M\",\"pid\":%u,"
+		"\"args\":{\"rank\":%u,\"ranks\":%u,"
 		"\"workers\":%d,\"dropped\":%" PRIu64 ",\"host\":\"%016" PRIx64 "\"}},\n"
-		"{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%u,\"args\":{\"name\":\"rank %u on ", trace.rank, trace.rank,
-		trace.size, trace.workers, kd_trace_dropped(), trace.host, trace.rank, trace.rank);
+		"{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":%u,"
+		"\"args\":{\"name\":\"rank %u on ",
+		trace.rank, trace.rank, trace.size, trace.workers, kd_trace_dropped(), trace.host,
+		trace.rank, trace.rank);
 	kd_file_quote(out, host);
 	fputs("\"}}", out);
 	for (int i = 0; i < trace.nrings; i++) {
 		if (!trace.rings[i].count && i >= trace.workers)
 			continue;
-		fprintf(out, ",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%u,\"tid\":%d,\"args\":{\"name\":\"", trace.rank, i);
+		fprintf(out,
+			",\n{\"name\":\"thread_name\",\"ph\":\"M\",\"pid\":%u,\"tid\":%d,"
+			"\"args\":{\"name\":\"",
+			trace.rank, i);
 		if (i < trace.workers)
 			fprintf(out, "worker %d\"}}", i);
 		else
@@ -392,7 +428,8 @@ int kd_trace_stop(void)
 	error = trace.file.name ? write_all() : 0;
 	for (int i = 0; i < trace.nrings; i++)
 		if (trace.rings[i].events)
-			kd_os_release(trace.rings[i].events, trace.rings[i].size * sizeof(struct kd_event));
+			kd_os_release(trace.rings[i].events,
+				      trace.rings[i].size * sizeof(struct kd_event));
 	free(trace.rings);
 	trace.rings = NULL;
 	trace.nrings = 0;

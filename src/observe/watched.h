@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is observed in this run, and each worker's record of it. Constant between init and finalize, but for the records. */
+/* What is observed in this run, and the record of each worker. Constant between init and
+ * finalize, except for the records. */
 #ifndef KD_WATCHED_H
 #define KD_WATCHED_H
 
@@ -8,9 +9,9 @@
 #include "core/worker.h"
 
 struct kd_observe {
-	int phases;   /* workers note what they spend their time on */
-	int tasks;    /* every task is looked at: run_observed() in sched.c */
-	int trace;    /* into rings */
+	int phases;   /* workers record what they spend their time on */
+	int tasks;    /* every task is observed: run_observed() in sched.c */
+	int trace;    /* events are written into rings */
 	int dot;
 	int progress;
 };
@@ -19,16 +20,16 @@ extern struct kd_observe kd_observe;
 
 struct kd_ring;
 
-/* Times in ticks. Its worker writes. */
+/* Times in ticks. The worker writes, others load. */
 struct kd_watched {
-	uint64_t since; /* up to here its time is accounted for */
-	uint64_t work;  /* of that, in bodies */
+	uint64_t since; /* up to here the worker's time is accounted for */
+	uint64_t work;  /* time in bodies */
 	enum kd_phase phase;
 	uint64_t phase_since, idle_begun, phases[KD_PHASES];
 	struct kd_ring *ring; /* NULL: no trace */
 };
 
-/* Gives each worker its record: 0 or -ENOMEM after a line. */
+/* Gives each worker its record. 0, or -ENOMEM after an error line. */
 int kd_watched_start(void);
 void kd_watched_stop(void);
 

@@ -215,6 +215,7 @@ test_scripts = \
 	tests/check_oracle.sh \
 	tests/check_oracle_ranks.sh \
 	tests/check_ranks.sh \
+	tests/check_states.sh \
 	tests/check_stats.sh \
 	tests/check_trace.sh \
 	tests/check_sim.sh \

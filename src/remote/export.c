@@ -29,14 +29,12 @@ struct kd_export {
 	uint32_t generation, thief, slot;
 	struct kd_range range;
 	struct kd_parcel parcel;
-	struct kd_rest rest;
+	struct kd_rest rest; /* has the export's state */
 	/* set when DONE arrives */
-	int done;
 	uint32_t import, nresults;
 	struct kd_reading get; /* reads the list of results, if it did not fit into DONE */
-	char *results;
+	char *results; /* the list that it has read; NULL: it came with DONE */
 	size_t results_bytes;
-	int remote;        /* something was read from the thief: it waits for FREE */
 	int home;          /* the thief retains enough results of all its victims already */
 	uint32_t nlengths; /* see kd_wire_done */
 	uint64_t *lengths;
@@ -283,7 +281,7 @@ static void finish_export(struct kd_export *x)
 	kd_store_relaxed(&kd_net.counts.returned, kd_net.counts.returned + 1);
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		merge |= kd_closure_at(c)->type->reduces;
-	if (x->remote) {
+	if (x->results || x->rest.noutputs) { /* something was read: the thief waits for FREE */
 		struct kd_wire_head *m = kd_peer_message(KD_WIRE_FREE, sizeof(struct kd_wire_free));
 
 		*(struct kd_wire_free *)(m + 1) = (struct kd_wire_free){x->import, x->generation};
@@ -291,6 +289,7 @@ static void finish_export(struct kd_export *x)
 	}
 	kd_parcel_free(&x->parcel);
 	kd_table_remove(&exports, x->slot);
+	kd_rest_turn(&x->rest, KD_EXPORT_COMPLETE);
 	s = kd_steal_complete(&x->range, merge);
 	if (s)
 		kd_sched_resume(s);
@@ -329,7 +328,6 @@ static void apply(struct kd_export *x, const void *bytes, size_t size)
 	if (kd_results_apply(&x->parcel, bytes, size, x->nresults, kd_rest_add, &x->rest))
 		kd_die("rank %u cannot decode %zu bytes of results from rank %u", kd_net.rank, size,
 		       x->thief);
-	x->remote |= x->rest.noutputs != 0;
 	kd_rest_settle_taken(&x->rest);
 	if (x->rest.noutputs)
 		kd_rest_begin(&x->rest, may_rest(x));
@@ -353,9 +351,10 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes)
 		return;
 	memcpy(&d, body, sizeof(d));
 	x = kd_table_get(&exports, d.slot);
-	if (!x || x->thief != from || x->generation != d.generation || x->done)
+	if (!x || x->thief != from || x->generation != d.generation ||
+	    x->rest.state != KD_EXPORT_OUT)
 		return;
-	x->done = 1;
+	kd_rest_turn(&x->rest, KD_EXPORT_ANSWERED);
 	x->import = d.import;
 	x->nresults = d.outputs;
 	x->nlengths = d.lengths;
@@ -365,7 +364,6 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes)
 		apply(x, (const char *)body + sizeof(d), bytes - sizeof(d));
 		return;
 	}
-	x->remote = 1;
 	if (d.outputs != x->parcel.ntargets || d.results.bytes > kd_results_most(&x->parcel))
 		kd_die("rank %u cannot decode results from rank %u: %llu bytes of %u values",
 		       kd_net.rank, from, (unsigned long long)d.results.bytes, d.outputs);

@@ -48,16 +48,28 @@
 /* and more of them the longer it took, up to this many beyond those that run. */
 #define AHEAD_MAX 4
 
+/* The life of an import; doc/protocol.md describes the states and has the drawing. */
+enum import_state {
+	IMPORT_ARRIVING,  /* the steal message, then its inputs are being read */
+	IMPORT_READY,     /* in the inbox */
+	IMPORT_BEGUN,     /* a worker here, or another rank, has taken it */
+	IMPORT_SIGNALLED, /* DONE has been sent; only FREE is awaited */
+	IMPORT_FORGOTTEN,
+};
+
 struct kd_import {
+	/* Only turn() changes it: under the net lock, except that whoever takes the import out
+	 * of the inbox, and so owns it, makes it BEGUN. Atomic, since an early FREE may look
+	 * meanwhile. */
+	enum import_state state;
 	uint32_t victim, slot, generation, id;
 	uint32_t left;    /* closures that are not complete; any worker, atomic */
 	uint32_t pending; /* gets that have not arrived */
 	struct kd_reading *gets;
 	struct kd_contents contents;
 	struct kd_results results;
-	struct kd_exposed results_region; /* of the list of results, if it does not fit into DONE */
-	int results_exposed;
-	int signalled; /* DONE has been sent; only FREE is awaited */
+	/* the list of results, if it does not fit into DONE; bytes 0: it does */
+	struct kd_exposed results_region;
 	char *package; /* the steal message, if it did not fit into WORK */
 	size_t package_bytes;
 	uint64_t *lengths; /* of the closures, by 32 bytes, in ticks; NULL: no observer */
@@ -126,9 +138,26 @@ static uint32_t add_lengths(struct kd_results *r, struct kd_import *im)
 	return n;
 }
 
+#define TO(state) (1u << IMPORT_##state)
+
+static void turn(struct kd_import *im, enum import_state to)
+{
+	/* tests/check_states.sh compares this table with the drawing in doc/protocol.md */
+	static const unsigned allowed[] = {
+		[IMPORT_ARRIVING] = TO(READY),
+		[IMPORT_READY] = TO(BEGUN),
+		[IMPORT_BEGUN] = TO(SIGNALLED),
+		[IMPORT_SIGNALLED] = TO(FORGOTTEN),
+		[IMPORT_FORGOTTEN] = 0,
+	};
+
+	kd_assert(allowed[kd_load_relaxed(&im->state)] & 1u << to);
+	kd_store_relaxed(&im->state, to);
+}
+
 static void free_import(struct kd_import *im)
 {
-	if (im->results_exposed)
+	if (im->results_region.bytes)
 		kd_exposed_remove(&im->results_region);
 	me.kept_bytes -= im->results.large;
 	kd_results_free(&im->results);
@@ -138,6 +167,12 @@ static void free_import(struct kd_import *im)
 	free(im->gets);
 	free(im->package);
 	free(im);
+}
+
+static void forget(struct kd_import *im)
+{
+	turn(im, IMPORT_FORGOTTEN);
+	free_import(im);
 }
 
 static void lock_inbox(void)
@@ -155,6 +190,7 @@ static void ready(struct kd_import *im)
 	im->journey_ns = im->ready_ns - (im->asked_ns ? im->asked_ns : im->arrived_ns);
 	free(im->gets);
 	im->gets = NULL;
+	turn(im, IMPORT_READY);
 	lock_inbox();
 	while (*link)
 		link = &(*link)->link;
@@ -189,6 +225,7 @@ int kd_import_take(struct kd_filter *far, struct kd_range *range_p)
 	kd_store_release(&me.inbox_lock, 0);
 	if (!im)
 		return 0;
+	turn(im, IMPORT_BEGUN);
 	*range_p = (struct kd_range){.import = im, .serial = im->serial,
 				     .begin = im->contents.closures,
 				     .end = im->contents.closures + im->contents.closure_bytes,
@@ -345,8 +382,9 @@ void kd_import_free(uint32_t from, const void *body, size_t bytes)
 		return;
 	memcpy(&f, body, sizeof(f));
 	im = kd_table_get(&imports, f.import);
-	if (im && im->signalled && im->victim == from && im->generation == f.generation)
-		free_import(im);
+	if (im && kd_load_relaxed(&im->state) == IMPORT_SIGNALLED && im->victim == from &&
+	    im->generation == f.generation)
+		forget(im);
 }
 
 /* The send-signal task of the paper. */
@@ -374,21 +412,20 @@ static void signal_victim(struct kd_import *im)
 	if (!fits) {
 		kd_exposed_add(&im->results_region, r->bytes, r->size, &done.results);
 		done.seal = kd_exposed_seal(&im->results_region);
-		im->results_exposed = 1;
 	}
 	m = kd_peer_message(KD_WIRE_DONE, sizeof(done) + (fits ? r->size : 0));
 	memcpy(m + 1, &done, sizeof(done));
 	if (fits)
 		memcpy((char *)(m + 1) + sizeof(done), r->bytes, r->size);
 	kd_peer_send(im->victim, m, 0);
-	im->signalled = 1;
+	turn(im, IMPORT_SIGNALLED);
 	me.live--;
 	me.ahead = im->journey_ns > ns / AHEAD_SHARE ?
 			   (uint32_t)kd_min(1 + im->journey_ns / (ns + 1), (uint64_t)AHEAD_MAX) : 0;
 	me.want = (uint32_t)kd_min(kd_max((uint64_t)TARGET_NS * im->contents.count / (ns + 1), 1u),
 				   kd_min(2 * me.want, KD_WANT_MAX));
-	if (fits && !r->nregions)
-		free_import(im);
+	if (fits && !r->nregions) /* nothing is read, so no FREE will come */
+		forget(im);
 }
 
 void kd_import_complete(const struct kd_range *range)

@@ -40,6 +40,24 @@ void kd_rest_start(void)
 	memset(&set, 0, sizeof(set));
 }
 
+#define TO(state) (1u << KD_EXPORT_##state)
+
+void kd_rest_turn(struct kd_rest *r, enum kd_export_state to)
+{
+	/* tests/check_states.sh compares this table with the drawing in doc/protocol.md */
+	static const unsigned allowed[] = {
+		[KD_EXPORT_OUT] = TO(ANSWERED),
+		[KD_EXPORT_ANSWERED] = TO(AT_REST) | TO(COMING) | TO(COMPLETE),
+		[KD_EXPORT_AT_REST] = TO(RECALLED) | TO(COMING) | TO(COMPLETE),
+		[KD_EXPORT_RECALLED] = TO(COMING),
+		[KD_EXPORT_COMING] = TO(COMPLETE),
+		[KD_EXPORT_COMPLETE] = 0,
+	};
+
+	kd_assert(allowed[r->state] & 1u << to);
+	r->state = to;
+}
+
 uint32_t kd_rest_count(void)
 {
 	return kd_load(&set.count);
@@ -100,7 +118,7 @@ static void unlist(struct kd_rest *r)
 
 static void enter(struct kd_rest *r)
 {
-	r->rests = 1;
+	kd_rest_turn(r, KD_EXPORT_AT_REST);
 	list(r);
 	set.bytes += r->bytes;
 	kd_store(&set.count, set.count + 1);
@@ -113,11 +131,9 @@ static void enter(struct kd_rest *r)
 	kd_steal_away(r->range, r->thief);
 }
 
+/* The export is about to leave the state at rest. */
 static void leave(struct kd_rest *r)
 {
-	if (!r->rests)
-		return;
-	r->rests = 0;
 	set.bytes -= r->bytes;
 	kd_store(&set.count, set.count - 1);
 	unlist(r);
@@ -133,12 +149,13 @@ static void leave(struct kd_rest *r)
 
 /* Reads the outputs without a taker. From now on no closure that would overwrite them is given
  * away: its result could be read before these have arrived. */
-static void fetch(struct kd_rest *r)
+static void fetch(struct kd_rest *r, enum kd_export_state to)
 {
-	if (r->rests) {
+	if (r->state == KD_EXPORT_AT_REST) {
 		leave(r);
 		kd_steal_fetch(r->range);
 	}
+	kd_rest_turn(r, to);
 	for (uint32_t i = 0; i < r->noutputs; i++)
 		if (!r->outputs[i].taker) {
 			r->reading++;
@@ -154,7 +171,7 @@ int kd_rest_fetch_wanted(void)
 	for (unsigned looks = 0; r && looks < WANT_LOOKS; looks++) {
 		set.seek = r->newer;
 		if (kd_steal_look_away(r->range, KD_AWAY_WANTED))
-			fetch(r);
+			fetch(r, KD_EXPORT_COMING);
 		r = set.seek;
 	}
 	return r != NULL;
@@ -171,9 +188,8 @@ static int of_use(const struct kd_rest *r)
 
 static void recall(struct kd_rest *r)
 {
-	r->recalled = 1;
 	set.recalled++;
-	fetch(r);
+	fetch(r, KD_EXPORT_RECALLED);
 }
 
 /* The oldest first. */
@@ -286,7 +302,8 @@ static void output_settled(struct kd_rest *r)
 {
 	if (--r->pending)
 		return;
-	leave(r);
+	if (r->state == KD_EXPORT_AT_REST)
+		leave(r);
 	r->settled(r);
 }
 
@@ -299,10 +316,10 @@ static void output_arrived(struct kd_reading *g)
 
 	kd_target_arrived(t);
 	gather_again(r->thief, t->value.data);
-	if (!--r->reading && r->recalled) {
+	if (!--r->reading && r->state == KD_EXPORT_RECALLED) {
 		set.recalled--;
 		set.back = 1;
-		r->recalled = 0;
+		kd_rest_turn(r, KD_EXPORT_COMING);
 	}
 	output_settled(r);
 }
@@ -343,7 +360,7 @@ void kd_rest_begin(struct kd_rest *r, int may)
 	if (may && set.bytes + r->bytes <= kd_env.cache)
 		enter(r);
 	else
-		fetch(r);
+		fetch(r, KD_EXPORT_COMING);
 }
 
 void kd_rest_free(struct kd_rest *r)

@@ -20,6 +20,16 @@
 
 struct kd_rest;
 
+/* The life of an export; doc/protocol.md describes the states and has the drawing. */
+enum kd_export_state {
+	KD_EXPORT_OUT,      /* WORK has been sent */
+	KD_EXPORT_ANSWERED, /* DONE has arrived; its list of results may have yet to be read */
+	KD_EXPORT_AT_REST,  /* the thief retains the large outputs */
+	KD_EXPORT_RECALLED, /* they are being read because a worker here is idle */
+	KD_EXPORT_COMING,   /* they are being read, or will be overwritten by a follower */
+	KD_EXPORT_COMPLETE, /* the closures are complete for all ranks */
+};
+
 /* A large output: it will be read here, or overwritten at the thief. */
 struct kd_output {
 	struct kd_reading get; /* first */
@@ -32,6 +42,7 @@ struct kd_output {
 struct kd_rest {
 	const struct kd_range *range; /* the export's, as is thief */
 	uint32_t thief;
+	enum kd_export_state state; /* of the export; only kd_rest_turn changes it */
 	void (*settled)(struct kd_rest *r);
 	struct kd_output *outputs;
 	uint32_t noutputs;
@@ -39,7 +50,6 @@ struct kd_rest {
 	uint32_t lent;    /* of these, outputs with a taker */
 	uint32_t reading; /* outputs that are being read */
 	uint64_t bytes;   /* of all outputs */
-	int rests, recalled;
 	struct kd_rest *newer, *older;  /* in the list of all at rest */
 	struct kd_rest *after, *before; /* in the list of those at rest by thief */
 	struct kd_output **taken;       /* outputs of other exports that this one overwrites */
@@ -49,6 +59,8 @@ struct kd_rest {
 };
 
 void kd_rest_start(void);
+/* The export enters another state. */
+void kd_rest_turn(struct kd_rest *r, enum kd_export_state to);
 /* The number of exports whose results are retained. Any thread, no lock. */
 uint32_t kd_rest_count(void);
 

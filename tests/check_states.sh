@@ -1,0 +1,123 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Proves: the states and transitions that doc/protocol.md draws are those of the enums and tables of
+# allowed transitions in src/remote/, and one function makes every transition of an object.
+set -eu
+src=${srcdir:-.}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0
+
+# drawn DOC TITLE: the states and arrows below that title, up to the next text without an arrow.
+drawn()
+{
+	awk -v title="    $2" '
+		on && NF && !/──>/ { exit }
+		on && NF {
+			n = split($0, part, / *──> */)
+			for (i = 1; i <= n; i++) {
+				state = part[i]
+				sub(/^ */, "", state)
+				sub(/ *── .*/, "", state)
+				print "state " state
+				if (i > 1)
+					print last " -> " state
+				last = state
+			}
+		}
+		$0 == title { on = 1 }' "$1" | sort -u
+}
+
+# coded PREFIX ENUM-FILE ENUM TABLE-FILE: likewise, of an enum whose names have that prefix.
+coded()
+{
+	{
+		awk -v prefix="$1" -v name="enum $3 {" '
+			/^};/ { on = 0 }
+			on && match($0, prefix "[A-Z_]+") {
+				name_begin = RSTART + length(prefix)
+				print "state " substr($0, name_begin, RLENGTH - length(prefix))
+			}
+			index($0, name) == 1 { on = 1 }' "$2"
+		awk -v prefix="$1" '
+			/};/ { on = 0 }
+			on && match($0, /\[[A-Z_]+\]/) {
+				n = length(prefix)
+				from = substr($0, RSTART + 1 + n, RLENGTH - 2 - n)
+				while (match($0, /TO\([A-Z_]+\)/)) {
+					print from " -> " substr($0, RSTART + 3, RLENGTH - 4)
+					$0 = substr($0, RSTART + RLENGTH)
+				}
+			}
+			/allowed\[\] = \{/ { on = 1 }' "$4"
+	} | sort -u
+}
+
+differences()
+{
+	diff "$dir/drawn" "$dir/coded" |
+		sed -n "s/^</$1: only drawn:/p; s/^>/$1: only in the source:/p"
+}
+
+# compare TREE: lines that are on one side only, and assignments to a state outside of its function.
+compare()
+{
+	drawn "$1/doc/protocol.md" 'export (victim)' > "$dir/drawn"
+	coded KD_EXPORT_ "$1/src/remote/rest.h" kd_export_state "$1/src/remote/rest.c" \
+		> "$dir/coded"
+	differences export
+	cat "$dir/coded" >> "$dir/all"
+	drawn "$1/doc/protocol.md" 'import (thief)' > "$dir/drawn"
+	coded IMPORT_ "$1/src/remote/import.c" import_state "$1/src/remote/import.c" > "$dir/coded"
+	differences import
+	cat "$dir/coded" >> "$dir/all"
+	(
+		cd "$1/src/remote"
+		grep -nE '(->|\.)state = |(store|exchange|cas)[a-z_]*\(&[a-z>.-]*->state,' \
+			rest.[ch] export.c import.c |
+			grep -vE ':.(r->state = to|kd_store_relaxed\(&im->state, to\));$' |
+			sed 's/^/a state changes outside of its function: /'
+	) || :
+}
+
+: > "$dir/all"
+compare "$src" > "$dir/faults"
+if [ -s "$dir/faults" ]; then
+	echo 'FAILED: the states of doc/protocol.md and of src/remote/:'
+	cat "$dir/faults"
+	failed=1
+fi
+[ "$(grep -c '^state' "$dir/all")" -ge 11 ] && [ "$(grep -c ' -> ' "$dir/all")" -ge 12 ] || {
+	echo 'FAILED: hardly any state was found'
+	failed=1
+}
+
+# What it is to find: one fault at a time, made by sed in a copy of a file.
+try()
+{
+	rm -rf "$dir/tree"
+	mkdir -p "$dir/tree/doc" "$dir/tree/src/remote"
+	cp "$src/doc/protocol.md" "$dir/tree/doc"
+	cp "$src/src/remote/rest.h" "$src/src/remote/rest.c" "$dir/tree/src/remote"
+	cp "$src/src/remote/export.c" "$src/src/remote/import.c" "$dir/tree/src/remote"
+	sed "$2" "$src/$1" > "$dir/tree/$1"
+	compare "$dir/tree" > "$dir/faults"
+	grep -qF "$3" "$dir/faults" || {
+		echo "FAILED: not found: $3"
+		failed=1
+	}
+}
+try doc/protocol.md 's/AT_REST ── needed ──> COMING//' \
+	'export: only in the source: AT_REST -> COMING'
+try doc/protocol.md 's/taken ──> BEGUN/taken ──> STARTED/' 'import: only drawn: state STARTED'
+try src/remote/rest.c 's/= TO(COMING),/= TO(COMING) | TO(OUT),/' \
+	'export: only in the source: RECALLED -> OUT'
+try src/remote/rest.c 's/= TO(ANSWERED)/= 0/' 'export: only drawn: OUT -> ANSWERED'
+try src/remote/rest.h 's/KD_EXPORT_RECALLED,/KD_EXPORT_LOST,/' \
+	'export: only in the source: state LOST'
+try src/remote/import.c 's/^.me.live--;/	im->state = IMPORT_BEGUN;/' \
+	'outside of its function: import.c'
+try src/remote/export.c 's/^.kd_rest_turn(.*/	x->rest.state = KD_EXPORT_OUT;/' \
+	'outside of its function: export.c'
+[ $failed = 0 ] || exit 1
+echo 'states: as drawn'

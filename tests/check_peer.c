@@ -10,6 +10,7 @@
 #include "remote/peer.c"
 
 #include <check.h>
+#include <signal.h>
 #include <stdio.h>
 
 #define RANKS 3
@@ -492,6 +493,42 @@ START_TEST(storm)
 }
 END_TEST
 
+#ifdef KDDS_DEBUG
+/* An equation of peer.h that does not hold ends the process. */
+START_TEST(broken)
+{
+	struct peer *p;
+
+	lose = 100;
+	send_one(1, 7, 40, 0);
+	send_one(1, 8, 40, 0);
+	p = job.peers[1];
+	check(p);
+	switch (_i) {
+	case 0:
+		p->acked = p->sent + 1;
+		break;
+	case 1:
+		p->kept.first->next->head.seq++;
+		break;
+	case 2:
+		p->kept.last = &p->kept.first->next;
+		break;
+	case 3:
+		p->kept.first->sent_ns = 0;
+		break;
+	case 4:
+		p->nloose++;
+		break;
+	case 5:
+		p->active = 0;
+		break;
+	}
+	check(p);
+}
+END_TEST
+#endif
+
 int main(void)
 {
 	Suite *s = suite_create("peer");
@@ -513,6 +550,9 @@ int main(void)
 	tcase_add_test(t, false_acknowledgement);
 	tcase_add_test(t, leave);
 	tcase_add_loop_test(t, storm, 0, 20);
+#ifdef KDDS_DEBUG
+	tcase_add_loop_test_raise_signal(t, broken, SIGABRT, 0, 6);
+#endif
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
 	srunner_run_all(r, CK_ENV);

@@ -252,6 +252,7 @@ static int open_all(struct opening *o, const char *closures)
 		if (error)
 			return error;
 	}
+	kd_assert(o->arena <= arena);
 	error = open_closures(o, closures);
 	for (uint32_t i = 0; !error && i < x->ndata; i++)
 		error = fill_record(o, i);
@@ -292,6 +293,7 @@ char *kd_contents_room(struct kd_contents *x, uint32_t i)
 {
 	struct kd_content *k = &x->data[i];
 
+	kd_assert(i < x->ndata && k->fetch && !k->arriving);
 	if (!k->value.pack)
 		return k->value.data;
 	k->arriving = kd_must(malloc(k->bytes));
@@ -302,6 +304,7 @@ void kd_contents_arrived(struct kd_contents *x, uint32_t i)
 {
 	struct kd_content *k = &x->data[i];
 
+	kd_assert(i < x->ndata && k->fetch && k->flags & KD_WIRE_IN);
 	if (k->arriving) {
 		kd_value_scatter(&k->value, k->arriving, k->bytes);
 		free(k->arriving);
@@ -388,6 +391,7 @@ void kd_results_make(struct kd_results *r, struct kd_contents *x)
 		if (k->copy && k->written.writer)
 			kd_copy_keep(k->copy, &k->written);
 	}
+	kd_assert(at == r->bytes + r->size && r->nregions <= n && r->fresh <= r->large);
 }
 
 void kd_results_free(struct kd_results *r)

@@ -106,6 +106,25 @@ static int rests(const struct kd_value *v)
 	return kd_rest_has(me.thief, v);
 }
 
+/* The list of waiting thieves, and what each wants. */
+#ifdef KDDS_DEBUG
+static void check_waiting(void)
+{
+	uint32_t bound = kd_min(me.nwaiting, 64u);
+
+	kd_assert(me.nwaiting < kd_net.size);
+	for (uint32_t i = 0; i < bound; i++) {
+		kd_assert(me.waiting[i] < kd_net.size && me.waiting[i] != kd_net.rank);
+		kd_assert(me.waits[me.waiting[i]] && me.waits[me.waiting[i]] <= KD_WANT_MAX);
+		for (uint32_t k = 0; k < i; k++)
+			kd_assert(me.waiting[k] != me.waiting[i]);
+	}
+	kd_assert(!me.nwaiting || kd_load(&kd_pool.sleepers));
+}
+#else
+static inline void check_waiting(void) {}
+#endif
+
 static uint64_t room_of(uint32_t thief)
 {
 	return (uint64_t)me.rooms[thief] << 20;
@@ -131,6 +150,7 @@ static void send_work(uint32_t thief, uint32_t request, const struct kd_range *r
 	uint64_t begin = kd_unlikely(kd_remote_hooks.step != NULL) ? kd_clock_ticks() : 0;
 	int fits;
 
+	kd_assert(thief < kd_net.size && thief != kd_net.rank);
 	x->thief = thief;
 	x->generation = ++me.generation;
 	x->range = *range;
@@ -176,6 +196,7 @@ static void forget_waiting(uint32_t i)
 	/* first: kd_export_sleepers may return one too few, never one too many */
 	if (me.nwaiting == 1)
 		kd_fetch_add(&kd_pool.sleepers, -1);
+	kd_assert(i < me.nwaiting);
 	me.waits[me.waiting[i]] = 0;
 	me.waiting[i] = me.waiting[me.nwaiting - 1];
 	kd_store(&me.nwaiting, me.nwaiting - 1);
@@ -187,6 +208,7 @@ void kd_export_asked(uint32_t from, const void *body, size_t bytes)
 	struct kd_wire_head *m;
 	struct kd_range range;
 
+	kd_assert_locked();
 	if (bytes < sizeof(r) || kd_net.over)
 		return;
 	memcpy(&r, body, sizeof(r));
@@ -276,6 +298,7 @@ static void finish_export(struct kd_export *x)
 	struct kd_stack *s;
 	int merge = 0;
 
+	kd_assert(!x->rest.pending && !x->rest.lent && !x->rest.reading);
 	if (kd_remote_hooks.returned)
 		kd_remote_hooks.returned(&x->range, x->lengths, x->nlengths);
 	kd_store_relaxed(&kd_net.counts.returned, kd_net.counts.returned + 1);
@@ -288,6 +311,7 @@ static void finish_export(struct kd_export *x)
 		kd_peer_send(x->thief, m, 0);
 	}
 	kd_parcel_free(&x->parcel);
+	kd_assert(kd_table_get(&exports, x->slot) == x);
 	kd_table_remove(&exports, x->slot);
 	kd_rest_turn(&x->rest, KD_EXPORT_COMPLETE);
 	s = kd_steal_complete(&x->range, merge);
@@ -319,6 +343,7 @@ static int may_rest(const struct kd_export *x)
 
 static void apply(struct kd_export *x, const void *bytes, size_t size)
 {
+	kd_assert(x->rest.state == KD_EXPORT_ANSWERED);
 	kd_parcel_hide(&x->parcel);
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		if (kd_closure_at(c)->type->reduces)
@@ -328,6 +353,7 @@ static void apply(struct kd_export *x, const void *bytes, size_t size)
 	if (kd_results_apply(&x->parcel, bytes, size, x->nresults, kd_rest_add, &x->rest))
 		kd_die("rank %u cannot decode %zu bytes of results from rank %u", kd_net.rank, size,
 		       x->thief);
+	kd_assert(x->rest.noutputs <= x->parcel.ntargets);
 	kd_rest_settle_taken(&x->rest);
 	if (x->rest.noutputs)
 		kd_rest_begin(&x->rest, may_rest(x));
@@ -347,6 +373,7 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes)
 	struct kd_wire_done d;
 	struct kd_export *x;
 
+	kd_assert_locked();
 	if (bytes < sizeof(d))
 		return;
 	memcpy(&d, body, sizeof(d));
@@ -376,6 +403,9 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes)
 
 uint64_t kd_export_tick(uint64_t now)
 {
+	kd_assert_locked();
+	check_waiting();
+	kd_rest_check();
 	if (me.seeks || (kd_load_relaxed(&me.wanted) && kd_exchange(&me.wanted, 0)))
 		me.seeks = kd_rest_fetch_wanted();
 	/* what sleeping workers wait for may itself wait for retained results, by way of other

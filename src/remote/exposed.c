@@ -58,6 +58,7 @@ static void finish(struct signing *s, const uint8_t *tag)
 {
 	struct signing **link = &signings;
 
+	kd_assert(s->job.bytes <= s->of->bytes);
 	while (*link != s)
 		link = &(*link)->next;
 	*link = s->next;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/log.h"
 #include "kdds/inline.h"
 
 #define BUCKETS 4096
@@ -37,6 +38,9 @@ static int same_version(const struct kd_version *a, const struct kd_version *b)
 
 static void unlist(struct kd_copy *c)
 {
+	kd_assert(unused_bytes >= c->size);
+	kd_assert((c->newer ? c->newer->older : newest) == c);
+	kd_assert((c->older ? c->older->newer : oldest) == c);
 	*(c->newer ? &c->newer->older : &newest) = c->older;
 	*(c->older ? &c->older->newer : &oldest) = c->newer;
 	unused_bytes -= c->size;
@@ -44,6 +48,7 @@ static void unlist(struct kd_copy *c)
 
 static void list(struct kd_copy *c)
 {
+	kd_assert(!c->users && c->cached);
 	c->older = newest;
 	c->newer = NULL;
 	*(newest ? &newest->newer : &oldest) = c;
@@ -147,6 +152,7 @@ void kd_copy_keep(struct kd_copy *c, const struct kd_version *version)
 {
 	struct kd_copy **link = bucket(&c->name);
 
+	kd_assert(c->users);
 	c->version = *version;
 	if (!c->cached) {
 		c->chain = *link;
@@ -160,6 +166,7 @@ struct kd_copy *kd_copy_write(struct kd_copy *c)
 {
 	struct kd_copy *fresh;
 
+	kd_assert(c->users);
 	if (c->users == 1) {
 		forget(c);
 		return c;
@@ -179,6 +186,7 @@ struct kd_copy *kd_copy_claim(struct kd_copy *c)
 
 void kd_copy_release(struct kd_copy *c)
 {
+	kd_assert(c->users);
 	if (--c->users)
 		return;
 	if (!c->cached) {

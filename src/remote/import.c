@@ -157,6 +157,8 @@ static void turn(struct kd_import *im, enum import_state to)
 
 static void free_import(struct kd_import *im)
 {
+	kd_assert(me.kept_bytes >= im->results.large);
+	kd_assert(kd_table_get(&imports, im->id) == im);
 	if (im->results_region.bytes)
 		kd_exposed_remove(&im->results_region);
 	me.kept_bytes -= im->results.large;
@@ -186,6 +188,8 @@ static void ready(struct kd_import *im)
 {
 	struct kd_import **link = &me.inbox;
 
+	kd_assert_locked();
+	kd_assert(!im->pending && im->left == im->contents.count);
 	im->ready_ns = kd_os_now_ns();
 	im->journey_ns = im->ready_ns - (im->asked_ns ? im->asked_ns : im->arrived_ns);
 	free(im->gets);
@@ -248,6 +252,7 @@ static void input_arrived(struct kd_reading *g)
 {
 	struct kd_import *im = g->whose;
 
+	kd_assert(im->pending && kd_load_relaxed(&im->state) == IMPORT_ARRIVING);
 	kd_contents_arrived(&im->contents, g->index);
 	if (!--im->pending)
 		ready(im);
@@ -293,6 +298,7 @@ static void open_package(struct kd_import *im, const void *bytes, size_t size)
 					 .arrived = input_arrived};
 		kd_reading_start(g);
 	}
+	kd_assert(im->pending == fetches); /* no read completes before it is waited for */
 }
 
 static void package_arrived(struct kd_reading *g)
@@ -311,6 +317,7 @@ void kd_import_work(uint32_t from, const void *body, size_t bytes)
 	struct kd_import *im;
 	uint64_t asked_ns = 0;
 
+	kd_assert_locked();
 	if (bytes < sizeof(w) || kd_net.over)
 		return;
 	memcpy(&w, body, sizeof(w));
@@ -361,6 +368,7 @@ void kd_import_refused(const void *body, size_t bytes)
 {
 	struct kd_wire_req r;
 
+	kd_assert_locked();
 	if (bytes < sizeof(r))
 		return;
 	memcpy(&r, body, sizeof(r));
@@ -378,6 +386,7 @@ void kd_import_free(uint32_t from, const void *body, size_t bytes)
 	struct kd_wire_free f;
 	struct kd_import *im;
 
+	kd_assert_locked();
 	if (bytes < sizeof(f))
 		return;
 	memcpy(&f, body, sizeof(f));
@@ -397,6 +406,8 @@ static void signal_victim(struct kd_import *im)
 	uint64_t ns = kd_os_now_ns() - im->start_ns;
 	int fits;
 
+	kd_assert(!kd_load(&im->left) && im->start_ns >= im->ready_ns);
+	kd_assert(me.live);
 	kd_results_make(r, &im->contents);
 	/* Only the results stay here, perhaps for long. */
 	kd_contents_release(&im->contents);
@@ -437,6 +448,8 @@ void kd_import_complete(const struct kd_range *range)
 	 * data of its own, so the order does not matter. */
 	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes, count++)
 		kd_reduce_merge(kd_closure_at(c));
+	kd_assert(kd_load_relaxed(&im->state) == IMPORT_BEGUN);
+	kd_assert(count && kd_load(&im->left) >= count);
 	if (kd_fetch_add(&im->left, -count) != count)
 		return;
 	do
@@ -498,6 +511,7 @@ uint64_t kd_import_ask(uint64_t now)
 	uint32_t victim;
 	uint64_t patience = (uint64_t)LOST_NS << kd_min(me.lost, (uint32_t)LOST_DOUBLINGS);
 
+	kd_assert_locked();
 	if (kd_net.over || kd_load_relaxed(&me.inbox))
 		return UINT64_MAX;
 	if (me.outstanding) {
@@ -509,6 +523,8 @@ uint64_t kd_import_ask(uint64_t now)
 		return me.next_ns;
 	}
 	victim = choose(&wait);
+	kd_assert(victim < kd_net.size && victim != kd_net.rank);
+	kd_assert(me.want && me.want <= KD_WANT_MAX);
 	send_request(victim, wait, now);
 	return now + patience;
 }
@@ -517,6 +533,7 @@ uint64_t kd_import_tick(uint64_t now)
 {
 	struct kd_import *im = kd_exchange(&me.finished, NULL);
 
+	kd_assert_locked();
 	while (im) {
 		struct kd_import *next = im->link;
 

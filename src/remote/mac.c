@@ -183,6 +183,7 @@ void kd_mac_tag(struct kd_mac_nonce nonce, const void *p, uint64_t bytes, uint8_
 
 void kd_mac_begin(struct kd_mac_job *j)
 {
+	kd_assert(!*me.end);
 	j->at = 0;
 	j->next = NULL;
 	*me.end = j;
@@ -208,6 +209,7 @@ int kd_mac_work(void)
 		struct kd_mac_job *j = me.first;
 		uint64_t n = kd_min(j->bytes - j->at, left);
 
+		kd_assert(j->at <= j->bytes);
 		if (!j->at)
 			begin(me.by_bits, j->nonce);
 		add(me.by_bits, (const char *)j->p + j->at, n);

@@ -32,6 +32,7 @@ static uint64_t work(uint64_t now)
 {
 	uint64_t due = duties->tick(now);
 
+	kd_assert_locked(); /* still: no duty has given it up */
 	return kd_load(&kd_net.hungry) ? kd_min(due, duties->ask(now)) : due;
 }
 
@@ -80,6 +81,7 @@ int kd_net_run(void)
 
 void kd_net_leave_launcher(void)
 {
+	kd_assert_locked();
 	leaving = 1;
 }
 
@@ -102,6 +104,7 @@ void kd_net_halt(void)
  * sleeping communication thread would wake up, wakes it. */
 static void tick(uint64_t now)
 {
+	kd_assert_locked();
 	if (work(now) < sleeps_until)
 		kd_comm_wake();
 }
@@ -127,6 +130,7 @@ void kd_net_help(struct kd_worker *w, int ask)
 
 void kd_net_leave(struct kd_worker *w)
 {
+	kd_assert(w->polls);
 	w->polls = 0;
 	if (kd_fetch_add(&pollers, -1) == 1 && kd_load(&blind))
 		kd_comm_wake();
@@ -144,6 +148,7 @@ void kd_net_poke(void)
 
 void kd_net_demand(int change)
 {
+	kd_assert(change > 0 || kd_load(&kd_net.hungry));
 	kd_fetch_add(&kd_net.hungry, (uint32_t)change);
 	if (change > 0)
 		kd_net_poke();

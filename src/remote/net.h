@@ -11,6 +11,7 @@
 #include <pthread.h>
 
 #include "base/base.h"
+#include "base/log.h"
 #include "core/worker.h"
 
 struct kd_net_counts {
@@ -36,6 +37,9 @@ struct kd_net {
 };
 
 extern struct kd_net kd_net;
+
+/* The calling thread holds the net lock. Debug builds check that some thread does. */
+#define kd_assert_locked() kd_assert(pthread_mutex_trylock(&kd_net.lock))
 
 /* The work besides messages. Each function is called under the lock and returns when to call it
  * again at the latest. */

@@ -183,6 +183,7 @@ static uint32_t record_of(struct making *m, struct kdds_closure *c, uint32_t i, 
 	struct kd_value v = kd_value_of(c, i);
 	uint32_t h = (uint32_t)(((uintptr_t)v.data * 0x9e3779b97f4a7c15u) >> 32) & m->mask;
 
+	kd_assert(2 * m->data <= m->mask + 1); /* so the hash is never full */
 	*new_p = 1;
 	for (; p->mode != KDDS_CW && m->hash[h]; h = (h + 1) & m->mask)
 		if (kd_value_same(&m->values[m->hash[h] - 1], &v) &&
@@ -333,7 +334,9 @@ static void write_closure(struct making *m, struct kdds_closure *c, char *to, ui
 			record = (*next)++;
 		} else {
 			record = record_of(m, c, i, &fresh);
+			kd_assert(!fresh);
 		}
+		kd_assert(record < m->data);
 		memcpy(&a->a.data, &record, sizeof(record));
 		a->a.w = a->a.p = 0;
 		if (c->type->access[i].array)
@@ -364,7 +367,62 @@ static void write_package(struct making *m)
 		write_closure(m, c, at, &next);
 		at += c->bytes;
 	}
+	kd_assert(at == m->p->bytes + m->p->size);
 }
+
+/* The steal message as the thief will read it, and what the victim keeps for it. */
+#ifdef KDDS_DEBUG
+static void check(const struct kd_parcel *p, const struct kd_range *range)
+{
+	const struct kd_wire_package *head = (const void *)p->bytes;
+	const struct kd_wire_data *d = (const void *)(head + 1);
+	const char *at = p->bytes + p->size - head->closure_bytes;
+	uint32_t outs = 0, regions = 0, closures = 0;
+
+	kd_assert(p->size == sizeof(*head) + KD_ROUND16(head->data * sizeof(*d)) +
+				     head->inline_bytes + head->closure_bytes);
+	kd_assert(p->size <= KD_PACKAGE_BYTES && head->closures <= KD_PACKAGE_CLOSURES);
+	for (uint32_t k = 0; k < head->data; k++, d++) {
+		if (d->flags & KD_WIRE_INLINE) {
+			kd_assert(d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_RESTS));
+			kd_assert(d->at % 16 == 0 && d->at <= head->inline_bytes);
+			kd_assert(KD_ROUND16(d->bytes) <= head->inline_bytes - d->at);
+		} else if (d->flags & KD_WIRE_RESTS) {
+			kd_assert(d->flags & KD_WIRE_IN && d->flags & KD_WIRE_OUT);
+		} else {
+			regions += d->flags & KD_WIRE_IN;
+		}
+		if (d->flags & KD_WIRE_OUT) {
+			kd_assert(outs < p->ntargets);
+			kd_assert((uintptr_t)p->targets[outs].value.data == d->addr);
+			kd_assert(!p->targets[outs].closure == !(d->flags & KD_WIRE_REDUCE));
+			outs++;
+		}
+	}
+	kd_assert(outs == p->ntargets && regions == p->nregions && p->nstaged <= regions);
+	d = (const void *)(head + 1);
+	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c)) {
+		kd_assert(kd_closure_at(at)->bytes == c->bytes && !kd_closure_at(at)->state);
+		for (uint32_t i = 0; i < c->type->naccess; i++) {
+			uint64_t record;
+
+			memcpy(&record, at + c->type->access[i].offset, sizeof(record));
+			kd_assert(record < head->data);
+			kd_assert(d[record].addr == (uintptr_t)kd_closure_access(c, i)->data);
+		}
+		at += c->bytes;
+		closures++;
+	}
+	kd_assert(at == p->bytes + p->size);
+	kd_assert(closures == head->closures && closures == p->closures);
+}
+#else
+static inline void check(const struct kd_parcel *p, const struct kd_range *range)
+{
+	(void)p;
+	(void)range;
+}
+#endif
 
 void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range,
 		    int (*rests)(const struct kd_value *v))
@@ -407,6 +465,7 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range,
 		if (m.records[k].flags & KD_WIRE_OUT)
 			m.targets[p->ntargets++] = m.targets[k];
 	p->targets = m.targets;
+	check(p, range);
 	free(m.hash);
 	free(m.values);
 	free(m.records);
@@ -425,6 +484,7 @@ void kd_parcel_expose(struct kd_parcel *p, struct kd_wire_memory *memory_p,
 {
 	struct kd_exposed *e = &p->regions[p->nregions++];
 
+	kd_assert(p->bytes);
 	kd_exposed_add(e, p->bytes, p->size, memory_p);
 	*seal_p = kd_exposed_seal(e);
 }
@@ -504,6 +564,7 @@ int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32
 
 void *kd_target_room(struct kd_target *t)
 {
+	kd_assert(!t->bytes && !t->value.pack);
 	if (kd_value_plain(&t->value))
 		return t->value.data;
 	t->bytes = kd_must(malloc(kd_value_bytes(&t->value)));

@@ -122,6 +122,40 @@ void kd_peer_stop(void)
 	memset(&job, 0, sizeof(job));
 }
 
+/* The equations of the drawing in peer.h. */
+#ifdef KDDS_DEBUG
+static void check(struct peer *p)
+{
+	struct out **link = &p->kept.first;
+	uint64_t seq = p->acked;
+	uint32_t n = 0;
+	int unsent = 0;
+
+	kd_assert(p->acked <= p->sent);
+	for (; *link && n < 2 * WINDOW; link = &(*link)->next, n++) {
+		seq++;
+		kd_assert((*link)->head.seq == seq);
+		if ((*link)->sent_ns)
+			kd_assert(!unsent && seq <= p->acked + WINDOW);
+		else
+			unsent = 1;
+	}
+	kd_assert(*link ? seq < p->sent : seq == p->sent && p->kept.last == link);
+	for (link = &p->loose.first, n = 0; *link && n <= LOOSE_MAX; link = &(*link)->next, n++)
+		kd_assert(!(*link)->head.seq && !(*link)->sent_ns);
+	kd_assert(n == p->nloose && n <= LOOSE_MAX && p->loose.last == link);
+	kd_assert(p->repeats <= (p->kept.first ? REPEAT_DOUBLINGS : 0));
+	kd_assert(p->retry_ns <= RETRY_NS_MAX);
+	kd_assert(p->way_ns >= 0 && p->spread_ns >= 0);
+	kd_assert(p->active || !(p->kept.first || p->loose.first || p->ack_ns));
+}
+#else
+static inline void check(struct peer *p)
+{
+	(void)p;
+}
+#endif
+
 static struct peer *meet(uint32_t rank)
 {
 	struct kd_card card;
@@ -129,6 +163,7 @@ static struct peer *meet(uint32_t rank)
 	struct peer *p = job.peers[rank];
 	int error;
 
+	kd_assert(rank < job.size && rank != job.rank);
 	if (p)
 		return p;
 	error = kd_boot_get(rank, KD_CARD, &card, &size);
@@ -206,6 +241,7 @@ static uint64_t push(struct peer *p, uint64_t now)
 		o->sent_ns = now;
 	}
 	for (; p->loose.first; p->nloose--) {
+		kd_assert(p->nloose);
 		if (transmit(p, &p->loose.first->head))
 			return now + p->retry_ns;
 		queue_drop_first(&p->loose);
@@ -229,6 +265,7 @@ void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once)
 	}
 	activate(p);
 	push(p, kd_os_now_ns());
+	check(p);
 }
 
 /* How long to wait for an acknowledgement. */
@@ -284,6 +321,8 @@ static int admit(struct peer *p, uint64_t seq)
 				more = p->beyond & 1;
 				p->beyond >>= 1;
 			}
+		/* the same message is not admitted again */
+		kd_assert(seq < p->next || p->beyond >> (seq - p->next - 1) & 1);
 		return 1;
 	}
 	return 0;
@@ -314,6 +353,7 @@ void kd_peer_receive(const void *message, size_t len)
 			return;
 		}
 	}
+	check(p);
 	job.receive(m->from, m->kind, m + 1, m->bytes);
 }
 
@@ -388,6 +428,8 @@ uint64_t kd_peer_tick(uint64_t now)
 	due = job.leaving ? UINT64_MAX : job.look_ns;
 	for (struct peer **link = &job.active, *p; (p = *link);) {
 		due = kd_min(due, tick(p, now));
+		check(p);
+		kd_assert(p->active && job.peers[p->rank] == p);
 		if (p->kept.first || p->loose.first || p->ack_ns) {
 			link = &p->link;
 		} else {

@@ -55,6 +55,7 @@ static void try_later(struct part *p, int error)
 	unsigned long long bytes = p->from.bytes;
 	uint32_t rank = p->of->rank;
 
+	kd_assert(p->tries <= TRIES && !p->waits);
 	if (p->tries == TRIES && error == -EBADMSG)
 		kd_die("rank %u has read %llu bytes from rank %u, %d times, and they were not what "
 		       "rank %u has: they are altered on the network, or memory is bad",
@@ -86,6 +87,7 @@ static void ask(struct part *p)
 {
 	struct kd_wire_head *m = kd_peer_message(KD_WIRE_SIGN, sizeof(struct kd_wire_sign));
 
+	kd_assert(!p->waits);
 	p->job.nonce = kd_mac_draw();
 	p->seal.number = p->job.nonce.number;
 	*(struct kd_wire_sign *)(m + 1) = (struct kd_wire_sign){p->seal.number, p->from};
@@ -103,6 +105,7 @@ static void part_arrived(struct part *p)
 	struct kd_transfer *t = g->transfer;
 	uint64_t bytes = kd_min(g->from.bytes - t->begun, (uint64_t)PART_BYTES);
 
+	kd_assert(!p->waits && t->left >= p->from.bytes && t->begun <= g->from.bytes);
 	t->left -= p->from.bytes;
 	if (bytes) {
 		*p = (struct part){.of = g, .to = (char *)g->to + t->begun,

@@ -91,6 +91,82 @@ int kd_rest_has(uint32_t thief, const struct kd_value *v)
 	return o && rest_of(o)->thief == thief;
 }
 
+#ifdef KDDS_DEBUG
+#define CHECKED 32 /* exports per call: a walk of all would be quadratic */
+
+/* The numbers of an export that is at rest or being read: rest.h. */
+static void check_numbers(const struct kd_rest *r)
+{
+	uint32_t untaken = 0;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < r->noutputs; i++) {
+		kd_assert(rest_of(&r->outputs[i]) == r);
+		untaken += !r->outputs[i].taker;
+		bytes += r->outputs[i].get.from.bytes;
+	}
+	kd_assert(bytes == r->bytes);
+	kd_assert(r->pending && r->pending <= r->noutputs);
+	kd_assert(r->lent <= r->pending);
+	if (r->state == KD_EXPORT_AT_REST) {
+		kd_assert(!r->reading);
+		kd_assert(untaken == r->pending - r->lent);
+	} else {
+		kd_assert(r->reading == r->pending - r->lent);
+		kd_assert(r->reading || r->state == KD_EXPORT_COMING);
+	}
+}
+
+/* Both lists have the export and are linked both ways; the table has its outputs without a
+ * taker. */
+static void check_links(const struct kd_rest *r)
+{
+	struct kd_rest *const *first = &set.first[r->thief % LISTS];
+	struct kd_rest *const *last = &set.last[r->thief % LISTS];
+
+	kd_assert(r->state == KD_EXPORT_AT_REST);
+	kd_assert((r->newer ? r->newer->older : set.newest) == r);
+	kd_assert((r->older ? r->older->newer : set.oldest) == r);
+	kd_assert((r->after ? r->after->before : *last) == r);
+	kd_assert((r->before ? r->before->after : *first) == r);
+	kd_assert(!r->after || r->after->thief % LISTS == r->thief % LISTS);
+	for (uint32_t i = 0; i < r->noutputs; i++) {
+		const struct kd_output *o = *bucket_of(r->outputs[i].target->value.data);
+
+		while (o && o != &r->outputs[i])
+			o = o->chain;
+		kd_assert(!o == !!r->outputs[i].taker);
+	}
+}
+
+void kd_rest_check(void)
+{
+	uint64_t bytes = 0;
+	uint32_t n = 0;
+	const struct kd_rest *r;
+
+	kd_assert_locked();
+	for (r = set.newest; r && n < CHECKED; r = r->older, n++) {
+		check_numbers(r);
+		check_links(r);
+		bytes += r->bytes;
+	}
+	kd_assert(r ? n < set.count && bytes <= set.bytes : n == set.count && bytes == set.bytes);
+	kd_assert(!set.oldest == !set.count);
+	kd_assert(set.bytes <= kd_env.cache);
+	kd_assert(!set.seek || set.seek->state == KD_EXPORT_AT_REST);
+	kd_assert(!set.look || set.look->state == KD_EXPORT_AT_REST);
+	kd_assert(set.recalled <= RECALLS);
+	for (r = set.gathered, n = 0; r && n < CHECKED; r = r->next, n++)
+		kd_assert(r->parcel && r->state <= KD_EXPORT_ANSWERED);
+}
+#else
+static inline void check_numbers(const struct kd_rest *r)
+{
+	(void)r;
+}
+#endif
+
 static void list(struct kd_rest *r)
 {
 	struct kd_rest **first = &set.first[r->thief % LISTS], **last = &set.last[r->thief % LISTS];
@@ -119,6 +195,7 @@ static void unlist(struct kd_rest *r)
 static void enter(struct kd_rest *r)
 {
 	kd_rest_turn(r, KD_EXPORT_AT_REST);
+	check_numbers(r);
 	list(r);
 	set.bytes += r->bytes;
 	kd_store(&set.count, set.count + 1);
@@ -134,6 +211,7 @@ static void enter(struct kd_rest *r)
 /* The export is about to leave the state at rest. */
 static void leave(struct kd_rest *r)
 {
+	kd_assert(set.count && set.bytes >= r->bytes);
 	set.bytes -= r->bytes;
 	kd_store(&set.count, set.count - 1);
 	unlist(r);
@@ -162,12 +240,14 @@ static void fetch(struct kd_rest *r, enum kd_export_state to)
 			r->outputs[i].get.to = kd_target_room(r->outputs[i].target);
 			kd_reading_start(&r->outputs[i].get);
 		}
+	check_numbers(r);
 }
 
 int kd_rest_fetch_wanted(void)
 {
 	struct kd_rest *r = set.seek ? set.seek : set.oldest;
 
+	kd_assert_locked();
 	for (unsigned looks = 0; r && looks < WANT_LOOKS; looks++) {
 		set.seek = r->newer;
 		if (kd_steal_look_away(r->range, KD_AWAY_WANTED))
@@ -188,6 +268,7 @@ static int of_use(const struct kd_rest *r)
 
 static void recall(struct kd_rest *r)
 {
+	kd_assert(set.recalled < RECALLS);
 	set.recalled++;
 	fetch(r, KD_EXPORT_RECALLED);
 }
@@ -218,6 +299,7 @@ static void recall_useful(void)
 
 void kd_rest_recall(uint64_t now)
 {
+	kd_assert_locked();
 	if (!set.oldest || now < set.recall_ns)
 		return;
 	if (now > set.recall_ns + 10 * RECALL_NS) /* workers were busy meanwhile */
@@ -269,6 +351,8 @@ static void gather_again(uint32_t thief, const void *data)
 
 void kd_rest_take_over(struct kd_rest *r, struct kd_parcel *p)
 {
+	kd_assert_locked();
+	kd_assert(r->state == KD_EXPORT_OUT && !r->taken);
 	list_gathered(r, p);
 	r->taken = kd_must(calloc(p->ntargets + 1, sizeof(*r->taken)));
 	for (uint32_t i = 0; i < p->ntargets; i++) {
@@ -276,9 +360,11 @@ void kd_rest_take_over(struct kd_rest *r, struct kd_parcel *p)
 
 		if (!o || rest_of(o)->thief != r->thief || p->targets[i].closure)
 			continue;
+		kd_assert(rest_of(o)->state == KD_EXPORT_AT_REST && !o->taker);
 		*place = o->chain;
 		o->taker = r;
 		rest_of(o)->lent++;
+		check_numbers(rest_of(o));
 		r->taken[r->ntaken++] = o;
 	}
 }
@@ -288,6 +374,7 @@ int kd_rest_follow(uint32_t thief, uint32_t want, struct kd_filter *filter,
 {
 	unsigned tries = 0;
 
+	kd_assert_locked();
 	for (struct kd_rest *r = set.first[thief % LISTS]; r && tries < FOLLOW_LOOKS; r = r->after)
 		if (r->thief == thief && r->lent < r->pending) {
 			if (kd_steal_follow(r->range, thief, want, filter, range_p))
@@ -300,8 +387,12 @@ int kd_rest_follow(uint32_t thief, uint32_t want, struct kd_filter *filter,
 /* An output is here, or has been overwritten. */
 static void output_settled(struct kd_rest *r)
 {
-	if (--r->pending)
+	kd_assert(r->pending);
+	if (--r->pending) {
+		check_numbers(r);
 		return;
+	}
+	kd_assert(!r->lent && !r->reading);
 	if (r->state == KD_EXPORT_AT_REST)
 		leave(r);
 	r->settled(r);
@@ -314,9 +405,13 @@ static void output_arrived(struct kd_reading *g)
 	struct kd_rest *r = g->whose;
 	struct kd_target *t = ((struct kd_output *)g)->target;
 
+	kd_assert_locked();
+	kd_assert(r->state == KD_EXPORT_RECALLED || r->state == KD_EXPORT_COMING);
+	kd_assert(r->reading);
 	kd_target_arrived(t);
 	gather_again(r->thief, t->value.data);
 	if (!--r->reading && r->state == KD_EXPORT_RECALLED) {
+		kd_assert(set.recalled);
 		set.recalled--;
 		set.back = 1;
 		kd_rest_turn(r, KD_EXPORT_COMING);
@@ -327,10 +422,14 @@ static void output_arrived(struct kd_reading *g)
 /* Other exports may have waited for nothing but the outputs that this one has overwritten. */
 void kd_rest_settle_taken(struct kd_rest *r)
 {
+	kd_assert_locked();
+	kd_assert(r->state == KD_EXPORT_ANSWERED);
 	unlist_gathered(r);
 	for (uint32_t i = 0; i < r->ntaken; i++) {
 		struct kd_rest *before = rest_of(r->taken[i]);
 
+		kd_assert(r->taken[i]->taker == r && before->thief == r->thief);
+		kd_assert(before->lent);
 		kd_net.counts.kept_bytes += r->taken[i]->get.from.bytes;
 		before->lent--;
 		output_settled(before);
@@ -347,6 +446,7 @@ void kd_rest_add(void *rest, struct kd_target *t, const struct kd_wire_memory *f
 {
 	struct kd_rest *r = rest;
 
+	kd_assert(r->state == KD_EXPORT_ANSWERED);
 	r->bytes += from->bytes;
 	r->outputs[r->noutputs++] = (struct kd_output){
 		.get = {.whose = r, .rank = r->thief, .from = *from, .arrived = output_arrived},
@@ -357,6 +457,7 @@ void kd_rest_add(void *rest, struct kd_target *t, const struct kd_wire_memory *f
 /* The thieves retain no more for this rank than it gives to copies of their data. */
 void kd_rest_begin(struct kd_rest *r, int may)
 {
+	kd_assert(r->noutputs && r->pending == r->noutputs && !r->lent);
 	if (may && set.bytes + r->bytes <= kd_env.cache)
 		enter(r);
 	else

@@ -98,4 +98,11 @@ void kd_rest_recall_any(void);
 /* Whether recalled results have arrived since the last call. */
 int kd_rest_back(void);
 
+/* Dies unless the lists, the table and the numbers above agree, for some exports at rest. */
+#ifdef KDDS_DEBUG
+void kd_rest_check(void);
+#else
+static inline void kd_rest_check(void) {}
+#endif
+
 #endif

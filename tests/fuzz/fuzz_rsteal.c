@@ -207,9 +207,11 @@ static void begin(unsigned seed, unsigned what)
 	kd_rsteal_start();
 	kd_pool.sleepers = seed % 8 == 7;
 	kd_env.verify = seed % 2;
+	pthread_mutex_lock(&kd_net.lock);
 	send_work(2, 1, &r);
 	found = what;
 	begin_chain();
+	pthread_mutex_unlock(&kd_net.lock);
 }
 
 /* Nobody can guess a key: results of an array whose key is 2 lie at rank 2. */
@@ -253,6 +255,13 @@ static void end(void)
 	world_free(&w);
 }
 
+/* After an end in the middle of a message, which may leave the lock held. */
+static void unlock(void)
+{
+	pthread_mutex_trylock(&kd_net.lock);
+	pthread_mutex_unlock(&kd_net.lock);
+}
+
 /* One message, and what it leads to. */
 static void take_one(const uint8_t *data, size_t size)
 {
@@ -268,15 +277,19 @@ static void take_one(const uint8_t *data, size_t size)
 		tame_sign((void *)body);
 	if (data[0] % KD_WIRE_KINDS == KD_WIRE_SIGNED && size - 4 >= sizeof(struct kd_wire_signed))
 		body[0] = last_asked - body[0] % 8;
+	pthread_mutex_lock(&kd_net.lock);
 	if (data[0] % KD_WIRE_KINDS != KD_WIRE_END) /* that is the end of the threads that are not here */
 		kd_rsteal_message(data[1] % 4 == 1 ? 0 : data[1] % 4, data[0] % KD_WIRE_KINDS, body, size - 4);
 	free(body);
 	for (int i = 0; i < 20 && kd_comm_progress(); i++)
 		;
+	pthread_mutex_unlock(&kd_net.lock);
 	if (found & KD_AWAY_WANTED && size % 2)
 		kd_export_want();
 	kd_net_poke(); /* which does what is due */
+	pthread_mutex_lock(&kd_net.lock);
 	deliver_answers();
+	pthread_mutex_unlock(&kd_net.lock);
 	while (kd_import_take(NULL, &range))
 		kd_import_complete(&range);
 }
@@ -285,8 +298,11 @@ static void take_rest(const uint8_t *data, size_t size)
 {
 	(void)data;
 	(void)size;
+	pthread_mutex_lock(&kd_net.lock);
 	for (int i = 0; i < 100 && kd_comm_progress() + kd_mac_work(); i++)
 		deliver_answers();
+	kd_rest_check();
+	pthread_mutex_unlock(&kd_net.lock);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -300,12 +316,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	while (size >= 4) {
 		size_t len = kd_min((size_t)data[2] | (size_t)(data[3] & 0x1f) << 8, size - 4);
 
-		if (fuzz_try(take_one, data, 4 + len))
+		if (fuzz_try(take_one, data, 4 + len)) {
+			unlock();
 			break;
+		}
 		data += 4 + len;
 		size -= 4 + len;
 	}
-	fuzz_try(take_rest, NULL, 0);
+	if (fuzz_try(take_rest, NULL, 0))
+		unlock();
 	end();
 	return 0;
 }

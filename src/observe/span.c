@@ -34,7 +34,7 @@ static struct kdds_access *access_to(struct kdds_closure *q, struct kdds_closure
 	return NULL;
 }
 
-/* What access a, number i of c, follows. As in index.c a link names a closure of this epoch of
+/* What access a, number i of c, follows. As in ready.c a link names a closure of this epoch of
  * the frame, or nothing. If it names c itself, an earlier access of c is to the same data
  * item, and *twice_p is set. */
 static inline struct kd_span_access before(struct kd_stack *s, struct kdds_closure *c,

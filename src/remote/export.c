@@ -208,7 +208,7 @@ void kd_export_asked(uint32_t from, const void *body, size_t bytes)
 	struct kd_wire_head *m;
 	struct kd_range range;
 
-	kd_assert_locked();
+	kd_net_assert_locked();
 	if (bytes < sizeof(r) || kd_net.over)
 		return;
 	memcpy(&r, body, sizeof(r));
@@ -373,7 +373,7 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes)
 	struct kd_wire_done d;
 	struct kd_export *x;
 
-	kd_assert_locked();
+	kd_net_assert_locked();
 	if (bytes < sizeof(d))
 		return;
 	memcpy(&d, body, sizeof(d));
@@ -403,7 +403,7 @@ void kd_export_done(uint32_t from, const void *body, size_t bytes)
 
 uint64_t kd_export_tick(uint64_t now)
 {
-	kd_assert_locked();
+	kd_net_assert_locked();
 	check_waiting();
 	kd_rest_check();
 	if (me.seeks || (kd_load_relaxed(&me.wanted) && kd_exchange(&me.wanted, 0)))

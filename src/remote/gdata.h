@@ -21,7 +21,7 @@ struct kd_data_name {
 	uint32_t rank;
 };
 
-/* The epoch of a frame (index.h), and the closure in it that wrote the value; writer 0: none, the
+/* The epoch of a frame (record.h), and the closure in it that wrote the value; writer 0: none, the
  * value is the one from before the frame's closures. */
 struct kd_version {
 	uint64_t gen, head;

@@ -188,7 +188,7 @@ static void ready(struct kd_import *im)
 {
 	struct kd_import **link = &me.inbox;
 
-	kd_assert_locked();
+	kd_net_assert_locked();
 	kd_assert(!im->pending && im->left == im->contents.count);
 	im->ready_ns = kd_os_now_ns();
 	im->journey_ns = im->ready_ns - (im->asked_ns ? im->asked_ns : im->arrived_ns);
@@ -317,7 +317,7 @@ void kd_import_work(uint32_t from, const void *body, size_t bytes)
 	struct kd_import *im;
 	uint64_t asked_ns = 0;
 
-	kd_assert_locked();
+	kd_net_assert_locked();
 	if (bytes < sizeof(w) || kd_net.over)
 		return;
 	memcpy(&w, body, sizeof(w));
@@ -368,7 +368,7 @@ void kd_import_refused(const void *body, size_t bytes)
 {
 	struct kd_wire_req r;
 
-	kd_assert_locked();
+	kd_net_assert_locked();
 	if (bytes < sizeof(r))
 		return;
 	memcpy(&r, body, sizeof(r));
@@ -386,7 +386,7 @@ void kd_import_free(uint32_t from, const void *body, size_t bytes)
 	struct kd_wire_free f;
 	struct kd_import *im;
 
-	kd_assert_locked();
+	kd_net_assert_locked();
 	if (bytes < sizeof(f))
 		return;
 	memcpy(&f, body, sizeof(f));
@@ -511,7 +511,7 @@ uint64_t kd_import_ask(uint64_t now)
 	uint32_t victim;
 	uint64_t patience = (uint64_t)LOST_NS << kd_min(me.lost, (uint32_t)LOST_DOUBLINGS);
 
-	kd_assert_locked();
+	kd_net_assert_locked();
 	if (kd_net.over || kd_load_relaxed(&me.inbox))
 		return UINT64_MAX;
 	if (me.outstanding) {
@@ -533,7 +533,7 @@ uint64_t kd_import_tick(uint64_t now)
 {
 	struct kd_import *im = kd_exchange(&me.finished, NULL);
 
-	kd_assert_locked();
+	kd_net_assert_locked();
 	while (im) {
 		struct kd_import *next = im->link;
 

@@ -32,7 +32,7 @@ static uint64_t work(uint64_t now)
 {
 	uint64_t due = duties->tick(now);
 
-	kd_assert_locked(); /* still: no duty has given it up */
+	kd_net_assert_locked(); /* still: no duty has given it up */
 	return kd_load(&kd_net.hungry) ? kd_min(due, duties->ask(now)) : due;
 }
 
@@ -81,7 +81,7 @@ int kd_net_run(void)
 
 void kd_net_leave_launcher(void)
 {
-	kd_assert_locked();
+	kd_net_assert_locked();
 	leaving = 1;
 }
 
@@ -104,7 +104,7 @@ void kd_net_halt(void)
  * sleeping communication thread would wake up, wakes it. */
 static void tick(uint64_t now)
 {
-	kd_assert_locked();
+	kd_net_assert_locked();
 	if (work(now) < sleeps_until)
 		kd_comm_wake();
 }

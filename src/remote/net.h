@@ -39,7 +39,7 @@ struct kd_net {
 extern struct kd_net kd_net;
 
 /* The calling thread holds the net lock. Debug builds check that some thread does. */
-#define kd_assert_locked() kd_assert(pthread_mutex_trylock(&kd_net.lock))
+#define kd_net_assert_locked() kd_assert(pthread_mutex_trylock(&kd_net.lock))
 
 /* The work besides messages. Each function is called under the lock and returns when to call it
  * again at the latest. */

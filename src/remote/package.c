@@ -176,7 +176,7 @@ void kd_load_filter_init(struct kd_load_filter *f, uint64_t room)
 
 /* The record of access i of c: an earlier one of the same data item in the same shape, or a
  * new one; *new_p is set accordingly. Closures that see the same memory in different shapes
- * are in one range only if none of them writes it (index.c). */
+ * are in one range only if none of them writes it (ready.c). */
 static uint32_t record_of(struct making *m, struct kdds_closure *c, uint32_t i, int *new_p)
 {
 	const struct kdds_param *p = &c->type->access[i];

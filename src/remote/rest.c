@@ -145,7 +145,7 @@ void kd_rest_check(void)
 	uint32_t n = 0;
 	const struct kd_rest *r;
 
-	kd_assert_locked();
+	kd_net_assert_locked();
 	for (r = set.newest; r && n < CHECKED; r = r->older, n++) {
 		check_numbers(r);
 		check_links(r);
@@ -247,7 +247,7 @@ int kd_rest_fetch_wanted(void)
 {
 	struct kd_rest *r = set.seek ? set.seek : set.oldest;
 
-	kd_assert_locked();
+	kd_net_assert_locked();
 	for (unsigned looks = 0; r && looks < WANT_LOOKS; looks++) {
 		set.seek = r->newer;
 		if (kd_steal_look_away(r->range, KD_AWAY_WANTED))
@@ -299,7 +299,7 @@ static void recall_useful(void)
 
 void kd_rest_recall(uint64_t now)
 {
-	kd_assert_locked();
+	kd_net_assert_locked();
 	if (!set.oldest || now < set.recall_ns)
 		return;
 	if (now > set.recall_ns + 10 * RECALL_NS) /* workers were busy meanwhile */
@@ -351,7 +351,7 @@ static void gather_again(uint32_t thief, const void *data)
 
 void kd_rest_take_over(struct kd_rest *r, struct kd_parcel *p)
 {
-	kd_assert_locked();
+	kd_net_assert_locked();
 	kd_assert(r->state == KD_EXPORT_OUT && !r->taken);
 	list_gathered(r, p);
 	r->taken = kd_must(calloc(p->ntargets + 1, sizeof(*r->taken)));
@@ -374,7 +374,7 @@ int kd_rest_follow(uint32_t thief, uint32_t want, struct kd_filter *filter,
 {
 	unsigned tries = 0;
 
-	kd_assert_locked();
+	kd_net_assert_locked();
 	for (struct kd_rest *r = set.first[thief % LISTS]; r && tries < FOLLOW_LOOKS; r = r->after)
 		if (r->thief == thief && r->lent < r->pending) {
 			if (kd_steal_follow(r->range, thief, want, filter, range_p))
@@ -405,7 +405,7 @@ static void output_arrived(struct kd_reading *g)
 	struct kd_rest *r = g->whose;
 	struct kd_target *t = ((struct kd_output *)g)->target;
 
-	kd_assert_locked();
+	kd_net_assert_locked();
 	kd_assert(r->state == KD_EXPORT_RECALLED || r->state == KD_EXPORT_COMING);
 	kd_assert(r->reading);
 	kd_target_arrived(t);
@@ -422,7 +422,7 @@ static void output_arrived(struct kd_reading *g)
 /* Other exports may have waited for nothing but the outputs that this one has overwritten. */
 void kd_rest_settle_taken(struct kd_rest *r)
 {
-	kd_assert_locked();
+	kd_net_assert_locked();
 	kd_assert(r->state == KD_EXPORT_ANSWERED);
 	unlist_gathered(r);
 	for (uint32_t i = 0; i < r->ntaken; i++) {

@@ -40,7 +40,7 @@ static void on_end(void)
 
 void kd_rsteal_end(void)
 {
-	kd_assert_locked();
+	kd_net_assert_locked();
 	kd_assert(!kd_net.rank && !kd_net.over);
 	kd_net.over = 1;
 	tell_end();
@@ -48,7 +48,7 @@ void kd_rsteal_end(void)
 
 void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t bytes)
 {
-	kd_assert_locked();
+	kd_net_assert_locked();
 	switch (kind) {
 	case KD_WIRE_REQ:
 		kd_export_asked(from, body, bytes);

@@ -5,7 +5,7 @@
  *
  * What is modelled: src/core/sched.c kd_sched_drain(), run(), await_visitor(), unshare();
  * src/core/steal.c visit(), mark(), let_go(), lowest(), search_up(), kd_steal(),
- * kd_steal_complete(); src/core/index.c kd_index_open(), linked(), walk(), note(),
+ * kd_steal_complete(); src/core/index.c kd_index_open(), note(), ready.c linked(), walk(),
  * kd_index_look_ahead(); src/core/stack.h kd_frame_reset().
  *
  * One stack with the base closures 1 and 2. F is the frame of their bodies, with its closures in

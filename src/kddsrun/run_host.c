@@ -42,6 +42,17 @@ static char self[4096]; /* this program's path */
 
 static void start_some(void);
 
+void run_host_enter(struct run_host *h, enum run_host_state next)
+{
+	kd_assert(h->state != RUN_HOST_LOST && (next == h->state + 1 || next == RUN_HOST_LOST));
+	h->state = next;
+}
+
+static int is_serving(const struct run_host *h)
+{
+	return h->state == RUN_HOST_SERVING || h->state == RUN_HOST_DONE;
+}
+
 void run_host_send(struct run_host *host, uint16_t type, uint32_t argument)
 {
 	uint8_t payload[4];
@@ -54,7 +65,7 @@ void run_host_send(struct run_host *host, uint16_t type, uint32_t argument)
 void run_hosts_send(uint16_t type, uint32_t argument)
 {
 	for (size_t i = 0; i < options->places.count; i++)
-		if (run_hosts[i].answered)
+		if (is_serving(&run_hosts[i]))
 			run_host_send(&run_hosts[i], type, argument);
 }
 
@@ -69,14 +80,14 @@ void run_hosts_kill(int all)
 {
 	stopping = 1;
 	for (size_t i = 0; i < options->places.count; i++)
-		if (all || !run_hosts[i].answered)
+		if (all || run_hosts[i].state < RUN_HOST_SERVING)
 			host_kill(&run_hosts[i]);
 }
 
 int run_hosts_left(void)
 {
 	for (size_t i = 0; i < started; i++)
-		if (run_hosts[i].pid || !run_hosts[i].lost)
+		if (run_hosts[i].pid || run_hosts[i].state != RUN_HOST_LOST)
 			return 1;
 	return 0;
 }
@@ -131,20 +142,21 @@ static void tell_leaving(struct run_host *h)
 
 static void lose(struct run_host *h)
 {
+	enum run_host_state before = h->state;
 	char status[128];
 
 	run_timer_stop(&h->timer);
-	if (h->lost)
+	if (before == RUN_HOST_LOST)
 		return;
-	h->lost = 1;
+	run_host_enter(h, RUN_HOST_LOST);
 	tell_leaving(h);
 	status_text(h, status, sizeof(status));
-	if (!h->answered)
+	if (before < RUN_HOST_SERVING)
 		failed(h, "cannot start the agent: %s %s", shell_name(h),
 		       status_text(h, status, sizeof(status)));
-	else if (!h->done && h->place->near)
+	else if (before != RUN_HOST_DONE && h->place->near)
 		failed(h, "the agent %s", status_text(h, status, sizeof(status)));
-	else if (!h->done)
+	else if (before != RUN_HOST_DONE)
 		failed(h, "its agent is lost: %s %s", shell_name(h),
 		       status_text(h, status, sizeof(status)));
 	host_kill(h);
@@ -154,9 +166,9 @@ static void check_lost(struct run_host *h)
 {
 	if (run_link_is_open(&h->link))
 		return;
-	if (!h->pid && (h->done || h->errors.fd < 0))
+	if (!h->pid && (h->state == RUN_HOST_DONE || h->errors.fd < 0))
 		lose(h);
-	else if (!h->timer.at_ns && !h->lost)
+	else if (!h->timer.at_ns && h->state != RUN_HOST_LOST)
 		run_timer_set(&h->timer, LAST_WORDS_NS);
 }
 
@@ -251,13 +263,13 @@ static void beat(struct run_timer *timer)
 	for (size_t i = 0; i < options->places.count; i++) {
 		struct run_host *h = &run_hosts[i];
 
-		if (h->place->near || !h->answered || !run_link_is_open(&h->link))
+		if (h->place->near || !is_serving(h) || !run_link_is_open(&h->link))
 			continue;
 		if (now_ns - h->link.heard_ns <= period_ns) {
 			run_link_send(&h->link, KD_CONTROL_BEAT, 0, NULL, 0);
 			continue;
 		}
-		h->lost = 1;
+		run_host_enter(h, RUN_HOST_LOST);
 		failed(h,
 		       "no sign of life for %g s (--heartbeat): the host or the network is down",
 		       options->heartbeat_ms / 1000.0);
@@ -280,11 +292,11 @@ static int handle_agent(struct run_host *h, struct kd_unpack *u)
 	uint32_t magic = (uint32_t)kd_unpack_uint(u, 4), protocol = (uint32_t)kd_unpack_uint(u, 4);
 	uint32_t version = (uint32_t)kd_unpack_uint(u, 4), pid;
 
-	if (u->bad || magic != KD_CONTROL_MAGIC || h->answered)
+	if (u->bad || magic != KD_CONTROL_MAGIC)
 		return -1;
 	run_timer_stop(&h->timer);
 	if (protocol != KD_CONTROL_PROTOCOL || version != KDDS_VERSION) {
-		h->lost = 1;
+		run_host_enter(h, RUN_HOST_LOST);
 		failed(h,
 		       "kddsrun there is version %u.%u.%u (protocol %u), here " RUN_VERSION
 		       " (%u): install one version on all hosts",
@@ -298,7 +310,7 @@ static int handle_agent(struct run_host *h, struct kd_unpack *u)
 	run_tell("host %s answers: agent %u on %s", h->place->name, pid, kd_unpack_string(u));
 	if (!kd_unpack_complete(u))
 		return -1;
-	h->answered = 1;
+	run_host_enter(h, RUN_HOST_SERVING);
 	h->complaint[0] = 0; /* so far it was of no importance */
 	answered++;
 	events->answered(h);
@@ -324,7 +336,7 @@ static int message(struct run_link *link, const struct kd_control_header *head, 
 {
 	struct run_host *h = container_of(link, struct run_host, link);
 
-	if (!h->answered)
+	if (h->state == RUN_HOST_STARTING)
 		return head->type == KD_CONTROL_AGENT ? handle_agent(h, u) : -1;
 	if (head->type == KD_CONTROL_LEAVING)
 		return handle_leaving(h, u);
@@ -411,6 +423,7 @@ static int start(struct run_host *h)
 		close(errors[0]);
 		return -EAGAIN;
 	}
+	run_host_enter(h, RUN_HOST_STARTING);
 	run_link_open(&h->link, pair[0], pair[0]);
 	fcntl(errors[0], F_SETFL, O_NONBLOCK);
 	h->errors = (struct run_watch){errors[0], POLLIN, 0, errors_ready};
@@ -427,7 +440,7 @@ static void start_some(void)
 
 		if (!error)
 			continue;
-		run_hosts[started].lost = 1;
+		run_host_enter(&run_hosts[started], RUN_HOST_LOST);
 		failed(&run_hosts[started], "cannot start the agent: %s", kd_errno_text(-error));
 		return;
 	}

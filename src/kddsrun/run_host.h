@@ -10,7 +10,16 @@
 #include "kddsrun/run_link.h"
 #include "kddsrun/run_options.h"
 
+enum run_host_state {
+	RUN_HOST_WAITING,  /* its agent has not been started */
+	RUN_HOST_STARTING, /* the agent has been started and has not answered */
+	RUN_HOST_SERVING,  /* the agent has answered (AGENT) */
+	RUN_HOST_DONE,     /* DONE has come: nothing of the job is left there */
+	RUN_HOST_LOST      /* nothing more will come from it; reported if that is an error */
+};
+
 struct run_host {
+	enum run_host_state state; /* run_host_enter changes it */
 	const struct run_place *place;
 	struct run_link link;
 	pid_t pid; /* the agent, or the ssh in front of it; 0: none, or it has ended */
@@ -20,9 +29,6 @@ struct run_host {
 	char leaving[200];       /* why its agent leaves; reported together with ssh's last line */
 	/* for the agent to answer; later for its last messages or ssh's last lines */
 	struct run_timer timer;
-	int answered;
-	int done; /* DONE has come: nothing of the job is left there */
-	int lost; /* nothing more will come from it; reported if that is an error */
 	/* The job's: */
 	int fenced, shares; /* FENCE has come; it asks for the values of all ranks */
 	uint32_t members; /* ranks of it that a fence waits for */
@@ -41,6 +47,9 @@ struct run_host_events {
 };
 
 extern struct run_host *run_hosts; /* one per place */
+
+/* The only transitions: WAITING, STARTING, SERVING, DONE, in this order, and to LOST from each. */
+void run_host_enter(struct run_host *host, enum run_host_state next);
 
 /* 0, or -EMFILE after a line on stderr: too few descriptors, and nothing is started. */
 int run_hosts_start(const struct run_options *options, const struct run_host_events *events);

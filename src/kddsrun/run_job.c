@@ -192,7 +192,8 @@ static int host_message(struct run_host *h, const struct kd_control_header *head
 	case KD_CONTROL_INPUT_TAKEN:
 		return run_job_input_taken((uint32_t)kd_unpack_uint(u, 4)) || u->bad;
 	case KD_CONTROL_DONE:
-		h->done = 1;
+		if (h->state == RUN_HOST_SERVING)
+			run_host_enter(h, RUN_HOST_DONE);
 		return 0;
 	default:
 		break;

@@ -83,15 +83,15 @@ static int handle_exit(struct run_job_rank *r, struct kd_unpack *u)
 	char text[128];
 
 	r->status = (int)kd_unpack_uint(u, 4);
-	if (u->bad || r->exited)
+	if (u->bad || run_job_rank_exited(r))
 		return -1;
-	r->exited = 1;
-	r->host->members -= r->stage == RUN_LEFT;
+	run_job_rank_exit(r);
+	r->host->members -= r->state == RUN_RANK_ENDED;
 	run_tell("rank %u (host %s, process %u) %s", (unsigned)(r - job.ranks),
 		 r->host->place->name, r->pid, run_job_status_text(r->status, text, sizeof(text)));
 	if (r == job.ranks)
 		run_job_input_stop();
-	if (WIFSIGNALED(r->status) && r->stage == RUN_LEFT && !job.ending)
+	if (WIFSIGNALED(r->status) && r->state == RUN_RANK_ENDED && !job.ending)
 		run_say("rank %u (host %s, process %u) %s after it had left the job",
 			(unsigned)(r - job.ranks), r->host->place->name, r->pid, text);
 	run_job_check();
@@ -158,7 +158,7 @@ static int rank_message(struct run_host *h, struct run_job_rank *r,
 	case KD_CONTROL_PUT:
 		return run_job_put(head->rank, u);
 	case KD_CONTROL_BYE:
-		r->stage = RUN_LEFT;
+		run_job_rank_enter(r, RUN_RANK_LEFT);
 		return 0;
 	case KD_CONTROL_EXIT:
 		return handle_exit(r, u);

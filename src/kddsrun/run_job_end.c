@@ -119,7 +119,7 @@ void run_job_fail_rank(const struct run_job_rank *r, int status, const char *for
 	snprintf(unsaid.text, sizeof(unsaid.text), "rank %u (host %s, process %u) %s",
 		 (unsigned)(r - job.ranks), r->host->place->name, r->pid, text);
 	unsaid.host = r->host;
-	if (r->exited && may_be_sent_to_all(r->status))
+	if (run_job_rank_exited(r) && may_be_sent_to_all(r->status))
 		run_timer_set(&unsaid_timer, UNSAID_NS);
 	else
 		run_job_say_unsaid();
@@ -146,7 +146,7 @@ static void check_exit(const struct run_job_rank *r, int missed, int *waiting_p)
 {
 	char text[128];
 
-	if (!r->exited || r->stage == RUN_LEFT)
+	if (!run_job_rank_exited(r) || r->state == RUN_RANK_ENDED)
 		return;
 	run_job_status_text(r->status, text, sizeof(text));
 	if (WIFSIGNALED(r->status))
@@ -157,7 +157,7 @@ static void check_exit(const struct run_job_rank *r, int missed, int *waiting_p)
 		*waiting_p = 1;
 	else if (missed)
 		run_job_fail_rank(r, 1, "%s before the job had ended: it %s, and others are still "
-				  "running", text, r->stage == RUN_JOINED ?
+				  "running", text, r->state == RUN_RANK_NEVER_LEFT ?
 				  "did not call kdds_finalize" : "never called kdds_init");
 }
 
@@ -166,7 +166,7 @@ void run_job_check(void)
 	int missed = 0, waiting = 0;
 
 	for (uint32_t i = 0; i < job.options->size; i++)
-		missed |= job.ranks[i].stage == RUN_JOINED && !job.ranks[i].exited;
+		missed |= job.ranks[i].state == RUN_RANK_JOINED;
 	for (uint32_t i = 0; i < job.options->size && !job.ending; i++)
 		check_exit(&job.ranks[i], missed, &waiting);
 	if (waiting && !partner_timer.at_ns)

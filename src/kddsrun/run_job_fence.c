@@ -13,7 +13,7 @@
 #define SHARE_RANKS 2048
 
 static struct kd_published values;
-static uint32_t greeted;
+static uint32_t greeted; /* ranks that have joined at some time */
 
 void run_job_fence_init(void)
 {
@@ -98,9 +98,8 @@ int run_job_hello(struct run_job_rank *r, struct kd_unpack *u)
 	if (pid != r->pid)
 		run_tell("rank %u: the program is process %u, started by %u",
 			 (unsigned)(r - job.ranks), pid, r->pid);
-	r->stage = RUN_JOINED;
-	greeted += !r->greeted;
-	r->greeted = 1;
+	greeted += r->state == RUN_RANK_STRANGER;
+	run_job_rank_enter(r, RUN_RANK_JOINED);
 	if (greeted == job.options->size)
 		compare_builds();
 	run_job_check();

@@ -5,12 +5,28 @@
 
 #include "kddsrun/run_host.h"
 
+/*
+ *   STRANGER -- HELLO --> JOINED -- BYE --> LEFT     A rank that has left may join again.
+ *      |                    |                |
+ *     EXIT                 EXIT             EXIT
+ *      v                    v                v
+ *   NEVER_JOINED        NEVER_LEFT         ENDED
+ */
+enum run_rank_state {
+	RUN_RANK_STRANGER,
+	RUN_RANK_JOINED,
+	RUN_RANK_LEFT,
+	/* has exited: */
+	RUN_RANK_NEVER_JOINED,
+	RUN_RANK_NEVER_LEFT,
+	RUN_RANK_ENDED
+};
+
 struct run_job_rank {
 	struct run_host *host;
 	uint32_t pid;
-	enum { RUN_STRANGER, RUN_JOINED, RUN_LEFT } stage; /* before HELLO, after it, after BYE */
-	int exited, status;                                /* wait status */
-	int greeted;
+	enum run_rank_state state; /* run_job_rank_enter changes it */
+	int status;                /* wait status, once it has exited */
 	uint32_t version;
 	uint64_t build;
 };
@@ -23,5 +39,10 @@ struct run_job {
 };
 
 extern struct run_job job;
+
+void run_job_rank_enter(struct run_job_rank *r, enum run_rank_state next);
+/* From the state before EXIT to the one after it. */
+void run_job_rank_exit(struct run_job_rank *r);
+int run_job_rank_exited(const struct run_job_rank *r);
 
 #endif

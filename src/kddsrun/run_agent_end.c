@@ -3,6 +3,7 @@
 
 #include <signal.h>
 
+#include "base/log.h"
 #include "base/os.h"
 #include "kddsrun/run_agent_io.h"
 #include "kddsrun/run_agent_limits.h"
@@ -17,10 +18,16 @@ static struct run_timer end_timer = {.due = end_tick};
 static uint64_t kill_ns;
 static int stragglers_asked;
 
+static void enter(enum run_agent_stage next)
+{
+	kd_assert(next == agent.stage + 1 || (agent.stage == RUN_ASKED && next == RUN_FINISHED));
+	agent.stage = next;
+}
+
 void run_agent_end(int at_once)
 {
 	if (agent.stage == RUN_SERVING) {
-		agent.stage = RUN_ASKED;
+		enter(RUN_ASKED);
 		kill_ns = kd_os_now_ns() + (at_once ? 0 : RUN_AGENT_GRACE_NS);
 		for (uint32_t i = 0; agent.ranks && i < agent.job.ranks; i++) {
 			if (agent.ranks[i].joined)
@@ -40,7 +47,7 @@ void run_agent_end(int at_once)
 
 static void finish(void)
 {
-	agent.stage = RUN_FINISHED;
+	enter(RUN_FINISHED);
 	run_timer_stop(&end_timer);
 	for (uint32_t i = 0; agent.ranks && i < agent.job.ranks; i++) {
 		for (int j = 0; j < 2; j++)
@@ -68,7 +75,7 @@ static void end_tick(struct run_timer *timer)
 	}
 	ask_stragglers();
 	if (agent.stage == RUN_ASKED && kd_os_now_ns() >= kill_ns)
-		agent.stage = RUN_KILLED;
+		enter(RUN_KILLED);
 	if (agent.stage == RUN_KILLED)
 		run_tree_signal(SIGKILL);
 	run_timer_set(timer, TICK_NS);
@@ -78,7 +85,7 @@ void run_agent_check_end(void)
 {
 	if (agent.stage != RUN_SERVING || agent.running || agent.started < agent.job.ranks)
 		return;
-	agent.stage = RUN_ASKED;
+	enter(RUN_ASKED);
 	kill_ns = kd_os_now_ns() + RUN_AGENT_GRACE_NS;
 	run_timer_set(&end_timer, 1);
 }

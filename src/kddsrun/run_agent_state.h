@@ -8,6 +8,14 @@
 #include "kddsrun/run_order.h"
 #include "kddsrun/run_rank.h"
 
+/* The end of the ranks. No stage comes again; KILLED may be left out. */
+enum run_agent_stage {
+	RUN_SERVING, /* not yet */
+	RUN_ASKED,   /* they have been asked to end, or all have ended by themselves */
+	RUN_KILLED,  /* the grace period is over: they and their descendants are killed */
+	RUN_FINISHED /* none is left, and DONE has been sent */
+};
+
 struct run_agent {
 	struct run_link up; /* to kddsrun */
 	struct run_order job;
@@ -17,7 +25,7 @@ struct run_agent {
 	uint32_t running;
 	uint32_t members; /* ranks that a fence waits for: all except those that left and ended */
 	uint32_t fenced;  /* of these, how many have reached it */
-	enum { RUN_SERVING, RUN_ASKED, RUN_KILLED, RUN_FINISHED } stage; /* of the ranks' end */
+	enum run_agent_stage stage; /* run_agent_end.c changes it */
 };
 
 extern struct run_agent agent;

@@ -53,7 +53,7 @@ struct backend {
 	const char *name;              /* as in the tables */
 	const char *(*version)(void);  /* of the library and, where that matters, of the compiler */
 	bool (*start)(int workers);    /* 0: the library's default. False after a line on stderr */
-	bool (*stop)(void);            /* likewise */
+	bool (*stop)(void);            /* the same */
 	int (*workers)(void);
 	int (*ranks)(void);            /* processes of the job; NULL: 1 */
 	bool (*is_root)(void);         /* whether this process poses the problems; NULL: yes */

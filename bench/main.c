@@ -140,7 +140,7 @@ static long integer(const char *option, const char *text, const char *ends, long
 	errno = 0;
 	v = strtol(text, &end, 10);
 	if (end == text || !isdigit((unsigned char)*text) || (*end && !strchr(ends, *end)))
-		usage_error("%s: '%s' is no whole number (allowed: %ld to %ld)", option, text, min,
+		usage_error("%s: '%s' is not an integer (allowed: %ld to %ld)", option, text, min,
 			    max);
 	if (errno || v < min || v > max)
 		usage_error("%s: %.*s is out of range (allowed: %ld to %ld)", option,
@@ -226,7 +226,8 @@ static void choose(int n, char **names)
 		if (!options.chosen[k])
 			usage_error("no workload is called '%s' (see --list)", names[k]);
 		if (!has(&backend, options.chosen[k]))
-			usage_error("%s is not there for %s (see --list)", names[k], backend.name);
+			usage_error("%s is not available for %s (see --list)", names[k],
+				    backend.name);
 		options.nchosen++;
 	}
 }

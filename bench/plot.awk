@@ -111,8 +111,8 @@ END {
 				continue
 			x = left + width * (v - low) / (high - low)
 			printf "<path d=\"M%.1f %.1fV%.1f\" stroke=\"%s\" " \
-				"stroke-width=\"%s\"/>\n", x, top - 8, bottom, m == 1 ? "#b0b0b0" : "#e6e6e6", \
-				m == 1 && d == 0 ? 2 : 1
+				"stroke-width=\"%s\"/>\n", x, top - 8, bottom, \
+				m == 1 ? "#b0b0b0" : "#e6e6e6", m == 1 && d == 0 ? 2 : 1
 			if (m == 1 || high - low < 2.2 && (m == 2 || m == 5))
 				text(x, bottom + 18, "middle", m * 10 ^ d)
 		}

@@ -695,7 +695,7 @@ const struct workload workloads[] = {
 	{"wavefront-rows", "the same over the data of two rows", "N",
 	 {1000}, {30}, {30000}, "task", NEEDS(wavefront_rows), run_wavefront_rows},
 #if HAVE_LAPACKE
-	CHOLESKY(32, "2 us or so"),
+	CHOLESKY(32, "about 2 us"),
 	CHOLESKY(64, "8 us"),
 	CHOLESKY(128, "50 us"),
 #endif

@@ -5,7 +5,7 @@
  * RANKS:
  *
  *   ranks idle SECONDS      nothing; 0 seconds: the start and the end of a job
- *   ranks meet SECONDS      likewise, after every rank has sent a message to every other
+ *   ranks meet SECONDS      the same, after every rank has sent a message to every other
  *   ranks fib N THRESHOLD
  *   ranks knary N K THRESHOLD
  *

@@ -48,18 +48,17 @@ struct sim_rules {
 	int64_t backoff;
 	int doublings;
 	int hold;     /* refusals during which, after the third, the wait is not doubled */
-	int64_t lost; /* doubled with each lost request in a row, this many times: */
-	int lost_doublings;
+	int64_t lost; /* time until a request is lost; doubled with each in a row: */
+	int lost_doublings; /* at most so often */
 	int want_max;
 	int64_t target;  /* the time that an import should take */
 	/* after this time, an import that no worker has begun may go to another rank */
 	int64_t pass_on;
-	int64_t patience; /* steal attempts within the rank before it asks others */
+	int64_t patience; /* how long a rank looks for work of its own before it asks others */
 	int drops;    /* a request to a rank never met is lost while the connection is made */
 	int half;     /* a remote thief takes half of the ready closures of a frame, not a number */
 	int leave;    /* a rank that has work again tells those that would send it some */
-	/* where ranks share cores they begin to ask so much later, one after another for each
-	 * core */
+	/* where ranks share cores: the time between the first requests of the ranks of a core */
 	int64_t crowd;
 };
 
@@ -69,7 +68,7 @@ struct sim_node {
 	int32_t n;     /* fib, knary: size; irregular: depth */
 };
 
-#define SIM_CHILDREN 64 /* of a node, at most 64 */
+#define SIM_CHILDREN 64 /* the most children of a node */
 
 struct sim_tree {
 	struct sim_node root;

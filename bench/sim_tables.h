@@ -3,8 +3,8 @@
 #ifndef SIM_TABLES_H
 #define SIM_TABLES_H
 
-/* Table 1 of the DDS paper (cited in doc/scaling.md). Units and bodies come from its T1 and TS: of
- * a call, and of a task that spawns two tasks and a sum, or ten tasks. */
+/* Table 1 of Gautier, Roch and Wagner 2007 (doc/scaling.md). Units and bodies come from its T1 and
+ * TS: of a call, and of a task that spawns two tasks and a sum, or ten tasks. */
 #define FIB_45 "tree=fib:45:20 unit=23560 body=4240 "
 #define FIB_40 "tree=fib:40:15 unit=23240 body=3520 "
 #define KNARY "tree=knary:35:10:15 unit=14113 body=37356 "
@@ -119,7 +119,8 @@ static const row cholesky_rows[] = {
 };
 
 static const struct table tables[] = {
-	{"paper", "table 1 of dds.txt", "cost=paper rules=random", 5, ROWS(paper_rows)},
+	{"paper", "table 1 of Gautier, Roch, Wagner 2007", "cost=paper rules=random", 5,
+	 ROWS(paper_rows)},
 	{"grid", "NQueens 23 on 1422 processors of 9 sites, 4434.9 s",
 	 "cost=grid rules=random sites=9 slow=.6 fast=1.4", 1, ROWS(grid_rows)},
 	{"here", "what bench/ranks does on 2 cores", "cost=here cores=2 wake=2e6", 10,

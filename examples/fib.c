@@ -2,8 +2,9 @@
 /*
  * Fibonacci by two calls per number. There is no work except tasks, so the time is the library's
  * cost per task. fib(n) spawns its two terms, which write x and y, and their sum, which reads them
- * and writes the result on fib's behalf: no task ever waits. The program is figure 1 of the DDS
- * paper, with its threshold below which a task calls a plain C function.
+ * and writes the result on fib's behalf: no task ever waits. The program is figure 1 of Gautier,
+ * Roch and Wagner, "Fine Grain Distributed Implementation of a Dataflow Language with Provable
+ * Performances", 2007, with its threshold below which a task calls a plain C function.
  */
 #include <stdio.h>
 

@@ -2,9 +2,9 @@
 /*
  * Counts the nodes of trees: every node adds 1 to a reduction that runs through all its ancestors.
  *
- * knary N K: the benchmark of the DDS paper, table 1. A node of size n has K children, of sizes n-1
- * ... n-K; sizes of 0 and below are leaves. The tree is very uneven: only stealing can balance the
- * load.
+ * knary N K: the benchmark of Gautier, Roch and Wagner 2007 (see fib.c), table 1. A node of size n
+ * has K children, of sizes n-1 ... n-K; sizes of 0 and below are leaves. The tree is very uneven:
+ * only stealing can balance the load.
  *
  * knary --cilk HEIGHT BRANCH SERIAL: the benchmark of the Cilk papers. All nodes except those of
  * the last level have BRANCH children; the first SERIAL run one after the other, then the rest run

@@ -124,7 +124,7 @@ static void add_env(const char *text)
 	if (!*name)
 		usage("--env %s: NAME or NAME=VALUE is expected", text);
 	if (!value)
-		usage("--env %s: there is no such variable here; --env %s=VALUE sets one", text,
+		usage("--env %s: it is not set here; --env %s=VALUE sets one", text,
 		      text);
 	add_setting(name, value);
 	free(name);

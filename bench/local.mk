@@ -105,7 +105,7 @@ BENCH_RUN = $(SHELL) $(srcdir)/bench/run -r "$(ROUNDS)" -w "$(WORKERS)" -n "$(RA
 bench: all $(bench_programs)
 	$(BENCH_RUN) $(bench_missing) $(bench_programs)
 # Checks that all of them work, with tiny sizes. For continuous integration.
-bench-quick: all $(bench_programs)
+bench-quick: all $(bench_programs) bench/remote bench/ranks bench/handoff
 	$(BENCH_RUN) -q $(bench_programs)
 
 clean-local: clean-bench

@@ -281,9 +281,13 @@ static void put_slice(FILE *out, const struct item *x, const char *name, const c
 
 static const char *message_name(uint64_t kind)
 {
-	static const char *const names[KD_WIRE_KINDS] = {"?",    "ACK",  "REQ",  "NONE",
-							 "WORK", "DONE", "FREE", "END"};
+	static const char *const names[] = {
+		[KD_WIRE_ACK] = "ACK",   [KD_WIRE_REQ] = "REQ",   [KD_WIRE_NONE] = "NONE",
+		[KD_WIRE_WORK] = "WORK", [KD_WIRE_DONE] = "DONE", [KD_WIRE_FREE] = "FREE",
+		[KD_WIRE_END] = "END",   [KD_WIRE_SIGN] = "SIGN", [KD_WIRE_SIGNED] = "SIGNED",
+	};
 
+	_Static_assert(sizeof(names) / sizeof(*names) == KD_WIRE_KINDS, "each kind has a name");
 	return kind < KD_WIRE_KINDS && names[kind] ? names[kind] : "?";
 }
 

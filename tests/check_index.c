@@ -1882,7 +1882,7 @@ END_TEST
 #ifdef KDDS_DEBUG
 /* What check.c finds, each fault by itself; the frame without one passes. */
 enum fault {
-	NO_FAULT, READY_COUNT, READY_LINK, READY_END, READY_STATE, HIGH_BEHIND, UNLISTED,
+	NO_FAULT, READY_COUNT, READY_LINK, READY_END, READY_STATE, UNLISTED,
 	LISTED_TWICE, YOUNGER, INDEX_CURSOR, INDEX_PASSED, EPOCH, UNITS, NOT_MARKED,
 	NOT_LOCKED, STACK_TAIL, STACK_HEAD, STACK_PARENT, STACK_LIMIT, STACK_BASE, STACK_SOFT,
 	STACK_BOUND, RANGE_COUNT, RANGE_END, FAULTS
@@ -1909,9 +1909,6 @@ static void break_index(const struct kd_view *v, enum fault fault)
 		break;
 	case READY_STATE:
 		note(6)->state = KD_WAITS;
-		break;
-	case HIGH_BEHIND:
-		kd_note_of(v, x->ready_end)->high = 1;
 		break;
 	case UNLISTED:
 		note(1)->waiters = 0;

@@ -11,7 +11,6 @@
 #define FRAMES 64      /* of a stack, from the top */
 #define RECORDS 256    /* of a frame, from the first that has not been passed */
 #define WAITERS 1024   /* on all lists of waiters together */
-#define HIGH_SORTED 64 /* with more of high priority, a search that gives up may put others first */
 
 /* Frame f: its closures lie within the stack, its head among them. */
 static void check_frame(const struct kd_stack *s, struct kdds_frame *f)
@@ -92,14 +91,11 @@ static void check_ready_list(const struct kd_view *v)
 	const struct kd_index *x = v->index;
 	uint32_t at = x->ready, last = 0, n = 0;
 	const struct kd_note *r;
-	int low = 0;
 
 	for (; at && n < RECORDS; last = at, at = r->next, n++) {
 		r = kd_note_of(v, at);
 		kd_assert(at >= x->passed && at < x->cursor);
 		kd_assert(r->state == KD_READY && r->link == last);
-		kd_assert(!low || !r->high || x->ready_count > HIGH_SORTED);
-		low |= !r->high;
 	}
 	kd_assert(at ? n < x->ready_count : n == x->ready_count && last == x->ready_end);
 }

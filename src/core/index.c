@@ -195,7 +195,8 @@ static int takable(const struct kd_view *v, uint32_t at,
 
 /* The ready closure that the caller takes: one of high priority, else the youngest, which the owner
  * reaches last. Gives up after some that the caller may not have, and moves them to where the next
- * visit does not meet them first. */
+ * visit does not meet them first: with more than READY_STEPS of high priority, that is ahead of the
+ * rest of these. */
 static char *next_ready(struct kd_view *v, int (*wanted)(const struct kdds_closure *c, void *arg),
 			void *arg)
 {

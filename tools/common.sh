@@ -4,6 +4,7 @@
 
 name=${0##*/}
 cpus=$(nproc)
+tests_at_once=$((2 * cpus)) # they wait more than they compute
 
 die()
 {

@@ -1126,9 +1126,11 @@ static void unbound_pushed(void *arg)
 START_TEST(no_reference)
 {
 	expect_death(plain_pointer, "task put ", "parameter x: it was given the address");
-	expect_death(plain_pointer_to_array, "task fill_array ", "parameter a: it was given the address");
+	expect_death(plain_pointer_to_array, "task fill_array ",
+		     "parameter a: it was given the address");
 	expect_death(unbound, "task put ", "parameter x: it was given the address");
-	expect_death(unbound_array, "task fill_array ", "WRITE parameter a: it was given the address");
+	expect_death(unbound_array, "task fill_array ",
+		     "WRITE parameter a: it was given the address");
 	expect_death(unbound_pushed, "task fib ", "parameter pushed: it was given the address");
 }
 END_TEST

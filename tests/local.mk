@@ -53,7 +53,8 @@ tests_check_peer_LDADD = $(CHECK_LIBS)
 
 # The same of reading.c, exposed.c and mac.c.
 unit_tests += tests/check_reading
-tests_check_reading_SOURCES = tests/check_reading.c src/remote/exposed.c src/base/log.c src/remote/mac.c src/remote/reading.c
+tests_check_reading_SOURCES = tests/check_reading.c src/remote/exposed.c src/base/log.c \
+	src/remote/mac.c src/remote/reading.c
 tests_check_reading_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBCRYPTO_CFLAGS)
 tests_check_reading_LDADD = $(CHECK_LIBS)
 unit_tests += tests/check_handshake
@@ -101,7 +102,8 @@ tests_nomem_program_LDADD = libkdds.la
 
 # The launcher's readers of what others write, with its own objects.
 test_programs += tests/check_control
-tests_check_control_SOURCES = tests/check_control.c src/kddsrun/run_hosts.c src/kddsrun/run_loop.c src/kddsrun/run_order.c src/kddsrun/run_say.c
+tests_check_control_SOURCES = tests/check_control.c src/kddsrun/run_hosts.c \
+	src/kddsrun/run_loop.c src/kddsrun/run_order.c src/kddsrun/run_say.c
 tests_check_control_CPPFLAGS = $(SRC_CPPFLAGS)
 tests_check_control_LDADD = src/libkdds_internal.la
 
@@ -114,7 +116,8 @@ fuzz_programs =
 EXTRA_DIST += tests/fuzz/libfuzzer.c tests/fuzz/run
 
 fuzz_programs += tests/fuzz/control
-tests_fuzz_control_SOURCES = tests/fuzz/fuzz_control.c $(FUZZ) src/kddsrun/run_loop.c src/kddsrun/run_order.c src/kddsrun/run_say.c
+tests_fuzz_control_SOURCES = tests/fuzz/fuzz_control.c $(FUZZ) src/kddsrun/run_loop.c \
+	src/kddsrun/run_order.c src/kddsrun/run_say.c
 tests_fuzz_control_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_control_LDADD = src/libkdds_internal.la
 tests_fuzz_control_LDFLAGS = $(STAND_IN_FLAGS)

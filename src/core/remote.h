@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the core asks of the other ranks. net.c sets kd_remote before there are workers and clears
- * it when they have ended. In a job of one rank it is NULL.
+ * What the core asks of the other ranks. remote/job.c sets kd_remote before there are workers and
+ * clears it when they have ended. In a job of one rank it is NULL.
  */
 #ifndef KD_REMOTE_H
 #define KD_REMOTE_H

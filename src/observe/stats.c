@@ -24,20 +24,10 @@
 #define WORKER_COUNTS (sizeof(struct kd_worker_counts) / sizeof(uint64_t))
 #define RANK_COUNTS (sizeof(struct kd_rank_counts) / sizeof(uint64_t))
 
-#define ROW(name, meaning) {#name, meaning},
-static const struct {
-	const char *name, *meaning;
-} rows[] = {KD_WORKER_COUNTS(ROW) KD_RANK_COUNTS(ROW)};
+#define NAME(name, meaning) #name,
+static const char *const names[] = {KD_WORKER_COUNTS(NAME) KD_RANK_COUNTS(NAME)};
 
-_Static_assert(sizeof(rows) / sizeof(*rows) == RANK_COUNTS, "one row per counter");
-
-const char *kd_stats_name(size_t i, const char **meaning_p)
-{
-	if (i >= RANK_COUNTS)
-		return NULL;
-	*meaning_p = rows[i].meaning;
-	return rows[i].name;
-}
+_Static_assert(sizeof(names) / sizeof(*names) == RANK_COUNTS, "one name per counter");
 
 /* The counters of a rank at rank 0. */
 struct rank {
@@ -312,7 +302,7 @@ static double bound_factor(const struct kd_rank_counts *t)
 static void put_counts(FILE *out, const void *counts, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		fprintf(out, "%s\"%s\":%" PRIu64, i ? "," : "", rows[i].name,
+		fprintf(out, "%s\"%s\":%" PRIu64, i ? "," : "", names[i],
 			((const uint64_t *)counts)[i]);
 }
 

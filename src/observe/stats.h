@@ -65,7 +65,4 @@ void kd_stats_gather(void);
 /* Prints the report, on rank 0 only, and frees the counters. */
 void kd_stats_report(void);
 
-/* Name and meaning of counter i of struct kd_rank_counts; NULL: there are no more. For tests. */
-const char *kd_stats_name(size_t i, const char **meaning_p);
-
 #endif

@@ -520,16 +520,13 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 	kd_store_relaxed(&s->runner, w);
 	kd_fetch_add(&s->home->parked, 1);
 	kd_store(&s->park, kd_park_bound(c));
+	if (kd_load(&kd_closure_at(c)->state) & KD_DONE)
+		kd_cas(&s->park, kd_park_bound(c), NULL);
 	w->nest++;
 	kd_store_relaxed(&w->bound, scope.stack != NULL);
-	/* halt before park, because kd_steal_complete clears park and then sets halt. The state is
-	 * loaded after park is stored (Dekker), and again after each step: QEMU lets an LDAR overtake
-	 * an STLR. */
+	/* halt before park, because kd_steal_complete clears park and then sets halt. */
 	for (kd_store(&w->halt, 0); kd_load(&s->park); kd_store(&w->halt, 0))
-		if (kd_load(&kd_closure_at(c)->state) & KD_DONE)
-			kd_cas(&s->park, kd_park_bound(c), NULL);
-		else
-			step(w, &scope);
+		step(w, &scope);
 	kd_store_relaxed(&w->bound, bound);
 	w->nest--;
 	kd_idle_end(w);

@@ -24,6 +24,7 @@
 #include "kdds.h"
 #include "base/os.h"
 #include "core/record.h"
+#include "core/reduce.h"
 #include "core/remote.h"
 #include "core/stack.h"
 #include "core/steal.h"
@@ -606,6 +607,32 @@ START_TEST(reducer_reads)
 	ck_assert_int_eq(take(&r), 1);
 	complete(&r);
 	ck_assert_int_eq(take(&none), -1);
+}
+END_TEST
+
+/* While a closure reduces into its room, thieves may still follow its links. */
+START_TEST(links_stay)
+{
+	struct kdds_frame *kd_self = frame;
+	double x = 0;
+	KDDS_OVER(double, d, &x);
+	struct kdds_closure *c;
+	struct kdds_access before, *a;
+
+	kdds_spawn(fadd, d);
+	kdds_spawn(fadd, d);
+	c = closure(1);
+	a = kd_closure_access(c, 0);
+	before = *a;
+	ck_assert_uint_ne(before.p, 0);
+	kd_reduce_begin(c);
+	ck_assert_ptr_ne(a->data, &x);
+	ck_assert_uint_eq(a->w, before.w);
+	ck_assert_uint_eq(a->p, before.p);
+	kd_reduce_merge(c);
+	ck_assert_ptr_eq(a->data, &x);
+	ck_assert_uint_eq(a->w, before.w);
+	ck_assert_uint_eq(a->p, before.p);
 }
 END_TEST
 
@@ -2033,6 +2060,7 @@ int main(void)
 	tcase_add_test(tcase, fired_together);
 	tcase_add_test(tcase, reductions);
 	tcase_add_test(tcase, reducer_reads);
+	tcase_add_test(tcase, links_stay);
 	tcase_add_test(tcase, same_data_twice);
 	tcase_add_test(tcase, given_twice);
 	tcase_add_loop_test(tcase, empty_neighbour, 0, 2);

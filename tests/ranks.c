@@ -14,6 +14,7 @@
 
 #define PATIENCE_S 20
 
+static int late; /* hold has run out of patience */
 static int away; /* set by the case's task when it runs on another rank */
 static const char *name;
 
@@ -41,6 +42,7 @@ KDDS_TASK(hold, VALUE(int, dummy))
 	do
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	while (!has_been_away() && now.tv_sec - begin.tv_sec < PATIENCE_S);
+	late |= !has_been_away();
 }
 
 static void begin(const char *of)
@@ -54,6 +56,7 @@ static void end(void)
 {
 	kdds_sync();
 	check(away, "no other rank ran the task");
+	check(!late, "the task came back only when this rank had nothing else to do");
 }
 
 #define AWAY KDDS_OVER(int, ran, &away)

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "child.h"
 #include "base/env.h"
+#include "child.h"
 
 static const char *const names[] = {
 	"KDDS_WORKERS",  "KDDS_BIND",    "KDDS_WINDOW", "KDDS_STACK",      "KDDS_SPIN_US",

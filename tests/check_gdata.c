@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/env.h"
-#include "remote/gdata.h"
 #include "kdds/inline.h"
+#include "remote/gdata.h"
 
 static const struct kd_data_name name = {
 	.addr = 0x1000, .rows = 1, .cols = 100, .ld = 100, .size = 8, .rank = 3};

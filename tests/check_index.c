@@ -16,19 +16,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/env.h"
+#include "base/os.h"
 #include "core/check.h"
 #include "core/closure.h"
-#include "base/env.h"
 #include "core/image.h"
 #include "core/index.h"
-#include "kdds.h"
-#include "base/os.h"
 #include "core/record.h"
 #include "core/reduce.h"
 #include "core/remote.h"
 #include "core/stack.h"
 #include "core/steal.h"
 #include "core/worker.h"
+#include "kdds.h"
 
 KDDS_TASK(get, READ(long, x))
 {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kdds.h"
 #include "core/keep.h"
+#include "kdds.h"
 
 #ifdef KD_KEEP
 #include <cpuid.h>

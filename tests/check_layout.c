@@ -12,9 +12,9 @@
 #include "child.h"
 #include "core/closure.h"
 #include "core/index.h"
-#include "kdds.h"
 #include "core/stack.h"
 #include "core/worker.h"
+#include "kdds.h"
 
 #define LINE(type, field) (offsetof(struct type, field) / KD_CACHE_LINE)
 #define LAST_LINE(type, field) \

@@ -13,9 +13,9 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "child.h"
 #include "base/env.h"
 #include "base/os.h"
+#include "child.h"
 #include "core/stack.h"
 #include "core/worker.h"
 

@@ -10,8 +10,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "comm/comm.h"
 #include "base/env.h"
+#include "comm/comm.h"
 #include "core/image.h"
 #include "parcels.h"
 

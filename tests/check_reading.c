@@ -16,12 +16,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "child.h"
 #include "base/env.h"
+#include "base/os.h"
+#include "child.h"
 #include "remote/exposed.h"
 #include "remote/mac.h"
 #include "remote/net.h"
-#include "base/os.h"
 #include "remote/peer.h"
 #include "remote/reading.h"
 

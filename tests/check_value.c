@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "core/closure.h"
-#include "kdds.h"
 #include "core/value.h"
+#include "kdds.h"
 
 KDDS_TASK(both, READ_ARRAY(char, x), UPDATE_ARRAY(char, y))
 {

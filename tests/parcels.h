@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "core/closure.h"
-#include "remote/contents.h"
 #include "core/image.h"
 #include "core/reduce.h"
+#include "remote/contents.h"
 
 #define PARCEL_DATA 6
 #define PARCEL_CELLS 600 /* longs of the largest data item, gaps included */

@@ -14,18 +14,17 @@ static struct kd_watched *records;
 
 int kd_watched_start(void)
 {
-	size_t one = (sizeof(*records) + KD_CACHE_LINE - 1) / KD_CACHE_LINE * KD_CACHE_LINE;
-	char *all = aligned_alloc(KD_CACHE_LINE, (size_t)kd_pool.count * one);
+	size_t bytes = (size_t)kd_pool.count * sizeof(*records);
 	uint64_t now = kd_clock_ticks();
 
-	if (!all) {
+	records = aligned_alloc(KD_CACHE_LINE, bytes);
+	if (!records) {
 		kd_error("out of memory for the observers' records of %d workers", kd_pool.count);
 		return -ENOMEM;
 	}
-	memset(all, 0, (size_t)kd_pool.count * one);
-	records = (struct kd_watched *)all;
+	memset(records, 0, bytes);
 	for (int i = 0; i < kd_pool.count; i++) {
-		struct kd_watched *r = (struct kd_watched *)(all + (size_t)i * one);
+		struct kd_watched *r = &records[i];
 
 		r->phase = i ? KD_PHASE_LOOK : KD_PHASE_RUN;
 		r->since = r->phase_since = r->idle_begun = now;

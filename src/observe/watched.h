@@ -27,7 +27,7 @@ struct kd_watched {
 	enum kd_phase phase;
 	uint64_t phase_since, idle_begun, phases[KD_PHASES];
 	struct kd_ring *ring; /* NULL: no trace */
-};
+} kd_aligned(KD_CACHE_LINE);
 
 /* Gives each worker its record. 0, or -ENOMEM after an error line. */
 int kd_watched_start(void);

@@ -5,10 +5,10 @@
 
 #include <stdio.h>
 
-#include "comm/comm.h"
 #include "base/env.h"
-#include "core/image.h"
 #include "base/log.h"
+#include "comm/comm.h"
+#include "core/image.h"
 #include "parcels.h"
 
 static void no_message(const void *m, size_t len)

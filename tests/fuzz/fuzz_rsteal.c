@@ -8,19 +8,19 @@
 #define kd_steal_fetch fetched
 #define kd_steal_look_away looked
 #define kd_steal_follow followed
-#include "remote/rest.c"
 #include "remote/export.c"
+#include "remote/rest.c"
 
 #include "fuzz.h"
 
 #include <stdio.h>
 
-#include "boot/boot.h"
 #include "base/env.h"
+#include "boot/boot.h"
 #include "core/image.h"
+#include "parcels.h"
 #include "remote/import.h"
 #include "remote/mac.h"
-#include "parcels.h"
 #include "remote/reading.h"
 #include "remote/rsteal.h"
 

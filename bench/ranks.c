@@ -20,11 +20,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "comm/comm.h"
-#include "remote/net.h"
 #include "base/os.h"
+#include "comm/comm.h"
+#include "core/remote.h"
+#include "remote/net.h"
 #include "remote/peer.h"
-#include "remote/rsteal.h"
 
 #define LOOK_NS 200000
 #define IDLE_LOOK_NS 10000000 /* shorter polling would cost 1,000 ranks more than their start */
@@ -96,7 +96,7 @@ static void *watch(void *arg)
 	uint64_t met = 0;
 
 	(void)arg;
-	while (!__atomic_load_n(&kd_net.on, __ATOMIC_ACQUIRE))
+	while (!__atomic_load_n(&kd_remote, __ATOMIC_ACQUIRE))
 		nanosleep(&pause, NULL);
 	joined_ns = kd_os_now_ns();
 	if (meets) {

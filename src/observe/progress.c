@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
+#include "core/remote.h"
 #include "core/worker.h"
 #include "observe/stats.h"
 #include "remote/net.h"
@@ -70,7 +71,7 @@ void kd_progress_show(void)
 			    (double)(sum.idle_ns - kd_min(shown_idle_ns, sum.idle_ns)) * 100 /
 				    ((double)span * kd_pool.count)),
 		     shorten(steals, (double)sum.steals));
-	if (kd_net.on && (away(&packages, &received) || shown_ns))
+	if (kd_remote && (away(&packages, &received) || shown_ns))
 		n += snprintf(line + n, sizeof(line) - (size_t)n,
 			      "  rank 0 of %u: %" PRIu64 " packages away, %" PRIu64 " taken in",
 			      kd_net.size, packages, received);

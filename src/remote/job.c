@@ -144,19 +144,18 @@ int kd_job_start(void)
 	kd_net.worker = (struct kd_worker){
 		.id = -1, .place = -1, .random = (kd_net.rank + 1) * 2654435769u};
 	kd_rsteal_start();
-	kd_net.on = 1;
 	kd_remote = &remote;
 	return 0;
 }
 
 int kd_job_run(void)
 {
-	return kd_net.on ? kd_net_run() : 0;
+	return kd_remote ? kd_net_run() : 0;
 }
 
 void kd_job_end(void)
 {
-	if (!kd_net.on)
+	if (!kd_remote)
 		return;
 	pthread_mutex_lock(&kd_net.lock);
 	if (!kd_net.rank)
@@ -169,7 +168,7 @@ void kd_job_end(void)
 
 void kd_job_stop(void)
 {
-	if (kd_net.on) {
+	if (kd_remote) {
 		/* The thread goes on: END has yet to be passed on and acknowledged. The
 		 * pollers have ended, some without kd_net_leave. */
 		kd_net_alone();
@@ -185,7 +184,6 @@ void kd_job_stop(void)
 		kd_peer_stop();
 		kd_comm_close();
 		kd_mac_stop();
-		kd_net.on = 0;
 		kd_remote = NULL;
 	}
 	kd_boot_stop();

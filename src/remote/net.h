@@ -27,7 +27,6 @@ struct kd_net_counts {
 };
 
 struct kd_net {
-	int on; /* there are other ranks; constant while there are workers */
 	uint32_t rank, size;
 	pthread_mutex_t lock;
 	uint32_t hungry;         /* demand: sleeping workers that want work of other ranks */

@@ -99,10 +99,12 @@ struct engine {
 /* comm.h */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct kd_comm *comm;
 static int kd_messages, kd_gets;
 
-static void kd_message(const void *message, size_t len)
+static void kd_message(void *arg, const void *message, size_t len)
 {
+	(void)arg;
 	(void)message;
 	kd_messages += len == 8;
 }
@@ -122,14 +124,14 @@ static void kd_open(void *address, size_t *size_p, int sleeps)
 
 	(void)sleeps;
 	pthread_mutex_lock(&lock);
-	error = kd_comm_open(&config, address, size_p);
+	error = kd_comm_open(&config, &comm, address, size_p);
 	if (error)
 		exit(1);
 }
 
 static void kd_connect(const void *address, size_t size)
 {
-	int error = kd_comm_connect(other, address, size);
+	int error = kd_comm_connect(comm, other, address, size);
 
 	if (error)
 		fail("kd_comm_connect", error);
@@ -140,8 +142,8 @@ static void kd_send(void)
 	uint64_t message = 0;
 	int error;
 
-	while ((error = kd_comm_send(other, &message, sizeof(message))) == -EAGAIN)
-		kd_comm_progress();
+	while ((error = kd_comm_send(comm, other, &message, sizeof(message))) == -EAGAIN)
+		kd_comm_progress(comm);
 	if (error)
 		fail("kd_comm_send", error);
 }
@@ -149,15 +151,15 @@ static void kd_send(void)
 static void kd_receive(int sleeps)
 {
 	while (!kd_messages)
-		if (!kd_comm_progress() && sleeps)
-			kd_comm_wait(&lock, -1, 1000000000, 1);
+		if (!kd_comm_progress(comm) && sleeps)
+			kd_comm_wait(comm, &lock, -1, 1000000000, 1);
 	kd_messages--;
 }
 
 static void kd_expose(void *p, size_t n, uint64_t where[2])
 {
 	struct kd_comm_region region;
-	int error = kd_comm_expose(p, n, &region);
+	int error = kd_comm_expose(comm, p, n, &region);
 
 	if (error)
 		fail("kd_comm_expose", error);
@@ -179,7 +181,7 @@ static void kd_get(void *local, size_t n, const uint64_t where[2])
 	int error;
 
 	get->done = kd_done;
-	error = kd_comm_get(other, local, where[0], where[1], n, get);
+	error = kd_comm_get(comm, other, local, where[0], where[1], n, get);
 	if (error)
 		fail("kd_comm_get", error);
 }
@@ -188,7 +190,7 @@ static int kd_finished(void)
 {
 	int n;
 
-	kd_comm_progress();
+	kd_comm_progress(comm);
 	n = kd_gets;
 	kd_gets = 0;
 	return n;
@@ -489,9 +491,9 @@ static void measure_expose(const struct engine *e, int fd, int arg, double *valu
 		for (int i = 0; i < 10000; i++) {
 			struct kd_comm_region region;
 
-			if (kd_comm_expose(p, (size_t)1 << arg, &region))
+			if (kd_comm_expose(comm, p, (size_t)1 << arg, &region))
 				fail("kd_comm_expose", -1);
-			kd_comm_hide(&region);
+			kd_comm_hide(comm, &region);
 		}
 		values[r] = (now() - t) / 10000 * 1e9;
 	}
@@ -545,8 +547,8 @@ static void answer(uint32_t number, int fd)
 	kd_connect(address, size);
 	kd_receive(1);
 	kd_send();
-	while (!kd_comm_wait(&lock, fd, 1000000000, 1))
-		kd_comm_progress();
+	while (!kd_comm_wait(comm, &lock, fd, 1000000000, 1))
+		kd_comm_progress(comm);
 	hear(fd, &stop, 1);
 	_exit(0);
 }
@@ -573,13 +575,13 @@ static void memory_of_one(void)
 			kd_open(address, &size, 1);
 			printf("  before %.1f MiB, open and idle %.1f MiB\n", before, resident());
 		}
-		if (kd_comm_connect((uint32_t)i, theirs, size))
+		if (kd_comm_connect(comm, (uint32_t)i, theirs, size))
 			fail("kd_comm_connect", -1);
 		tell(fds[i][0], address, sizeof(address));
 		t = now();
-		while (kd_comm_send((uint32_t)i, &message, sizeof(message)) == -EAGAIN)
-			if (!kd_comm_progress())
-				kd_comm_wait(&lock, -1, 1000000000, 1);
+		while (kd_comm_send(comm, (uint32_t)i, &message, sizeof(message)) == -EAGAIN)
+			if (!kd_comm_progress(comm))
+				kd_comm_wait(comm, &lock, -1, 1000000000, 1);
 		kd_receive(1);
 		if (!i || i + 1 == PEERS)
 			printf("  %2d peer%s %.1f MiB; the last answered in %.2f ms\n", i + 1,
@@ -589,7 +591,7 @@ static void memory_of_one(void)
 		tell(fds[i][0], "", 1);
 	while (wait(NULL) > 0)
 		;
-	kd_comm_close();
+	kd_comm_close(comm);
 	printf("  closed %.1f MiB\n", resident());
 	fflush(stdout);
 }

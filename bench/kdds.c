@@ -45,7 +45,7 @@ static void stats(FILE *out)
 	fprintf(out,
 		"tasks %" PRIu64 " requests %" PRIu64 " steals %" PRIu64 " stolen %" PRIu64
 		" ns/steal %.0f parks %" PRIu64 " sleeps %" PRIu64 " membarriers %" PRIu64 "\n",
-		s.tasks, s.requests, s.steals, s.stolen,
+		s.tasks, s.attempts, s.steals, s.stolen,
 		s.steals ? (double)s.steal_ns / (double)s.steals : 0.0, s.parks, s.sleeps,
 		s.membarriers);
 }

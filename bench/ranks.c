@@ -22,9 +22,10 @@
 
 #include "base/os.h"
 #include "comm/comm.h"
-#include "core/remote.h"
-#include "remote/net.h"
+#include "rank.h"
 #include "remote/peer.h"
+
+static struct kd_net *const net = &kd_process.net;
 
 #define LOOK_NS 200000
 #define IDLE_LOOK_NS 10000000 /* shorter polling would cost 1,000 ranks more than their start */
@@ -55,7 +56,7 @@ static double ms(uint64_t ns)
 
 static void report(void)
 {
-	const struct kd_net_counts *c = &kd_net.counts;
+	const struct kd_net_counts *c = &net->counts;
 	struct timespec cpu;
 
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
@@ -65,29 +66,29 @@ static void report(void)
 	       "repeated %llu\n",
 	       (int)getpid(), status_kb("VmHWM"),
 	       (double)cpu.tv_sec * 1e6 + (double)cpu.tv_nsec / 1e3, ms(joined_ns), ms(work_ns),
-	       ms(met_ns), ms(kd_os_now_ns()), (unsigned long long)c->asked,
-	       (unsigned long long)c->refused, (unsigned long long)c->imports,
+	       ms(met_ns), ms(kd_os_now_ns()), (unsigned long long)c->remote_requests,
+	       (unsigned long long)c->refusals, (unsigned long long)c->imports,
 	       (unsigned long long)c->imported, (unsigned long long)c->exports,
 	       (unsigned long long)c->exported,
-	       c->asks ? (double)c->ask_ns / (double)c->asks / 1e3 : 0.0,
-	       (unsigned long long)kd_peer_counts.messages,
-	       (unsigned long long)kd_peer_counts.bytes,
-	       (unsigned long long)kd_peer_counts.repeated);
+	       c->replies ? (double)c->reply_ns / (double)c->replies / 1e3 : 0.0,
+	       (unsigned long long)net->peer_counts.messages,
+	       (unsigned long long)net->peer_counts.bytes,
+	       (unsigned long long)net->peer_counts.repeated);
 	fflush(stdout);
 }
 
 /* A FREE that frees nothing: unlike a request it is repeated until it has arrived. */
 static void meet_all(void)
 {
-	pthread_mutex_lock(&kd_net.lock);
-	for (uint32_t i = 1; i < kd_net.size; i++) {
+	pthread_mutex_lock(&net->lock);
+	for (uint32_t i = 1; i < net->size; i++) {
 		struct kd_wire_head *m = kd_peer_message(KD_WIRE_FREE, sizeof(struct kd_wire_free));
 
 		*(struct kd_wire_free *)(m + 1) = (struct kd_wire_free){UINT32_MAX, 0};
-		kd_peer_send((kd_net.rank + i) % kd_net.size, m, 0);
+		kd_peer_send(net, (net->rank + i) % net->size, m, 0);
 	}
-	pthread_mutex_unlock(&kd_net.lock);
-	kd_comm_wake();
+	pthread_mutex_unlock(&net->lock);
+	kd_comm_wake(net->comm);
 }
 
 static void *watch(void *arg)
@@ -96,22 +97,22 @@ static void *watch(void *arg)
 	uint64_t met = 0;
 
 	(void)arg;
-	while (!__atomic_load_n(&kd_remote, __ATOMIC_ACQUIRE))
+	while (!__atomic_load_n(&kd_process.pool.remote, __ATOMIC_ACQUIRE))
 		nanosleep(&pause, NULL);
 	joined_ns = kd_os_now_ns();
 	if (meets) {
 		sleep(1); /* by then all have joined, and idle thieves have stopped asking */
 		begin_ns = kd_os_now_ns();
 		/* messages are counted when they are sent */
-		met = kd_peer_counts.messages + kd_net.size - 1;
+		met = net->peer_counts.messages + net->size - 1;
 		meet_all();
 	}
 	while ((meets && !met_ns) || (works && !work_ns)) {
 		nanosleep(&pause, NULL);
-		if (!work_ns && __atomic_load_n(&kd_net.counts.imports, __ATOMIC_RELAXED))
+		if (!work_ns && __atomic_load_n(&net->counts.imports, __ATOMIC_RELAXED))
 			work_ns = kd_os_now_ns();
 		if (meets && !met_ns &&
-		    __atomic_load_n(&kd_peer_counts.messages, __ATOMIC_RELAXED) >= met)
+		    __atomic_load_n(&net->peer_counts.messages, __ATOMIC_RELAXED) >= met)
 			met_ns = kd_os_now_ns();
 	}
 	return NULL;

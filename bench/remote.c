@@ -16,8 +16,10 @@
 #include <time.h>
 
 #include "base/os.h"
-#include "remote/net.h"
+#include "rank.h"
 #include "remote/rsteal.h"
+
+static struct kd_net_counts *const counts = &kd_process.net.counts;
 
 #define REPEATS 20
 #define PATIENCE_NS 5000000000u
@@ -36,9 +38,9 @@ KDDS_TASK(hold, VALUE(int, computing), VALUE(uint64_t, exports), VALUE(uint64_t,
 	**ns = 0;
 	do {
 		now = kd_os_now_ns();
-		if (!sent && __atomic_load_n(&kd_net.counts.exports, __ATOMIC_ACQUIRE) != exports)
+		if (!sent && __atomic_load_n(&counts->exports, __ATOMIC_ACQUIRE) != exports)
 			sent = now;
-		if (__atomic_load_n(&kd_net.counts.returned, __ATOMIC_ACQUIRE) != returned)
+		if (__atomic_load_n(&counts->returned, __ATOMIC_ACQUIRE) != returned)
 			**ns = now - sent;
 		if (!computing)
 			nanosleep(&moment, NULL);
@@ -52,8 +54,8 @@ struct asked {
 
 KDDS_TASK(small, WRITE(struct asked, out))
 {
-	(*out)->times = kd_net.counts.asks;
-	(*out)->ns = kd_net.counts.ask_ns;
+	(*out)->times = counts->replies;
+	(*out)->ns = counts->reply_ns;
 }
 
 KDDS_TASK(reader, READ_ARRAY(char, x), WRITE(int, out))
@@ -81,7 +83,7 @@ static void steal(int n)
 		KDDS_DATA(uint64_t, ns);
 		KDDS_OVER(struct asked, out, &asked);
 
-		kdds_spawn_with(KDDS_LOCAL, hold, 1, kd_net.counts.exports, kd_net.counts.returned,
+		kdds_spawn_with(KDDS_LOCAL, hold, 1, counts->exports, counts->returned,
 				ns);
 		kdds_spawn(small, out);
 		kdds_sync();
@@ -106,7 +108,7 @@ static void move(int writes)
 		KDDS_OVER(uint64_t, took, &ns[i]);
 		KDDS_DATA(int, out);
 
-		kdds_spawn_with(KDDS_LOCAL, hold, 0, kd_net.counts.exports, kd_net.counts.returned,
+		kdds_spawn_with(KDDS_LOCAL, hold, 0, counts->exports, counts->returned,
 				took);
 		if (writes)
 			kdds_spawn(writer, x);

@@ -43,11 +43,11 @@ static const struct {
 	const char *name;
 	struct sim_rules rules;
 } rules[] = {
-	/* src/remote/import.c as it is. */
+	/* src/remote/ask.c and import.c as they are. */
 	{"now",
 	 {FIRST_TREE, 1, 3, 1, 50 * US, 14, 13, 20 * MS, 5, 64, 2 * MS, 2 * MS, 20 * US, 0, 0, 0,
 	  200 * MS}},
-	/* As import.c was when the first request to a rank was lost, because the connection was not
+	/* As ask.c was when the first request to a rank was lost, because the connection was not
 	 * up, and repeated after half a second. */
 	{"lossy", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 0, 500 * MS, 0, 64, 2 * MS, 0, 0, 1, 0, 0, 0}},
 	/* The paper's: a victim at random each time. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A simulation of jobs larger than our machines: any number of ranks and workers follow the rules
- * of src/remote/import.c and src/remote/export.c, with the costs of doc/scaling.md. Events are
+ * of src/remote/ask.c, import.c and export.c, with the costs of doc/scaling.md. Events are
  * messages, ends of stacks and timers, not tasks: what a worker does between two visits of thieves
  * follows from the work of whole subtrees, so a job of 10^6 seconds costs no more than its steals.
  *

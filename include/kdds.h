@@ -67,7 +67,8 @@ extern "C" {
 #define KD_LAYOUT_STEP(h, x) (((h) * 31u) + (uint32_t)(x))
 #define KD_LAYOUT \
 	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(9u, \
-		sizeof(struct kdds_frame)), offsetof(struct kdds_frame, bias)), sizeof(struct kdds_closure)), \
+		sizeof(struct kdds_frame)), offsetof(struct kdds_frame, link_base)), \
+		sizeof(struct kdds_closure)), \
 		offsetof(struct kdds_closure, state)), sizeof(struct kdds_access_array)), sizeof(struct kdds_type)), \
 		sizeof(struct kdds_param))
 int kdds_init_layout(int version, uint32_t layout);
@@ -432,7 +433,7 @@ void *kdds_arg(struct kdds_closure *c, size_t i);
 /** Counters since kdds_init, summed over the workers of this process. */
 struct kdds_stats {
 	uint64_t tasks;      /**< closures run */
-	uint64_t requests;   /**< steal attempts */
+	uint64_t attempts;   /**< steal attempts */
 	uint64_t steals;     /**< successful steal attempts */
 	uint64_t stolen;     /**< closures obtained by them */
 	uint64_t steal_ns;   /**< their duration, from requesting the victim's lock to leaving it */

@@ -14,12 +14,12 @@
 #include "observe/stats.h"
 #include "observe/tasks.h"
 #include "observe/watched.h"
-#include "remote/net.h"
+#include "rank.h"
 
 static struct kd_worker *self(const char *what)
 {
 	if (kd_unlikely(!kd_self_worker))
-		kd_die("%s: %s", what, kd_pool.workers ?
+		kd_die("%s: %s", what, kd_process.pool.workers ?
 		       "called by a thread that is no worker of the library" :
 		       "the library is not initialised: call kdds_init first");
 	return kd_self_worker;
@@ -42,7 +42,7 @@ struct kdds_frame *kdds_frame_current(void)
 static void set_limit(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
 {
 	kd_store_relaxed(&f->limit, kd_frame_first(f) + bytes);
-	if (kd_load_acquire(&w->current->flags) & KD_POKE)
+	if (kd_load_acquire(&w->current->flags) & KD_HINT)
 		kd_store_relaxed(&f->limit, NULL);
 }
 
@@ -53,10 +53,10 @@ __attribute__((used)) char *kdds_push_slow(const char *end)
 	struct kdds_frame *f = running_frame("kdds_spawn");
 	size_t window = kd_env.window, used = (size_t)(f->tail - kd_frame_first(f));
 	size_t windows = used ? (used + window - 1) / window : 1; /* given to the frame so far */
-	int poked = !kd_load_relaxed(&f->limit);
+	int hinted = !kd_load_relaxed(&f->limit);
 
-	if (poked)
-		kd_fetch_and(&w->current->flags, ~(uint32_t)KD_POKE); /* one hint, one wake-up */
+	if (hinted)
+		kd_fetch_and(&w->current->flags, ~(uint32_t)KD_HINT); /* one hint, one wake-up */
 	if ((size_t)(end - kd_frame_first(f)) > windows * window) {
 		if (kd_sched_drain(w, f, windows >= 4))
 			windows = 1;
@@ -64,8 +64,8 @@ __attribute__((used)) char *kdds_push_slow(const char *end)
 			windows++;
 	}
 	set_limit(w, f, windows * window);
-	if (poked) /* after the limit: the woken worker may set it to NULL again */
-		kd_idle_wake_one();
+	if (hinted) /* after the limit: the woken worker may set it to NULL again */
+		kd_idle_wake_one(w->pool);
 	return f->tail;
 }
 
@@ -117,17 +117,19 @@ void kdds_exception(const char *what, const char *name, const char *text)
 
 int kdds_rank(void)
 {
-	return (int)kd_net.rank;
+	return (int)kd_rank_self()->net.rank;
 }
 
 int kdds_size(void)
 {
-	return (int)kd_net.size;
+	return (int)kd_rank_self()->net.size;
 }
 
 int kdds_workers(void)
 {
-	return kd_pool.workers ? kd_pool.count : 0;
+	const struct kd_pool *p = &kd_rank_self()->pool;
+
+	return p->workers ? p->count : 0;
 }
 
 int kdds_worker(void)
@@ -137,24 +139,26 @@ int kdds_worker(void)
 
 int kdds_places(void)
 {
-	return kd_pool.workers ? kd_topo_places() : 0;
+	return kd_rank_self()->pool.workers ? kd_topo_places() : 0;
 }
 
 void kdds_stats_get(struct kdds_stats *stats_p)
 {
+	struct kd_worker *w = self("kdds_stats_get");
+	struct kd_rank *r = kd_rank_self();
+
 	*stats_p = (struct kdds_stats){0};
-	self("kdds_stats_get");
-	if (kd_observe.tasks && !kd_net.rank && kd_self_worker == kd_pool.workers &&
-	    kd_self_worker->current->top == &kd_self_worker->current->base)
+	if (kd_observe.tasks && !r->net.rank && w == r->pool.workers &&
+	    w->current->top == &w->current->base)
 		kd_tasks_main();
 	if (kd_observe.tasks)
 		kd_clock_settle();
-	for (int i = 0; i < kd_pool.count; i++) {
+	for (int i = 0; i < r->pool.count; i++) {
 		struct kd_worker_counts c;
 
-		kd_stats_worker(&kd_pool.workers[i], &c);
+		kd_stats_worker(&r->pool.workers[i], &c);
 		stats_p->tasks += c.tasks;
-		stats_p->requests += c.requests;
+		stats_p->attempts += c.attempts;
 		stats_p->steals += c.steals;
 		stats_p->stolen += c.stolen;
 		stats_p->steal_ns += c.steal_ns;
@@ -163,7 +167,7 @@ void kdds_stats_get(struct kdds_stats *stats_p)
 		stats_p->membarriers += c.membarriers;
 		stats_p->work_ns += c.work_ns;
 	}
-	if (kd_observe.tasks && !kd_net.rank)
+	if (kd_observe.tasks && !r->net.rank)
 		stats_p->depth_ns = kd_clock_ns(kd_span_main());
 }
 

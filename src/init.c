@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "boot/boot.h"
 #include "core/keep.h"
+#include "core/module.h"
 #include "core/pool.h"
 #include "core/sched.h"
 #include "core/topo.h"
@@ -16,8 +17,11 @@
 #include "core/worker.h"
 #include "kdds.h"
 #include "observe/observe.h"
+#include "rank.h"
 #include "remote/job.h"
 #include "remote/net.h"
+
+struct kd_rank kd_process = {.net = KD_NET_INIT(&kd_process.pool)};
 
 static uint32_t left; /* the size of the job of several ranks that this process was part of */
 static cpu_set_t main_cpus; /* where the program's thread ran before it became worker 0 */
@@ -34,14 +38,18 @@ static int check_layout(int version, uint32_t layout)
 
 static int stop(void)
 {
-	if (kd_net.size > 1)
-		left = kd_net.size;
+	struct kd_rank *r = &kd_process;
+
+	if (r->net.size > 1)
+		left = r->net.size;
 	kd_observe_end();
-	kd_job_end();
-	kd_pool_stop();
+	kd_job_end(&r->net);
+	kd_pool_stop(&r->pool);
 	kd_observe_collect();
-	kd_pool_destroy();
-	kd_job_stop();
+	kd_pool_destroy(&r->pool);
+	kd_type_fix_names(0);
+	kd_job_stop(&r->net);
+	kd_module_fini();
 	if (CPU_COUNT(&main_cpus))
 		sched_setaffinity(0, sizeof(main_cpus), &main_cpus);
 	kd_topo_fini();
@@ -59,29 +67,30 @@ static kd_noreturn void serve_job(void)
  * ends with an error. */
 static void give_up(void)
 {
-	if (kd_boot.size > 1)
+	if (kd_process.net.boot.size > 1)
 		exit(1);
 }
 
-static int start_workers(void)
+static int start_workers(struct kd_pool *p)
 {
-	int error = kd_pool_create(kd_env.workers ? (int)kd_env.workers : kd_topo_cpus());
+	int error = kd_pool_create(p, kd_env.workers ? (int)kd_env.workers : kd_topo_cpus());
 
 	if (error)
 		return error;
 	error = kd_observe_workers();
 	if (!error)
-		error = kd_pool_start();
+		error = kd_pool_start(p);
 	if (error)
-		kd_pool_destroy();
+		kd_pool_destroy(p);
 	return error;
 }
 
 int kdds_init_layout(int version, uint32_t layout)
 {
+	struct kd_rank *r = &kd_process;
 	int error;
 
-	if (kd_pool.workers) {
+	if (r->pool.workers) {
 		kd_error("kdds_init: the library is already initialised");
 		return -EALREADY;
 	}
@@ -99,11 +108,13 @@ int kdds_init_layout(int version, uint32_t layout)
 	if (error)
 		return error;
 	kd_keep_init();
-	error = kd_job_start();
+	error = kd_module_init();
 	if (!error)
-		error = kd_observe_start(kd_net.rank, kd_net.size);
+		error = kd_job_start(&r->net);
 	if (!error)
-		error = start_workers();
+		error = kd_observe_start(&r->net);
+	if (!error)
+		error = start_workers(&r->pool);
 	if (error) {
 		give_up();
 		kd_observe_cancel();
@@ -113,8 +124,9 @@ int kdds_init_layout(int version, uint32_t layout)
 	CPU_ZERO(&main_cpus);
 	sched_getaffinity(0, sizeof(main_cpus), &main_cpus);
 	if (kd_env.bind)
-		kd_topo_bind(0, kd_pool.count);
-	error = kd_job_run();
+		kd_topo_bind(0, r->pool.count);
+	kd_type_fix_names(1);
+	error = kd_job_run(&r->net);
 	if (!error)
 		error = kd_observe_run();
 	if (error) {
@@ -122,22 +134,24 @@ int kdds_init_layout(int version, uint32_t layout)
 		stop();
 		return error;
 	}
-	if (kd_net.rank)
+	if (r->net.rank)
 		serve_job();
 	return 0;
 }
 
 int kdds_finalize(void)
 {
-	if (!kd_pool.workers || kd_self_worker != kd_pool.workers) {
-		kd_error("kdds_finalize: %s", kd_pool.workers ?
+	struct kd_rank *r = &kd_process;
+
+	if (!r->pool.workers || kd_self_worker != r->pool.workers) {
+		kd_error("kdds_finalize: %s", r->pool.workers ?
 			 "called by a thread other than the one that called kdds_init" :
 			 "the library is not initialised");
 		return -EPERM;
 	}
 	/* Main of other ranks is in kdds_init: what they import runs at the base of a stack, as
 	 * main does. */
-	if (kd_net.rank || kd_self_worker->nest ||
+	if (r->net.rank || kd_self_worker->nest ||
 	    kd_self_worker->current->top != &kd_self_worker->current->base) {
 		kd_error("kdds_finalize: called by a task");
 		return -EPERM;

@@ -19,6 +19,7 @@ src_libkdds_internal_la_SOURCES = \
 	src/base/log.h \
 	src/base/os.c \
 	src/base/os.h \
+	src/base/os_thread.c \
 	src/base/siphash.c \
 	src/base/siphash.h \
 	src/base/table.c \
@@ -32,10 +33,14 @@ src_libkdds_internal_la_SOURCES = \
 	src/boot/boot_pmix.c \
 	src/boot/control.c \
 	src/boot/control.h \
+	src/boot/pmix_library.c \
+	src/boot/pmix_library.h \
 	src/boot/published.c \
 	src/boot/published.h \
 	src/comm/bell.c \
 	src/comm/bell.h \
+	src/comm/buffers.c \
+	src/comm/buffers.h \
 	src/comm/comm.c \
 	src/comm/comm.h \
 	src/comm/comm_engine.h \
@@ -64,12 +69,12 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/counts.h \
 	src/core/idle.c \
 	src/core/idle.h \
-	src/core/image.c \
-	src/core/image.h \
 	src/core/index.c \
 	src/core/index.h \
 	src/core/keep.c \
 	src/core/keep.h \
+	src/core/module.c \
+	src/core/module.h \
 	src/core/pool.c \
 	src/core/pool.h \
 	src/core/ready.c \
@@ -111,31 +116,34 @@ src_libkdds_internal_la_SOURCES = \
 	src/observe/trace.h \
 	src/observe/watched.c \
 	src/observe/watched.h \
-	src/remote/contents.c \
-	src/remote/contents.h \
+	src/rank.h \
+	src/remote/ask.c \
+	src/remote/ask.h \
+	src/remote/copies.c \
+	src/remote/copies.h \
 	src/remote/export.c \
 	src/remote/export.h \
 	src/remote/exposed.c \
 	src/remote/exposed.h \
-	src/remote/gdata.c \
-	src/remote/gdata.h \
 	src/remote/hooks.h \
 	src/remote/import.c \
 	src/remote/import.h \
+	src/remote/incoming.c \
+	src/remote/incoming.h \
 	src/remote/job.c \
 	src/remote/job.h \
 	src/remote/mac.c \
 	src/remote/mac.h \
 	src/remote/net.c \
 	src/remote/net.h \
-	src/remote/package.c \
-	src/remote/package.h \
+	src/remote/outgoing.c \
+	src/remote/outgoing.h \
 	src/remote/peer.c \
 	src/remote/peer.h \
-	src/remote/reading.c \
-	src/remote/reading.h \
-	src/remote/rest.c \
-	src/remote/rest.h \
+	src/remote/read.c \
+	src/remote/read.h \
+	src/remote/retained.c \
+	src/remote/retained.h \
 	src/remote/rsteal.c \
 	src/remote/rsteal.h \
 	src/remote/wire.h

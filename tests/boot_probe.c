@@ -9,8 +9,8 @@
  * fence, 4: after the gets, 5: after kd_boot_stop) on a rank (*: all). The actions are: exit
  * STATUS, kill SIGNAL, sleep SECONDS, wait (until the launcher ends the rank), noise SEED (on the
  * control socket; without a seed the bytes do not even form frames), close (that socket), build
- * NUMBER, again (all steps a second time), say TEXT, fence, alone (check the values of all ranks
- * while the launcher on this host is stopped), run COMMAND.
+ * NUMBER, again (all steps a second time), start (a second time, without a stop), say TEXT, fence,
+ * alone (check the values of all ranks while the launcher on this host is stopped), run COMMAND.
  *
  *   boot_probe --marked VARIABLE=VALUE
  *
@@ -35,19 +35,20 @@
 
 #include "boot/boot.h"
 
+static struct kd_boot boot = {.fd = -1};
 static char **plans;
 static int round_number;
 
 static void wait_for_launcher(void)
 {
 	for (;;) {
-		struct pollfd p = {kd_boot.fd, POLLIN, 0};
+		struct pollfd p = {boot.fd, POLLIN, 0};
 		int error;
 
 		poll(&p, 1, 60000);
-		error = kd_boot_event();
+		error = kd_boot_event(&boot);
 		if (error) {
-			printf("rank %u: told to end: %d\n", kd_boot.rank, error);
+			printf("rank %u: told to end: %d\n", boot.rank, error);
 			fflush(stdout);
 			exit(3);
 		}
@@ -58,7 +59,7 @@ static int control_fd(void)
 {
 	const char *text = getenv("KDDS_CONTROL_FD");
 
-	return kd_boot.fd >= 0 ? kd_boot.fd : text ? atoi(text) : -1;
+	return boot.fd >= 0 ? boot.fd : text ? atoi(text) : -1;
 }
 
 /* With a seed: frames of valid form with random content. Without: bytes that form no frames. */
@@ -94,17 +95,17 @@ static int check_values(void)
 {
 	uint64_t sum = 0;
 
-	for (uint32_t n = 0; n < kd_boot.size; n++) {
-		uint32_t rank = (kd_boot.rank + n) % kd_boot.size;
+	for (uint32_t n = 0; n < boot.size; n++) {
+		uint32_t rank = (boot.rank + n) % boot.size;
 		uint64_t value[4];
 		size_t size = sizeof(value);
-		int error = kd_boot_get(rank, "probe", value, &size);
+		int error = kd_boot_get(&boot, rank, "probe", value, &size);
 
-		if (kd_boot.size == 1 && error == -ENOENT)
+		if (boot.size == 1 && error == -ENOENT)
 			return 0; /* no launcher: there are no other ranks to publish for */
 		if (error || size != sizeof(value) || value[0] != value_of(rank, 0) ||
 		    value[3] != value_of(rank, 3)) {
-			printf("rank %u: the value of rank %u is wrong: %d\n", kd_boot.rank, rank,
+			printf("rank %u: the value of rank %u is wrong: %d\n", boot.rank, rank,
 			       error);
 			return 1;
 		}
@@ -140,11 +141,13 @@ static int act(const char *action, const char *argument)
 	else if (!strcmp(action, "run"))
 		return system(argument) ? -1 : 0;
 	else if (!strcmp(action, "build"))
-		kd_boot.build = (uint64_t)number;
+		boot.build = (uint64_t)number;
 	else if (!strcmp(action, "say"))
 		printf("%s\n", argument), fflush(stdout);
+	else if (!strcmp(action, "start"))
+		return kd_boot_start(&boot, NULL) ? -1 : 0;
 	else if (!strcmp(action, "fence"))
-		return kd_boot_fence(1) ? -1 : 0;
+		return kd_boot_fence(&boot, 1) ? -1 : 0;
 	else if (!strcmp(action, "alone"))
 		return be_alone();
 	else if (!strcmp(action, "again"))
@@ -165,7 +168,7 @@ static int at(int step)
 		char own[16];
 
 		if (step)
-			snprintf(own, sizeof(own), "%u", kd_boot.rank);
+			snprintf(own, sizeof(own), "%u", boot.rank);
 		else
 			snprintf(own, sizeof(own), "%s", rank ? rank : "0");
 		snprintf(plan, sizeof(plan), "%s", *p);
@@ -189,13 +192,13 @@ static int check_refusals(void)
 {
 	char value[4];
 	size_t size = sizeof(value);
-	int none = kd_boot_get(0, "nothing", value, &size), small;
+	int none = kd_boot_get(&boot, 0, "nothing", value, &size), small;
 
 	size = sizeof(value);
-	small = kd_boot_get(0, "probe", value, &size);
-	if (none == -ENOENT && (small == -EMSGSIZE || (kd_boot.size == 1 && small == -ENOENT)))
+	small = kd_boot_get(&boot, 0, "probe", value, &size);
+	if (none == -ENOENT && (small == -EMSGSIZE || (boot.size == 1 && small == -ENOENT)))
 		return 0;
-	printf("rank %u: get answers %d, %d\n", kd_boot.rank, none, small);
+	printf("rank %u: get answers %d, %d\n", boot.rank, none, small);
 	return 1;
 }
 
@@ -269,32 +272,32 @@ int main(int argc, char **argv)
 		uint64_t value[4];
 
 		at(0);
-		if (kd_boot_start())
+		if (kd_boot_start(&boot, NULL))
 			return 97;
 		at(1);
 		for (uint64_t i = 0; i < 4; i++)
-			value[i] = value_of(kd_boot.rank, i);
-		if (kd_boot_put("probe", value, sizeof(value)))
+			value[i] = value_of(boot.rank, i);
+		if (kd_boot_put(&boot, "probe", value, sizeof(value)))
 			return 96;
 		at(2);
-		if (kd_boot_fence(1))
+		if (kd_boot_fence(&boot, 1))
 			return 95;
 		at(3);
 		wrong |= check_values() | check_refusals();
 		if (at(4)) {
-			kd_boot_fence(1);
-			kd_boot_stop();
+			kd_boot_fence(&boot, 1);
+			kd_boot_stop(&boot);
 			continue;
 		}
 		break;
 	}
-	for (size_t i = 0; i < sizeof(kd_boot.secret); i++)
-		secret = secret * 31 + kd_boot.secret[i];
-	printf("rank %u of %u, %u of %u here, secret %llx, %s\n", kd_boot.rank, kd_boot.size,
-	       kd_boot.local_rank, kd_boot.local_size, (unsigned long long)secret,
+	for (size_t i = 0; i < sizeof(boot.secret); i++)
+		secret = secret * 31 + boot.secret[i];
+	printf("rank %u of %u, %u of %u here, secret %llx, %s\n", boot.rank, boot.size,
+	       boot.local_rank, boot.local_size, (unsigned long long)secret,
 	       wrong ? "WRONG" : "ok");
 	fflush(stdout);
-	kd_boot_stop();
+	kd_boot_stop(&boot);
 	at(5);
 	return wrong;
 }

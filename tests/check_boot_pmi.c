@@ -4,12 +4,14 @@
  * correct exchange, and then answers that are truncated, too long, contain NULs, never end, come in
  * the wrong order, or are damaged at random. Each one ends in an error or is understood; none
  * causes a crash (also under the sanitizers), a wrong value or an endless wait. Fields, numbers and
- * values are also tested separately, in buffers of exactly their size.
+ * values are also tested separately, in buffers of exactly their size. Two clients in one process
+ * do not concern each other.
  */
 #define _GNU_SOURCE
 #include <check.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,8 +22,6 @@
 
 #include "boot/boot_launcher.h"
 #include "boot/boot_pmi.h"
-
-__attribute__((weak)) struct kd_boot kd_boot; /* boot.c defines it where it is linked */
 
 static const char *const good[] = {
 	"cmd=response_to_init pmi_version=1 pmi_subversion=1 rc=0\n",
@@ -79,55 +79,71 @@ static void prepare(struct script *s)
 
 /* The client's side: it continues until something goes wrong. Returns the step that failed, or
  * STEPS; *error_p is its error. */
-static size_t play(int *error_p)
+static size_t play(struct kd_boot *b, int *error_p)
 {
 	uint8_t value[KD_BOOT_VALUE_BYTES];
 	size_t size = sizeof(value);
 
-	*error_p = kd_boot_pmi.start();
+	*error_p = kd_boot_pmi.start(b);
 	if (*error_p)
 		return 0;
-	*error_p = kd_boot_pmi.put("key", the_value, sizeof(the_value));
+	*error_p = kd_boot_pmi.put(b, "key", the_value, sizeof(the_value));
 	if (*error_p)
 		return 3;
-	*error_p = kd_boot_pmi.fence(1);
+	*error_p = kd_boot_pmi.fence(b, 1);
 	if (*error_p)
 		return 4;
-	*error_p = kd_boot_pmi.get(1, "key", value, &size);
+	*error_p = kd_boot_pmi.get(b, 1, "key", value, &size);
 	if (*error_p)
 		return 5;
 	/* Damage may change the value, but never make it longer than what was sent. */
 	ck_assert_uint_le(size, KD_BOOT_VALUE_BYTES);
-	*error_p = kd_boot_pmi.get(1, "nothing", value, &size);
+	*error_p = kd_boot_pmi.get(b, 1, "nothing", value, &size);
 	if (*error_p && *error_p != -ENOENT)
 		return 6;
 	return STEPS;
 }
 
-static size_t run(struct script *s, int *error_p)
+/* Connects a client with that rank of two to the script, whose thread this returns. */
+static pthread_t connect_rank(struct script *s, const char *rank, int *fd_p)
 {
 	pthread_t thread;
-	size_t step;
 	int fds[2];
 	char text[16];
 
 	ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
 	s->fd = fds[0];
+	*fd_p = fds[1];
 	snprintf(text, sizeof(text), "%d", fds[1]);
 	setenv("PMI_FD", text, 1);
-	setenv("PMI_RANK", "0", 1);
+	setenv("PMI_RANK", rank, 1);
 	setenv("PMI_SIZE", "2", 1);
 	unsetenv("PMI_JOBID");
 	ck_assert_int_eq(pthread_create(&thread, NULL, serve, s), 0);
-	step = play(error_p);
+	return thread;
+}
+
+/* The client has been stopped, or could not start. */
+static void disconnect(struct script *s, const struct kd_boot *b, int fd, pthread_t thread)
+{
+	shutdown(s->fd, SHUT_RDWR);
+	pthread_join(thread, NULL);
+	close(s->fd);
+	ck_assert_int_eq(b->fd, -1);
+	ck_assert_ptr_null(b->state);
+	ck_assert_int_eq(fcntl(fd, F_GETFD), -1);
+}
+
+static size_t run(struct script *s, struct kd_boot *b, int *error_p)
+{
+	int fd;
+	pthread_t thread = connect_rank(s, "0", &fd);
+	size_t step = play(b, error_p);
+
 	/* stop would enter a fence first, and the script has no answer for that. */
 	if (step)
-		kd_boot_pmi.stop();
-	shutdown(fds[0], SHUT_RDWR);
-	pthread_join(thread, NULL);
-	close(fds[0]);
-	ck_assert_int_eq(kd_boot.fd, -1);
-	ck_assert_int_eq(fcntl(fds[1], F_GETFD), -1);
+		kd_boot_pmi.stop(b);
+	disconnect(s, b, fd, thread);
 	return step;
 }
 
@@ -152,6 +168,7 @@ START_TEST(as_it_should_be)
 		"cmd=get kvsname=kvs_1_0 key=kdds1-nothing\n",
 		"cmd=barrier_in\n",
 	};
+	struct kd_boot boot = {0};
 	struct script s;
 	int error;
 
@@ -159,12 +176,69 @@ START_TEST(as_it_should_be)
 	s.answer[7] = "cmd=barrier_out rc=0\n";
 	s.len[7] = strlen(s.answer[7]);
 	s.close_after = 7; /* finalize gets no answer, which is not an error */
-	ck_assert_uint_eq(run(&s, &error), STEPS);
+	ck_assert_uint_eq(run(&s, &boot, &error), STEPS);
 	ck_assert_int_eq(error, -ENOENT);
-	ck_assert_uint_eq(kd_boot.rank, 0);
-	ck_assert_uint_eq(kd_boot.size, 2);
+	ck_assert_uint_eq(boot.rank, 0);
+	ck_assert_uint_eq(boot.size, 2);
 	for (size_t i = 0; i < STEPS; i++)
 		ck_assert_str_eq(s.asked[i], asked[i]);
+}
+END_TEST
+
+/* Their requests alternate. The launcher closes the connection of rank 1 early, which does not
+ * concern rank 0. */
+START_TEST(two_in_one_process)
+{
+	static const char *const asked[2] = {
+		"cmd=put kvsname=first key=kdds0-key value=00610aff\n",
+		"cmd=put kvsname=second key=kdds1-key value=00610aff\n",
+	};
+	static const char *const spaces[2] = {"cmd=my_kvsname kvsname=first\n",
+					      "cmd=my_kvsname kvsname=second\n"};
+	static const char *const values[2] = {"cmd=get_result rc=0 value=01\n",
+					      "cmd=get_result rc=0 value=0203\n"};
+	struct kd_boot boots[2] = {0};
+	struct script scripts[2];
+	pthread_t threads[2];
+	int fds[2];
+
+	for (int i = 0; i < 2; i++) {
+		prepare(&scripts[i]);
+		scripts[i].close_after = i ? 5 : -1;
+		scripts[i].answer[2] = spaces[i];
+		scripts[i].len[2] = strlen(spaces[i]);
+		scripts[i].answer[5] = values[i];
+		scripts[i].len[5] = strlen(values[i]);
+		scripts[i].answer[6] = "cmd=barrier_out\n";
+		scripts[i].len[6] = strlen(scripts[i].answer[6]);
+		threads[i] = connect_rank(&scripts[i], i ? "1" : "0", &fds[i]);
+		ck_assert_int_eq(kd_boot_pmi.start(&boots[i]), 0);
+	}
+	for (uint32_t i = 0; i < 2; i++) {
+		ck_assert_uint_eq(boots[i].rank, i);
+		ck_assert_int_eq(kd_boot_pmi.put(&boots[i], "key", the_value, 4), 0);
+	}
+	for (int i = 0; i < 2; i++)
+		ck_assert_int_eq(kd_boot_pmi.fence(&boots[i], 1), 0);
+	for (int i = 1; i >= 0; i--) {
+		uint8_t value[8];
+		size_t size = sizeof(value);
+
+		ck_assert_int_eq(kd_boot_pmi.get(&boots[i], 0, "key", value, &size), 0);
+		ck_assert_uint_eq(size, (size_t)i + 1);
+		ck_assert_uint_eq(value[0], i + 1);
+	}
+	ck_assert_int_eq(poll(&(struct pollfd){.fd = boots[1].fd, .events = POLLIN}, 1, 60000), 1);
+	ck_assert_int_eq(kd_boot_pmi.event(&boots[1]), -ECONNRESET);
+	ck_assert_int_eq(kd_boot_pmi.event(&boots[0]), 0);
+	kd_boot_pmi.stop(&boots[1]);
+	kd_boot_pmi.stop(&boots[0]);
+	for (int i = 0; i < 2; i++) {
+		disconnect(&scripts[i], &boots[i], fds[i], threads[i]);
+		ck_assert_str_eq(scripts[i].asked[3], asked[i]);
+	}
+	ck_assert_str_eq(scripts[0].asked[7], "cmd=finalize\n");
+	ck_assert_str_eq(scripts[1].asked[6], "");
 }
 END_TEST
 
@@ -208,6 +282,7 @@ START_TEST(damaged)
 		{too_long, sizeof(too_long)},
 		{just_too_long, sizeof(just_too_long)},
 	};
+	struct kd_boot boot = {0};
 	struct script s;
 	int error;
 
@@ -223,7 +298,7 @@ START_TEST(damaged)
 			s.answer[i] = bad[k].text;
 			s.len[i] = bad[k].len;
 			s.close_after = (int)i;
-			step = run(&s, &error);
+			step = run(&s, &boot, &error);
 			ck_assert_msg(step < STEPS && error < 0,
 				      "answer %zu replaced by bad %zu: step %zu, error %d", i, k,
 				      step, error);
@@ -234,6 +309,7 @@ END_TEST
 /* A correct exchange, truncated at each byte in turn. */
 START_TEST(cut)
 {
+	struct kd_boot boot = {0};
 	struct script s;
 	int error;
 
@@ -243,7 +319,7 @@ START_TEST(cut)
 			prepare(&s);
 			s.len[i] = len;
 			s.close_after = (int)i;
-			ck_assert_uint_lt(run(&s, &error), STEPS);
+			ck_assert_uint_lt(run(&s, &boot, &error), STEPS);
 			ck_assert_int_eq(error, -ECONNRESET);
 		}
 }
@@ -252,15 +328,16 @@ END_TEST
 /* Half a line, then silence. */
 START_TEST(silence)
 {
+	struct kd_boot boot = {0};
 	struct script s;
 	int error;
 
 	quiet();
-	kd_pmi_answer_ms = kd_pmi_fence_ms = 50;
+	boot.pmi_answer_ms = boot.pmi_fence_ms = 50;
 	for (size_t i = 0; i < 6; i++) {
 		prepare(&s);
 		s.len[i] = strlen(good[i]) - 1;
-		ck_assert_uint_lt(run(&s, &error), STEPS);
+		ck_assert_uint_lt(run(&s, &boot, &error), STEPS);
 		ck_assert_int_eq(error, -ETIMEDOUT);
 	}
 }
@@ -269,6 +346,7 @@ END_TEST
 /* A newline too early: two answers at once, then one too many. */
 START_TEST(unasked)
 {
+	struct kd_boot boot = {0};
 	struct script s;
 	int error;
 
@@ -276,7 +354,7 @@ START_TEST(unasked)
 	prepare(&s);
 	s.answer[2] = "cmd=my_kvsname kvsname=kvs_1_0\ncmd=hello\n";
 	s.len[2] = strlen(s.answer[2]);
-	ck_assert_uint_eq(run(&s, &error), 3);
+	ck_assert_uint_eq(run(&s, &boot, &error), 3);
 	ck_assert_int_eq(error, -EPROTO);
 }
 END_TEST
@@ -293,6 +371,7 @@ START_TEST(random_damage)
 {
 	uint64_t seed = getenv("SEED") ? strtoull(getenv("SEED"), NULL, 0) : (uint64_t)time(NULL);
 	int rounds = getenv("ROUNDS") ? atoi(getenv("ROUNDS")) : 3000;
+	struct kd_boot boot = {0};
 	struct script s;
 	int error;
 
@@ -300,7 +379,7 @@ START_TEST(random_damage)
 	fflush(stdout);
 	quiet();
 	/* Damage may remove a newline without closing the connection. */
-	kd_pmi_answer_ms = kd_pmi_fence_ms = 20;
+	boot.pmi_answer_ms = boot.pmi_fence_ms = 20;
 	for (int round = 0; round < rounds; round++) {
 		char text[STEPS][256];
 
@@ -335,7 +414,7 @@ START_TEST(random_damage)
 				s.close_after = (int)i;
 			}
 		}
-		run(&s, &error);
+		run(&s, &boot, &error);
 	}
 }
 END_TEST
@@ -446,6 +525,7 @@ int main(void)
 	suite_add_tcase(suite, tests);
 	tcase_set_timeout(tests, 240);
 	tcase_add_test(tests, as_it_should_be);
+	tcase_add_test(tests, two_in_one_process);
 	tcase_add_test(tests, damaged);
 	tcase_add_test(tests, cut);
 	tcase_add_test(tests, silence);

@@ -5,7 +5,8 @@
  * get of any length and alignment returns the right bytes and touches no others, or fails. Nothing
  * is lost when a sender is told to try again. No wake-up is lost, and neither is anything that one
  * thread handles while another sleeps. When peers are killed in the middle of messages and gets,
- * the survivor still works and can close. A failure to open is explained in one line.
+ * the survivor still works and can close. A failure to open is explained in one line and leaves
+ * nothing open. Two engines in one process do not disturb each other.
  *
  * Each case is a process of its own, the hub, with rank 0; its peers are its children. Waits are
  * bounded only by the case's alarm.
@@ -13,6 +14,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -69,9 +71,10 @@ static size_t address_size;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *provider;
+static struct kd_comm *comm; /* the engine of this process */
 static const uint8_t secret[32] = "the ranks of this test know it";
 
-static void start_engine(uint32_t rank, void (*message)(const void *, size_t),
+static void start_engine(uint32_t rank, void (*message)(void *, const void *, size_t),
 			 char address[KD_COMM_ADDRESS_BYTES])
 {
 	static struct kd_comm_events events;
@@ -87,11 +90,12 @@ static void start_engine(uint32_t rank, void (*message)(const void *, size_t),
 
 	events.message = message;
 	memset(address, 0, KD_COMM_ADDRESS_BYTES);
-	check(!kd_comm_open(&config, address, &address_size));
+	check(!kd_comm_open(&config, &comm, address, &address_size));
 }
 
 /* A child that runs f(rank) with an engine open and the lock held. */
-static void spawn(uint32_t rank, void (*f)(uint32_t rank), void (*message)(const void *, size_t))
+static void spawn(uint32_t rank, void (*f)(uint32_t rank),
+		  void (*message)(void *, const void *, size_t))
 {
 	char address[KD_COMM_ADDRESS_BYTES], hub[KD_COMM_ADDRESS_BYTES];
 	int fds[2];
@@ -113,14 +117,14 @@ static void spawn(uint32_t rank, void (*f)(uint32_t rank), void (*message)(const
 	start_engine(rank, message, address);
 	tell(fds[1], address, sizeof(address));
 	hear(fds[1], hub, sizeof(hub));
-	check(!kd_comm_connect(0, hub, address_size));
+	check(!kd_comm_connect(comm, 0, hub, address_size));
 	f(rank);
-	kd_comm_close();
+	kd_comm_close(comm);
 	_exit(0);
 }
 
 /* The hub's side, called when all children have been started. */
-static void gather(uint32_t n, void (*message)(const void *, size_t))
+static void gather(uint32_t n, void (*message)(void *, const void *, size_t))
 {
 	char address[KD_COMM_ADDRESS_BYTES], theirs[KD_COMM_ADDRESS_BYTES];
 
@@ -128,7 +132,7 @@ static void gather(uint32_t n, void (*message)(const void *, size_t))
 	start_engine(0, message, address);
 	for (uint32_t i = 1; i <= n; i++) {
 		hear(peers[i].fd, theirs, sizeof(theirs));
-		check(!kd_comm_connect(i, theirs, address_size));
+		check(!kd_comm_connect(comm, i, theirs, address_size));
 		tell(peers[i].fd, address, sizeof(address));
 	}
 }
@@ -137,14 +141,14 @@ static void gather(uint32_t n, void (*message)(const void *, size_t))
  * readable. */
 static int step(int fd)
 {
-	return kd_comm_progress() ? 0 : kd_comm_wait(&lock, fd, FOREVER_NS, 1);
+	return kd_comm_progress(comm) ? 0 : kd_comm_wait(comm, &lock, fd, FOREVER_NS, 1);
 }
 
 static void send_patiently(uint32_t rank, const void *message, size_t len)
 {
 	int error;
 
-	while ((error = kd_comm_send(rank, message, len)) == -EAGAIN)
+	while ((error = kd_comm_send(comm, rank, message, len)) == -EAGAIN)
 		step(-1);
 	check(!error);
 }
@@ -171,8 +175,9 @@ static void dismiss(uint32_t n)
 	}
 }
 
-static void no_message(const void *message, size_t len)
+static void no_message(void *arg, const void *message, size_t len)
 {
+	(void)arg;
 	(void)message;
 	(void)len;
 	check(!"no message is expected");
@@ -191,11 +196,12 @@ static void fill(uint8_t *p, uint32_t rank, size_t len)
 		p[i] = i ? (uint8_t)mix(((uint64_t)rank << 40) + (len << 20) + i) : (uint8_t)rank;
 }
 
-static void sized_message(const void *message, size_t len)
+static void sized_message(void *arg, const void *message, size_t len)
 {
 	static uint8_t expected[KD_COMM_MESSAGE_BYTES];
 	uint32_t rank = len ? *(const uint8_t *)message : 0;
 
+	(void)arg;
 	check((uintptr_t)message % 8 == 0);
 	check(len <= KD_COMM_MESSAGE_BYTES && rank <= SENDERS);
 	fill(expected, rank, len);
@@ -215,8 +221,8 @@ static void send_sizes(uint32_t rank)
 		fill(message, rank, len);
 		send_patiently(0, message, len);
 	}
-	check(kd_comm_send(0, message, KD_COMM_MESSAGE_BYTES + 1) == -EMSGSIZE);
-	check(kd_comm_send(7, message, 1) == -ENOTCONN);
+	check(kd_comm_send(comm, 0, message, KD_COMM_MESSAGE_BYTES + 1) == -EMSGSIZE);
+	check(kd_comm_send(comm, 7, message, 1) == -ENOTCONN);
 	serve();
 }
 
@@ -232,7 +238,7 @@ static void messages(void)
 		for (size_t len = 1; len <= KD_COMM_MESSAGE_BYTES; len++)
 			check(arrived[i][len] == 1);
 	dismiss(SENDERS);
-	kd_comm_close();
+	kd_comm_close(comm);
 }
 
 /* Gets */
@@ -282,7 +288,7 @@ static void start_fetch(struct fetch *f, uint32_t rank, size_t offset, size_t le
 	check(f->local != NULL);
 	memset(f->local, 0xa5, len + 2 * MARGIN + 64);
 	f->local += misalign;
-	check(!kd_comm_get(rank, f->local + MARGIN, theirs.addr + offset, theirs.key, len,
+	check(!kd_comm_get(comm, rank, f->local + MARGIN, theirs.addr + offset, theirs.key, len,
 			   &f->get));
 }
 
@@ -301,15 +307,15 @@ static void expose_region(uint32_t rank)
 	struct kd_comm_region region, other;
 	uint64_t where[2];
 
-	check(!kd_comm_expose(p, REGION_BYTES, &region));
-	check(!kd_comm_expose(p, 1, &other)); /* the same memory may be exposed twice */
+	check(!kd_comm_expose(comm, p, REGION_BYTES, &region));
+	check(!kd_comm_expose(comm, p, 1, &other)); /* the same memory may be exposed twice */
 	check(other.key != region.key);
-	kd_comm_hide(&other);
+	kd_comm_hide(comm, &other);
 	where[0] = region.addr;
 	where[1] = region.key;
 	tell(peers[0].fd, where, sizeof(where));
 	serve();
-	kd_comm_hide(&region);
+	kd_comm_hide(comm, &region);
 	free(p);
 }
 
@@ -349,7 +355,7 @@ static void gets(void)
 		}
 	free(original);
 	dismiss(1);
-	kd_comm_close();
+	kd_comm_close(comm);
 }
 
 #define MANY 400
@@ -379,12 +385,13 @@ static void many_gets(void)
 	}
 	free(original);
 	dismiss(1);
-	kd_comm_close();
+	kd_comm_close(comm);
 }
 
-static void send_back(const void *message, size_t len)
+static void send_back(void *arg, const void *message, size_t len)
 {
-	check(kd_comm_send(0, message, len) <= 0);
+	(void)arg;
+	check(kd_comm_send(comm, 0, message, len) <= 0);
 }
 
 /* A get from memory that is not exposed fails and takes the connection with it. The next connection
@@ -392,8 +399,9 @@ static void send_back(const void *message, size_t len)
 
 static unsigned echoes;
 
-static void echo(const void *message, size_t len)
+static void echo(void *arg, const void *message, size_t len)
 {
+	(void)arg;
 	(void)message;
 	check(len == 5);
 	echoes++;
@@ -418,13 +426,13 @@ static void wrong_gets(void)
 		free(f.local);
 		theirs = right;
 		while (echoes == i) { /* some may be lost with the connection */
-			check(kd_comm_send(1, "hello", 5) <= 0);
+			check(kd_comm_send(comm, 1, "hello", 5) <= 0);
 			step(-1);
 		}
 		echoes = i + 1;
 	}
 	dismiss(1);
-	kd_comm_close();
+	kd_comm_close(comm);
 }
 
 /* Callbacks may request more: the end of each get starts the next get and sends a message, and each
@@ -442,14 +450,15 @@ static void chain_done(struct kd_comm_get *get, int error)
 
 	check(!error);
 	if (++chain_n < CHAIN)
-		check(!kd_comm_get(1, chain_local, theirs.addr + chain_n, theirs.key,
+		check(!kd_comm_get(comm, 1, chain_local, theirs.addr + chain_n, theirs.key,
 				   1 + chain_n * 10, get));
 	/* or -EAGAIN, in which case it is lost */
-	check(kd_comm_send(1, &message, sizeof(message)) != -ENOTCONN);
+	check(kd_comm_send(comm, 1, &message, sizeof(message)) != -ENOTCONN);
 }
 
-static void chain_answer(const void *message, size_t len)
+static void chain_answer(void *arg, const void *message, size_t len)
 {
+	(void)arg;
 	(void)message;
 	check(len == 4);
 	chain_answers++;
@@ -461,11 +470,11 @@ static void callbacks(void)
 	gather(1, chain_answer);
 	hear_region(1);
 	chain.get.done = chain_done;
-	check(!kd_comm_get(1, chain_local, theirs.addr, theirs.key, 1, &chain.get));
+	check(!kd_comm_get(comm, 1, chain_local, theirs.addr, theirs.key, 1, &chain.get));
 	while (chain_n < CHAIN || !chain_answers)
 		step(-1);
 	dismiss(1);
-	kd_comm_close();
+	kd_comm_close(comm);
 }
 
 /* Flooding: the hub does not receive until both senders have been told to wait. */
@@ -476,10 +485,11 @@ static void callbacks(void)
 static uint8_t flood_seen[FLOODERS + 1][20000];
 static unsigned flood_n;
 
-static void flood_message(const void *message, size_t len)
+static void flood_message(void *arg, const void *message, size_t len)
 {
 	const uint32_t *m = message;
 
+	(void)arg;
 	check(len >= 8 && m[0] >= 1 && m[0] <= FLOODERS && m[1] < FLOOD);
 	check(len == 8 + mix(m[1]) % 2000);
 	check(!flood_seen[m[0]][m[1]]++);
@@ -498,10 +508,10 @@ static void flood(uint32_t rank)
 		size_t len = 8 + mix(message[1]) % 2000;
 		int error;
 
-		while ((error = kd_comm_send(0, message, len)) == -EAGAIN) {
+		while ((error = kd_comm_send(comm, 0, message, len)) == -EAGAIN) {
 			if (message[1] && !told++)
 				tell(peers[0].fd, "", 1);
-			kd_comm_progress();
+			kd_comm_progress(comm);
 		}
 		check(!error);
 		if (!message[1]) {
@@ -531,7 +541,7 @@ static void flooding(void)
 	while (flood_n < FLOODERS * FLOOD)
 		step(-1);
 	dismiss(FLOODERS);
-	kd_comm_close();
+	kd_comm_close(comm);
 }
 
 /* Wakes */
@@ -542,7 +552,7 @@ static void *waker(void *arg)
 {
 	for (uint32_t i = 1; i <= 20000; i++) {
 		__atomic_store_n(&asked, i, __ATOMIC_RELEASE);
-		kd_comm_wake();
+		kd_comm_wake(comm);
 		while (__atomic_load_n(&answered, __ATOMIC_ACQUIRE) != i)
 			if (mix(i) % 2)
 				sched_yield();
@@ -559,28 +569,28 @@ static void wakes(void)
 	pthread_mutex_lock(&lock);
 	start_engine(0, no_message, address);
 	check(!pipe(fds));
-	kd_comm_wake();
-	kd_comm_wake();
-	check(!kd_comm_wait(&lock, fds[0], FOREVER_NS, 1)); /* a wake-up before the wait */
-	check(!kd_comm_wait(&lock, fds[0], 1000000, 1));
-	check(!kd_comm_wait(&lock, -1, 0, 1));
+	kd_comm_wake(comm);
+	kd_comm_wake(comm);
+	check(!kd_comm_wait(comm, &lock, fds[0], FOREVER_NS, 1)); /* a wake-up before the wait */
+	check(!kd_comm_wait(comm, &lock, fds[0], 1000000, 1));
+	check(!kd_comm_wait(comm, &lock, -1, 0, 1));
 	tell(fds[1], "", 1);
 	for (int both = 0; both < 2; both++) {
 		if (both)
-			kd_comm_wake();
-		while (!kd_comm_wait(&lock, fds[0], FOREVER_NS, 1))
+			kd_comm_wake(comm);
+		while (!kd_comm_wait(comm, &lock, fds[0], FOREVER_NS, 1))
 			;
 	}
-	check(!kd_comm_wait(&lock, -1, 1, 1));
+	check(!kd_comm_wait(comm, &lock, -1, 1, 1));
 	check(!pthread_create(&thread, NULL, waker, NULL));
 	for (uint32_t i = 1; i <= 20000; i++) {
 		while (__atomic_load_n(&asked, __ATOMIC_ACQUIRE) != i)
-			kd_comm_wait(&lock, -1, FOREVER_NS, 1);
+			kd_comm_wait(comm, &lock, -1, FOREVER_NS, 1);
 		__atomic_store_n(&answered, i, __ATOMIC_RELEASE);
 	}
 	pthread_join(thread, NULL);
 	pthread_mutex_unlock(&lock);
-	kd_comm_close();
+	kd_comm_close(comm);
 }
 
 /*
@@ -598,12 +608,13 @@ static uint32_t answers; /* messages from it */
 
 static void pay(void)
 {
-	while (owed && !kd_comm_send(trial, &trial, sizeof(trial)))
+	while (owed && !kd_comm_send(comm, trial, &trial, sizeof(trial)))
 		owed--;
 }
 
-static void call_message(const void *message, size_t len)
+static void call_message(void *arg, const void *message, size_t len)
 {
+	(void)arg;
 	check(len == 4 && *(const uint32_t *)message == trial);
 	if (++answers <= CALLS)
 		owed++;
@@ -624,7 +635,7 @@ static void *poller(void *arg)
 			pthread_mutex_lock(&lock);
 			if (trial == i) {
 				pay();
-				kd_comm_progress();
+				kd_comm_progress(comm);
 				/* what has arrived is owed from now on; the sleeper may not have
 				 * seen it */
 				pay();
@@ -637,8 +648,9 @@ static void *poller(void *arg)
 
 static unsigned calls;
 
-static void call_answer(const void *message, size_t len)
+static void call_answer(void *arg, const void *message, size_t len)
 {
+	(void)arg;
 	(void)message;
 	check(len == 4);
 	calls++;
@@ -653,9 +665,9 @@ static void caller(uint32_t rank)
 	for (uint32_t i = 1; i <= TRIALS; i++) {
 		char go;
 
-		kd_comm_close();
+		kd_comm_close(comm);
 		start_engine(i, call_answer, address);
-		check(!kd_comm_connect(0, hub, address_size));
+		check(!kd_comm_connect(comm, 0, hub, address_size));
 		tell(peers[0].fd, address, sizeof(address));
 		hear(peers[0].fd, &go, 1);
 		for (calls = 0; i % 2 && !calls;) /* the hub begins */
@@ -688,18 +700,18 @@ static void sleeper(void)
 	check(!pthread_create(&thread, NULL, poller, NULL));
 	for (uint32_t i = 1; i <= TRIALS; i++) {
 		hear(peers[1].fd, address, sizeof(address));
-		check(!kd_comm_connect(i, address, address_size));
+		check(!kd_comm_connect(comm, i, address, address_size));
 		owed = i % 2;
 		answers = 0;
 		__atomic_store_n(&trial, i, __ATOMIC_RELEASE);
 		tell(peers[1].fd, "", 1);
 		if (visits(i)) /* the poller tries first and is refused */
-			kd_comm_wait(&lock, peers[1].fd, FOREVER_NS, 1);
+			kd_comm_wait(comm, &lock, peers[1].fd, FOREVER_NS, 1);
 		do {
-			kd_comm_progress();
+			kd_comm_progress(comm);
 			pay(); /* after progress, which may have made it possible */
 			check(answers <= CALLS);
-		} while (!kd_comm_wait(&lock, peers[1].fd, FOREVER_NS, 1));
+		} while (!kd_comm_wait(comm, &lock, peers[1].fd, FOREVER_NS, 1));
 		hear(peers[1].fd, &c, 1);
 		check(answers == CALLS && !owed);
 		tell(peers[1].fd, "", 1);
@@ -708,7 +720,7 @@ static void sleeper(void)
 	pthread_join(thread, NULL);
 	pthread_mutex_lock(&lock);
 	dismiss(1);
-	kd_comm_close();
+	kd_comm_close(comm);
 }
 
 /*
@@ -722,10 +734,11 @@ static void sleeper(void)
 
 static uint32_t victim_n[VICTIMS + 2], victim_acknowledged[VICTIMS + 2];
 
-static void victim_message(const void *message, size_t len)
+static void victim_message(void *arg, const void *message, size_t len)
 {
 	uint32_t rank = *(const uint32_t *)message;
 
+	(void)arg;
 	check(len >= 12 && rank >= 1 && rank <= VICTIMS + 1);
 	victim_n[rank]++;
 }
@@ -734,14 +747,15 @@ static void acknowledge(void)
 {
 	for (uint32_t i = 1; i <= VICTIMS; i++)
 		if (victim_n[i] - victim_acknowledged[i] >= CREDITS / 4 &&
-		    !kd_comm_send(i, &victim_n[i], 4))
+		    !kd_comm_send(comm, i, &victim_n[i], 4))
 			victim_acknowledged[i] = victim_n[i];
 }
 
 static uint32_t acknowledged;
 
-static void acknowledgement(const void *message, size_t len)
+static void acknowledgement(void *arg, const void *message, size_t len)
 {
+	(void)arg;
 	if (len == 4)
 		acknowledged = *(const uint32_t *)message;
 }
@@ -754,14 +768,15 @@ static void victim(uint32_t rank)
 	struct kd_comm_region region;
 	uint64_t where[2];
 
-	check(!kd_comm_expose(p, REGION_BYTES, &region));
+	check(!kd_comm_expose(comm, p, REGION_BYTES, &region));
 	where[0] = region.addr;
 	where[1] = region.key;
 	tell(peers[0].fd, where, sizeof(where));
 	message[0] = rank;
 	for (uint32_t sent = 0;; step(-1))
 		while (sent - acknowledged < CREDITS &&
-		       !kd_comm_send(0, message, 12 + mix(sent) % (KD_COMM_MESSAGE_BYTES - 12)))
+		       !kd_comm_send(comm, 0, message,
+				     12 + mix(sent) % (KD_COMM_MESSAGE_BYTES - 12)))
 			sent++;
 }
 
@@ -770,9 +785,9 @@ static void pester(uint32_t rank, uint32_t n)
 {
 	static uint32_t message[KD_COMM_MESSAGE_BYTES / 4];
 
-	check(kd_comm_send(rank, message, 5 + mix(n) % (KD_COMM_MESSAGE_BYTES - 5)) <= 0);
+	check(kd_comm_send(comm, rank, message, 5 + mix(n) % (KD_COMM_MESSAGE_BYTES - 5)) <= 0);
 	acknowledge();
-	kd_comm_progress();
+	kd_comm_progress(comm);
 }
 
 static void killed(void)
@@ -814,7 +829,7 @@ static void killed(void)
 	tell(peers[VICTIMS + 1].fd, "", 1);
 	check(waitpid(peers[VICTIMS + 1].pid, NULL, 0) == peers[VICTIMS + 1].pid);
 	/* Gets under way have failed. Those in a queue may stay there until we close. */
-	kd_comm_close();
+	kd_comm_close(comm);
 	for (uint32_t i = 1; i <= VICTIMS; i++)
 		for (int k = 0; k < 4; k++) {
 			ended += (unsigned)fetches[i][k].ended;
@@ -823,6 +838,29 @@ static void killed(void)
 		}
 	check(ended == 4 * VICTIMS); /* each ended once: see fetched */
 	check(broken > 0);
+}
+
+/* A peer that has stopped: what has been requested from it ends when the engine closes. */
+static void interrupted(void)
+{
+	static struct fetch f;
+
+	spawn(1, expose_region, no_message);
+	gather(1, no_message);
+	hear_region(1);
+	start_fetch(&f, 1, 0, 1, 0); /* there is a connection */
+	while (!f.ended)
+		step(-1);
+	free(f.local);
+	kill(peers[1].pid, SIGSTOP);
+	start_fetch(&f, 1, 0, REGION_BYTES, 0);
+	kd_comm_progress(comm);
+	check(!f.ended);
+	kd_comm_close(comm);
+	check(f.ended && f.error);
+	free(f.local);
+	kill(peers[1].pid, SIGKILL);
+	check(waitpid(peers[1].pid, NULL, 0) == peers[1].pid);
 }
 
 /* An absent peer: nobody listens on a port that was ours until a moment ago. */
@@ -835,29 +873,31 @@ static void absent(void)
 
 	pthread_mutex_lock(&lock);
 	start_engine(0, no_message, gone);
-	kd_comm_close();
+	kd_comm_close(comm);
 	start_engine(0, no_message, address);
-	check(kd_comm_connect(3, gone, address_size - 1) == -EINVAL);
-	check(!kd_comm_connect(3, gone, address_size));
-	check(kd_comm_connect(3, gone, address_size) == -EISCONN);
+	check(kd_comm_connect(comm, 3, gone, address_size - 1) == -EINVAL);
+	check(!kd_comm_connect(comm, 3, gone, address_size));
+	check(kd_comm_connect(comm, 3, gone, address_size) == -EISCONN);
 	memset(&f, 0, sizeof(f));
 	f.get.done = fetched;
-	check(!kd_comm_get(3, &byte, 0, 1, 1, &f.get));
-	check(kd_comm_get(4, &byte, 0, 1, 1, &f.get) == -ENOTCONN);
+	check(!kd_comm_get(comm, 3, &byte, 0, 1, 1, &f.get));
+	check(kd_comm_get(comm, 4, &byte, 0, 1, 1, &f.get) == -ENOTCONN);
 	for (int i = 0; i < 100; i++) {
-		check(kd_comm_send(3, "hello", 5) == -EAGAIN);
-		kd_comm_progress();
-		kd_comm_wait(&lock, -1, FOREVER_NS, 1); /* returns when it is time to try again */
+		check(kd_comm_send(comm, 3, "hello", 5) == -EAGAIN);
+		kd_comm_progress(comm);
+		/* returns when it is time to try again */
+		kd_comm_wait(comm, &lock, -1, FOREVER_NS, 1);
 	}
 	check(!f.ended);
-	kd_comm_close();
+	kd_comm_close(comm);
 	check(f.ended && f.error == -ECANCELED);
 }
 
 static char unreached_why[300];
 
-static void unreached(uint32_t rank, const char *address, const char *why)
+static void unreached(void *arg, uint32_t rank, const char *address, const char *why)
 {
+	(void)arg;
 	snprintf(unreached_why, sizeof(unreached_why), "%u %s %s", rank, address, why);
 }
 
@@ -876,13 +916,13 @@ static void given_up(void)
 	if (strcmp(provider, "tcp"))
 		return;
 	pthread_mutex_lock(&lock);
-	check(!kd_comm_open(&config, gone, &address_size));
-	kd_comm_close();
-	check(!kd_comm_open(&config, address, &address_size));
-	check(!kd_comm_connect(1, gone, address_size));
+	check(!kd_comm_open(&config, &comm, gone, &address_size));
+	kd_comm_close(comm);
+	check(!kd_comm_open(&config, &comm, address, &address_size));
+	check(!kd_comm_connect(comm, 1, gone, address_size));
 	clock_gettime(CLOCK_MONOTONIC, &begin);
 	while (!*unreached_why) {
-		check(kd_comm_send(1, "hello", 5) == -EAGAIN);
+		check(kd_comm_send(comm, 1, "hello", 5) == -EAGAIN);
 		step(-1);
 	}
 	clock_gettime(CLOCK_MONOTONIC, &end);
@@ -890,7 +930,7 @@ static void given_up(void)
 	snprintf(expected, sizeof(expected), "1 127.0.0.1:%u Connection refused",
 		 ntohs(((struct sockaddr_in *)gone)->sin_port));
 	check(!strcmp(unreached_why, expected));
-	kd_comm_close();
+	kd_comm_close(comm);
 }
 
 /* In a process of its own, which has a copy of our engine but none of its own yet. */
@@ -902,7 +942,7 @@ static void taken_port(void *range)
 	char address[KD_COMM_ADDRESS_BYTES];
 	size_t size;
 
-	_exit(kd_comm_open(&config, address, &size) != -EADDRINUSE);
+	_exit(kd_comm_open(&config, &comm, address, &size) != -EADDRINUSE);
 }
 
 /* Takes the ports of a range until none is left. */
@@ -917,17 +957,17 @@ static void ports(void)
 	if (strcmp(provider, "tcp"))
 		return;
 	pthread_mutex_lock(&lock);
-	check(!kd_comm_open(&config, address, &address_size));
-	kd_comm_close();
+	check(!kd_comm_open(&config, &comm, address, &address_size));
+	kd_comm_close(comm);
 	port = ntohs(((struct sockaddr_in *)address)->sin_port);
 	snprintf(range, sizeof(range), "%u-%u", port - 3, port);
 	config.ports = range;
-	check(!kd_comm_open(&config, address, &address_size));
+	check(!kd_comm_open(&config, &comm, address, &address_size));
 	check(ntohs(((struct sockaddr_in *)address)->sin_port) - (port - 3) < 4);
 	snprintf(range, sizeof(range), "%u", ntohs(((struct sockaddr_in *)address)->sin_port));
 	child_run(&c, taken_port, range, CASE_SECONDS);
 	check(!c.status && one_line(c.err, "no port of KDDS_PORTS=") && strstr(c.err, range));
-	kd_comm_close();
+	kd_comm_close(comm);
 }
 
 /* Without descriptors neither side can establish a connection. Once descriptors are available
@@ -944,8 +984,9 @@ static void call_first(uint32_t rank)
 
 static unsigned full_messages;
 
-static void full_message(const void *message, size_t len)
+static void full_message(void *arg, const void *message, size_t len)
 {
+	(void)arg;
 	(void)message;
 	full_messages += len == 4;
 }
@@ -967,9 +1008,9 @@ static void full(void)
 	check(!setrlimit(RLIMIT_NOFILE, &none));
 	tell(peers[2].fd, "", 1);
 	for (int i = 0; i < 30; i++) {
-		check(kd_comm_send(1, &hello, sizeof(hello)) == -EAGAIN);
-		kd_comm_progress();
-		kd_comm_wait(&lock, -1, 10000000, 1);
+		check(kd_comm_send(comm, 1, &hello, sizeof(hello)) == -EAGAIN);
+		kd_comm_progress(comm);
+		kd_comm_wait(comm, &lock, -1, 10000000, 1);
 	}
 	check(!full_messages);
 	check(!setrlimit(RLIMIT_NOFILE, &limit));
@@ -977,7 +1018,183 @@ static void full(void)
 	while (full_messages < 2)
 		step(-1);
 	dismiss(2);
-	kd_comm_close();
+	kd_comm_close(comm);
+}
+
+/*
+ * Two engines in this process, each the other's peer: first one thread sees to both in turn, later
+ * a thread to each, under a lock of its own. Neither knows the memory or the messages of the other.
+ */
+
+#define TWIN_MESSAGES 500u
+#define TWIN_BYTES ((3u << 20) + 5)
+
+static struct twin {
+	pthread_mutex_t lock;
+	struct kd_comm *comm;
+	uint32_t rank, sent, arrived;
+	uint8_t seen[KD_COMM_MESSAGE_BYTES + 1], *memory;
+	struct kd_comm_region region;
+	struct fetch fetch;
+} twins[2];
+static unsigned twins_ready;
+
+static size_t twin_bytes(uint32_t i)
+{
+	return 1 + (size_t)i * 4099 % KD_COMM_MESSAGE_BYTES;
+}
+
+static void twin_message(void *arg, const void *message, size_t len)
+{
+	uint8_t expected[KD_COMM_MESSAGE_BYTES];
+	struct twin *t = arg;
+
+	check(len && len <= KD_COMM_MESSAGE_BYTES && !t->seen[len]++);
+	fill(expected, 1 - t->rank, len);
+	check(!memcmp(message, expected, len));
+	t->arrived++;
+}
+
+static void twins_open(void)
+{
+	static const struct kd_comm_events events = {twin_message, NULL};
+	char addresses[2][KD_COMM_ADDRESS_BYTES];
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct twin *t = &twins[i];
+		struct kd_comm_config config = {.provider = provider,
+						.local = 1,
+						.rank = i,
+						.size = 2,
+						.secret = secret,
+						.patience_ns = FOREVER_NS,
+						.events = &events,
+						.arg = t};
+
+		check(!pthread_mutex_init(&t->lock, NULL));
+		t->rank = i;
+		check(!kd_comm_open(&config, &t->comm, addresses[i], &address_size));
+		check(!strcmp(kd_comm_name(t->comm), provider));
+		t->memory = malloc(TWIN_BYTES);
+		check(t->memory != NULL);
+		fill(t->memory, i, TWIN_BYTES);
+		check(!kd_comm_expose(t->comm, t->memory, TWIN_BYTES, &t->region));
+	}
+	for (uint32_t i = 0; i < 2; i++)
+		check(!kd_comm_connect(twins[i].comm, 1 - i, addresses[1 - i], address_size));
+}
+
+/* Reads the other's memory by a key. */
+static void twin_fetch(struct twin *t, uint64_t key)
+{
+	struct twin *other = &twins[1 - t->rank];
+
+	t->fetch = (struct fetch){.get.done = fetched, .local = calloc(1, TWIN_BYTES)};
+	check(t->fetch.local != NULL);
+	check(!kd_comm_get(t->comm, other->rank, t->fetch.local, other->region.addr, key,
+			   TWIN_BYTES, &t->fetch.get));
+}
+
+/* Does what can be done. Returns whether it was anything. */
+static int twin_step(struct twin *t)
+{
+	uint8_t message[KD_COMM_MESSAGE_BYTES];
+	int n = kd_comm_progress(t->comm);
+
+	for (; t->sent < TWIN_MESSAGES; t->sent++, n++) {
+		fill(message, t->rank, twin_bytes(t->sent));
+		if (kd_comm_send(t->comm, 1 - t->rank, message, twin_bytes(t->sent)))
+			break;
+	}
+	return n;
+}
+
+static int twin_done(const struct twin *t)
+{
+	return t->sent == TWIN_MESSAGES && t->arrived == TWIN_MESSAGES && t->fetch.ended;
+}
+
+static void twin_check(struct twin *t)
+{
+	check(!t->fetch.error);
+	check(!memcmp(t->fetch.local, twins[1 - t->rank].memory, TWIN_BYTES));
+	free(t->fetch.local);
+}
+
+/* One after the other, while the other one still reads its memory. */
+static void twins_close(void)
+{
+	struct fetch *f = &twins[1].fetch;
+
+	twin_fetch(&twins[1], twins[0].region.key);
+	kd_comm_hide(twins[0].comm, &twins[0].region);
+	kd_comm_close(twins[0].comm);
+	check(!kd_comm_wait(twins[1].comm, &twins[1].lock, -1, 0, 1));
+	kd_comm_close(twins[1].comm);
+	check(f->ended);
+	for (uint32_t i = 0; i < 2; i++)
+		free(twins[i].memory);
+	free(f->local);
+}
+
+static void two_engines(void)
+{
+	struct fetch *f = &twins[0].fetch;
+
+	twins_open();
+	for (uint32_t i = 0; i < 2; i++) {
+		pthread_mutex_lock(&twins[i].lock);
+		twin_fetch(&twins[i], twins[1 - i].region.key);
+	}
+	while (!twin_done(&twins[0]) || !twin_done(&twins[1]))
+		for (uint32_t i = 0; i < 2; i++)
+			twin_step(&twins[i]);
+	for (uint32_t i = 0; i < 2; i++)
+		twin_check(&twins[i]);
+	twin_fetch(&twins[0], twins[0].region.key); /* which only the reader knows */
+	while (!f->ended)
+		for (uint32_t i = 0; i < 2; i++)
+			twin_step(&twins[i]);
+	check(f->error < 0);
+	free(f->local);
+	twins_close();
+}
+
+static void *twin_thread(void *arg)
+{
+	struct twin *t = arg;
+	int ready = 0;
+
+	pthread_mutex_lock(&t->lock);
+	twin_fetch(t, twins[1 - t->rank].region.key);
+	while (__atomic_load_n(&twins_ready, __ATOMIC_ACQUIRE) < 2) {
+		if (!ready && twin_done(t)) {
+			ready = 1;
+			__atomic_fetch_add(&twins_ready, 1, __ATOMIC_RELEASE);
+			kd_comm_wake(twins[1 - t->rank].comm);
+		} else if (!twin_step(t)) {
+			kd_comm_wait(t->comm, &t->lock, -1,
+				     t->sent < TWIN_MESSAGES ? 1000000 : FOREVER_NS, 1);
+		}
+	}
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+static void two_threads(void)
+{
+	pthread_t threads[2];
+
+	twins_open();
+	for (uint32_t i = 0; i < 2; i++)
+		check(!pthread_create(&threads[i], NULL, twin_thread, &twins[i]));
+	for (uint32_t i = 0; i < 2; i++)
+		check(!pthread_join(threads[i], NULL));
+	for (uint32_t i = 0; i < 2; i++) {
+		twin_check(&twins[i]);
+		pthread_mutex_lock(&twins[i].lock);
+	}
+	twins_close();
 }
 
 /* Engines that cannot be opened */
@@ -990,7 +1207,7 @@ static void open_badly(const char *name, const char *listen, int error)
 	struct kd_comm_config config = {
 		.provider = name, .listen = listen, .size = 2, .secret = secret, .events = &events};
 
-	_exit(kd_comm_open(&config, address, &size) != error);
+	_exit(kd_comm_open(&config, &comm, address, &size) != error);
 }
 
 static void bad_provider(void *arg)
@@ -1031,7 +1248,7 @@ static void bad_ports(void *ports)
 	char address[KD_COMM_ADDRESS_BYTES];
 	size_t size;
 
-	_exit(kd_comm_open(&config, address, &size) != -EINVAL);
+	_exit(kd_comm_open(&config, &comm, address, &size) != -EINVAL);
 }
 
 static void mistakes(void)
@@ -1060,6 +1277,53 @@ static void mistakes(void)
 	check(!c.status && one_line(c.err, "KDDS_ADDRESS=no such host"));
 }
 
+/* With too few descriptors an engine cannot be opened, and leaves none open. */
+
+static int open_files(int end)
+{
+	int n = 0;
+
+	for (int fd = 0; fd < end; fd++)
+		n += fcntl(fd, F_GETFD) >= 0;
+	return n;
+}
+
+static void open_with_few(void *arg)
+{
+	static const struct kd_comm_events events = {no_message, NULL};
+	struct kd_comm_config config = {
+		.provider = provider, .local = 1, .size = 2, .secret = secret, .events = &events};
+	char address[KD_COMM_ADDRESS_BYTES];
+	int first = dup(0), before, error, failures = 0;
+	struct rlimit limit;
+
+	(void)arg;
+	check(first >= 0 && !close(first) && !getrlimit(RLIMIT_NOFILE, &limit));
+	before = open_files(first + 100);
+	for (limit.rlim_cur = (rlim_t)first;; limit.rlim_cur++) {
+		check(!setrlimit(RLIMIT_NOFILE, &limit));
+		error = kd_comm_open(&config, &comm, address, &address_size);
+		if (!error)
+			break;
+		check(error == -EMFILE && open_files(first + 100) == before);
+		failures++;
+	}
+	check(failures >= 2);
+	kd_comm_close(comm);
+	check(open_files(first + 100) == before);
+	_exit(0);
+}
+
+static void few_files(void)
+{
+	struct child c;
+
+	if (!strcmp(provider, "tcp;ofi_rxm")) /* it ends the process */
+		return;
+	child_run(&c, open_with_few, NULL, CASE_SECONDS);
+	check(!c.status);
+}
+
 /* Opened on the network, closed, and opened again on loopback, where the other address does not
  * matter. */
 static void again(void)
@@ -1075,21 +1339,27 @@ static void again(void)
 						.secret = secret,
 						.events = &events};
 
-		check(!kd_comm_open(&config, address, &address_size));
-		check(!strcmp(kd_comm_name(), provider));
-		kd_comm_close();
+		check(!kd_comm_open(&config, &comm, address, &address_size));
+		check(!strcmp(kd_comm_name(comm), provider));
+		kd_comm_close(comm);
 	}
 }
 
 static const struct {
 	const char *name;
 	void (*run)(void);
+	int loop; /* also over the loop engine */
 } cases[] = {
-	{"messages", messages},     {"gets", gets},           {"many gets", many_gets},
-	{"wrong gets", wrong_gets}, {"callbacks", callbacks}, {"flooding", flooding},
-	{"wakes", wakes},           {"sleeper", sleeper},     {"killed", killed},
-	{"absent", absent},         {"given up", given_up},   {"full", full},
-	{"ports", ports},           {"mistakes", mistakes},   {"again", again},
+	{"messages", messages, 0}, {"gets", gets, 0},
+	{"many gets", many_gets, 0}, {"wrong gets", wrong_gets, 0},
+	{"callbacks", callbacks, 0}, {"flooding", flooding, 0},
+	{"wakes", wakes, 0}, {"sleeper", sleeper, 0},
+	{"killed", killed, 0}, {"absent", absent, 0},
+	{"given up", given_up, 0}, {"full", full, 0},
+	{"ports", ports, 0}, {"mistakes", mistakes, 0},
+	{"again", again, 0}, {"interrupted", interrupted, 0},
+	{"few files", few_files, 1}, {"two engines", two_engines, 1},
+	{"two threads", two_threads, 1},
 };
 
 static void run_case(void *arg)
@@ -1111,7 +1381,7 @@ static int run_cases(char *const *names, int n)
 		case_name = cases[case_number].name;
 		for (int i = 0; i < n; i++)
 			wanted |= !strcmp(names[i], case_name);
-		if (!wanted)
+		if (!wanted || (!strcmp(provider, "loop") && !cases[case_number].loop))
 			continue;
 		fflush(NULL);
 		pid = fork();
@@ -1133,20 +1403,21 @@ static int run_cases(char *const *names, int n)
 
 /*
  * usage: check_comm [CASE...], by default all cases. They run over the provider
- * CHECK_COMM_PROVIDER, by default over both tcp and libfabric's, at the address CHECK_COMM_ADDRESS.
+ * CHECK_COMM_PROVIDER, by default over tcp and libfabric's, some also over loop, at the address
+ * CHECK_COMM_ADDRESS.
  */
 int main(int argc, char **argv)
 {
-	static const char *const providers[] = {"tcp", "tcp;ofi_rxm"};
+	static const char *const providers[] = {"tcp", "tcp;ofi_rxm", "loop"};
 	const char *only = getenv("CHECK_COMM_PROVIDER");
 	int bad = 0;
 
 	setenv("IPATH_NO_BACKTRACE", "1", 0); /* as kd_comm_open does */
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 3; i++) {
 		provider = providers[i];
 		if (only && strcmp(only, provider))
 			continue;
-		if (i && !dlopen("libfabric.so.1", RTLD_NOW)) {
+		if (i == 1 && !dlopen("libfabric.so.1", RTLD_NOW)) {
 			printf("skipped: %s\n", dlerror());
 			continue;
 		}

@@ -3,9 +3,9 @@
  * Proves that a process without work uses no processor time, whatever its number of workers, while
  * main waits outside the library; that workers wake for new work; and that a task spawned by a long
  * body starts on another worker while that body continues, whether thieves are awake or asleep. The
- * latency is printed. It fails the test only when 15 of 20 values exceed 20 ms, which means that no
- * worker was woken. The first and the last verdict depend on time. The first one measures processor
- * time, which the load of the machine does not change.
+ * latency is printed. It fails the test only when 15 of 20 values exceed 20 ms in each of five
+ * rounds, which means that no worker was woken. The first and the last verdict depend on time. The
+ * first one measures processor time, which the load of the machine does not change.
  */
 #define _GNU_SOURCE
 #include <kdds.h>
@@ -18,6 +18,7 @@
 
 #define SECONDS 2
 #define CPU_SHARE (SANITIZED ? 0.05 : 0.01) /* of one core */
+#define ROUNDS 5
 #define LATENCIES 20
 #define LATENCY_NS 20000000
 #define BODY_NS 50000000
@@ -125,9 +126,9 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* The time from the push of a child to its start on another worker, after the thieves have been
- * idle for idle_ns. */
-static void latency(int workers, uint64_t idle_ns, const char *what)
+/* Times from the push of a child to its start on another worker, after the thieves have been idle
+ * for idle_ns. Returns one that a quarter of them stay below. */
+static uint64_t latencies(int workers, uint64_t idle_ns, const char *what)
 {
 	uint64_t ns[LATENCIES];
 	struct start s;
@@ -146,8 +147,17 @@ static void latency(int workers, uint64_t idle_ns, const char *what)
 	       "after %.3f ms (least), %.3f (median), %.3f (most)\n",
 	       workers, what, elsewhere, LATENCIES, (double)ns[0] * 1e-6,
 	       (double)ns[LATENCIES / 2] * 1e-6, (double)ns[LATENCIES - 1] * 1e-6);
-	expect(ns[LATENCIES / 4] < LATENCY_NS, what, workers, (double)ns[LATENCIES / 4] * 1e-6,
-	       "ms");
+	return ns[LATENCIES / 4];
+}
+
+/* A machine with other work may be slow to wake anybody, but not for long. */
+static void latency(int workers, uint64_t idle_ns, const char *what)
+{
+	uint64_t ns = UINT64_MAX;
+
+	for (int i = 0; i < ROUNDS && ns >= LATENCY_NS; i++)
+		ns = latencies(workers, idle_ns, what);
+	expect(ns < LATENCY_NS, what, workers, (double)ns * 1e-6, "ms");
 }
 
 int main(void)

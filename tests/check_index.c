@@ -20,8 +20,8 @@
 #include "base/os.h"
 #include "core/check.h"
 #include "core/closure.h"
-#include "core/image.h"
 #include "core/index.h"
+#include "core/module.h"
 #include "core/record.h"
 #include "core/reduce.h"
 #include "core/remote.h"
@@ -55,6 +55,11 @@ KDDS_TASK(fadd, REDUCE(double, x, KDDS_SUM(double)))
 	++**x;
 }
 
+KDDS_TASK(fadd_update, UPDATE(double, x), REDUCE(double, y, KDDS_SUM(double)))
+{
+	**x += 1;
+	**y += 1;
+}
 KDDS_TASK(fget, READ(double, x))
 {
 	(void)**x;
@@ -118,7 +123,8 @@ KDDS_TASK(none)
 
 enum { NONE, R, W, RW, CW, MODES };
 
-static struct kd_worker worker; /* the stack's home, and the thief */
+static struct kd_pool pool;
+static struct kd_worker worker = {.pool = &pool}; /* the stack's home, and the thief */
 static struct kd_stack *stack;
 static struct kdds_frame *frame;
 
@@ -274,10 +280,10 @@ static unsigned away(const struct kd_range *r, uint32_t rank)
 	struct kd_view v;
 
 	open_frame(&v);
-	stack->news = 0;
-	kd_index_away(&v, r, rank);
+	stack->events = 0;
+	kd_index_retain(&v, r, rank);
 	kd_index_check(&v);
-	return stack->news;
+	return stack->events;
 }
 
 static void fetch(const struct kd_range *r)
@@ -293,7 +299,7 @@ static unsigned look_away(const struct kd_range *r)
 	struct kd_view v;
 
 	open_frame(&v);
-	return kd_index_look_away(&v, r, KD_AWAY_WANTED | KD_AWAY_FOLLOWED | KD_AWAY_LATER);
+	return kd_index_look_retained(&v, r, KD_RETAINED_WANTED | KD_RETAINED_FOLLOWED | KD_RETAINED_LATER);
 }
 
 /* What the rank may have because of the range that is away there: the number of the first closure, or -1. */
@@ -579,7 +585,8 @@ START_TEST(reductions)
 }
 END_TEST
 
-/* A closure that reduces is not looked into by others: it may point to private copies. It counts as a writer of all it uses. */
+/* What a closure that reduces reads and writes besides is ready for others when it is complete, though the owner has not merged its
+ * contribution; what it contributes to is not. */
 START_TEST(reducer_reads)
 {
 	struct kdds_frame *kd_self = frame;
@@ -605,8 +612,48 @@ START_TEST(reducer_reads)
 	ck_assert_int_eq(take(&none), -1);
 	complete(&r);
 	ck_assert_int_eq(take(&r), 1);
+	kd_reduce_begin(closure(1));
+	ck_assert_int_eq(take(&none), -1);
+	complete(&r);
+	ck_assert_int_eq(take(&r), 2);
+	ck_assert_int_eq(take(&none), -1);
+	kdds_spawn(get, d);
+	ck_assert_int_eq(take(&none), -1);
 	complete(&r);
 	ck_assert_int_eq(take(&none), -1);
+	kd_reduce_merge(closure(1));
+	claim(2);
+	ck_assert_int_eq(take(&none), 3);
+}
+END_TEST
+
+/* One that contributes to what it also updates, or to a part of it, holds back who uses that until the owner has merged. */
+START_TEST(reducer_mixes)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r, none;
+	double x[2] = {0, 0};
+	KDDS_OVER(double, d, &x[0]);
+	KDDS_OVER(double, same, &x[0]);
+	KDDS_OVER(double, other, &x[1]);
+
+	kdds_spawn(fadd_update, d, _i == 0 ? d : _i == 1 ? same : other);
+	kdds_spawn(fupdate, d);
+	ck_assert_int_eq(take(&r), 0);
+	kd_reduce_begin(closure(0));
+	ck_assert_int_eq(take(&none), -1);
+	complete(&r);
+	if (_i == 2) {
+		ck_assert_int_eq(take(&none), 1);
+		return;
+	}
+	ck_assert_int_eq(take(&none), -1);
+	kdds_spawn(none);
+	kdds_spawn(fupdate, d);
+	kd_reduce_merge(closure(0));
+	claim(1);
+	frame->head = (char *)closure(2);
+	ck_assert_int_eq(take(&none), 3);
 }
 END_TEST
 
@@ -802,7 +849,7 @@ START_TEST(emptied)
 }
 END_TEST
 
-/* After 32 GiB of closures the bias is what it was: what was noted then is void nevertheless. */
+/* After 32 GiB of closures the link_base is what it was: what was noted then is void nevertheless. */
 START_TEST(bias_comes_round)
 {
 	struct kd_range r;
@@ -812,7 +859,7 @@ START_TEST(bias_comes_round)
 	KDDS_OVER(long, e, &y);
 	uint32_t used;
 
-	frame->bias = 4;
+	frame->link_base = 4;
 	spawn(frame, W, d);
 	spawn(frame, W, e);
 	open_frame(&v);
@@ -820,11 +867,11 @@ START_TEST(bias_comes_round)
 	ck_assert_uint_eq(v.index->ready_count, 2);
 	used = (uint32_t)((frame->tail - kd_frame_first(frame)) >> 3);
 	kd_frame_renew(frame);
-	frame->bias = 4 - used; /* as after many turns more */
+	frame->link_base = 4 - used; /* as after many turns more */
 	spawn(frame, W, d);
 	spawn(frame, W, d);
 	kd_frame_renew(frame);
-	ck_assert_uint_eq(frame->bias, 4);
+	ck_assert_uint_eq(frame->link_base, 4);
 	spawn(frame, W, d);
 	spawn(frame, W, d);
 	ck_assert_int_eq(take(&r), 0);
@@ -1123,10 +1170,10 @@ START_TEST(behind_unwanted)
 }
 END_TEST
 
-static const struct kd_quest anywhere = {.far = 0};
+static const struct kd_request anywhere = {.remote = 0};
 
 /* A steal attempt of a worker, which takes the lock itself. */
-static int rob(const struct kd_quest *quest, struct kd_range *r)
+static int rob(const struct kd_request *quest, struct kd_range *r)
 {
 	int got;
 
@@ -1157,7 +1204,7 @@ static void stolen_done(const struct kd_range *r)
 	struct kd_stack *resumed;
 
 	kd_stack_unlock(stack);
-	resumed = kd_steal_complete(r, 0);
+	resumed = kd_steal_complete(&pool, r, 0);
 	kd_stack_lock(stack);
 	ck_assert_ptr_null(resumed);
 	ck_assert_uint_eq(kd_closure_at(r->begin)->state & KD_DONE, KD_DONE);
@@ -1252,7 +1299,7 @@ END_TEST
  * then the sleeper is told when to look again. */
 START_TEST(last_look)
 {
-	const struct kd_quest last = {.poke = 1};
+	const struct kd_request last = {.hint = 1};
 	struct kdds_frame *kd_self = frame;
 	struct kd_index *index = kd_index_at(stack, frame);
 	struct kd_range r;
@@ -1265,13 +1312,13 @@ START_TEST(last_look)
 	index->rest_ns = kd_os_now_ns() + 1000000000000;
 	worker.rest_ns = 0;
 	ck_assert_int_eq(rob(&last, &r), 0);
-	ck_assert_uint_eq(stack->flags & KD_POKE, 0);
+	ck_assert_uint_eq(stack->flags & KD_HINT, 0);
 	ck_assert_uint_eq(worker.rest_ns, index->rest_ns);
 	index->rests = 0;
 	worker.rest_ns = 0;
 	ck_assert_int_eq(rob(&last, &r), 1);
 	ck_assert_int_eq(rob(&last, &r), 0);
-	ck_assert_uint_eq(stack->flags & KD_POKE, KD_POKE);
+	ck_assert_uint_eq(stack->flags & KD_HINT, KD_HINT);
 	ck_assert_uint_eq(worker.rest_ns, 0);
 }
 END_TEST
@@ -1282,12 +1329,12 @@ START_TEST(divided)
 	static const struct {
 		uint32_t closures, far, given;
 	} cases[] = {{300, 0, 150}, {300, 64, 64}, {300, 1, 1}, {128, 64, 64}, {101, 64, 50}, {2, 64, 1}, {1, 64, 0}, {1, 0, 0}};
-	struct kd_quest quest = {.far = cases[_i].far};
+	struct kd_request quest = {.remote = cases[_i].far};
 	struct kdds_frame *kd_self = frame;
 	uint32_t n = cases[_i].closures, given = cases[_i].given;
 	struct kd_range r;
 
-	ck_assert_int_eq(kd_image_init(), 0);
+	ck_assert_int_eq(kd_module_init(), 0);
 	kdds_spawn_with(KDDS_LOCAL, none); /* the owner is at it */
 	for (uint32_t i = 1; i < n; i++)
 		kdds_spawn(none);
@@ -1303,7 +1350,7 @@ START_TEST(divided)
 		ck_assert_ptr_eq(r.begin, stack->base.tail);
 		ck_assert_ptr_eq(r.begin, closure(n - given));
 	}
-	kd_image_fini();
+	kd_module_fini();
 }
 END_TEST
 
@@ -1315,7 +1362,7 @@ START_TEST(much_later)
 {
 	struct kdds_frame *kd_self = frame;
 	struct kd_index *index = kd_index_at(stack, frame);
-	const struct kd_quest look = {.poke = 0};
+	const struct kd_request look = {.hint = 0};
 	struct kd_range r;
 	uint64_t now;
 
@@ -1509,13 +1556,13 @@ START_TEST(away_pairs)
 	}
 	told = away(&first, 3);
 	ck_assert_int_eq(take(&r), -1);
-	ck_assert_uint_eq(noted_first ? told : stack->news, later == R ? KD_NEWS_WANTED : KD_NEWS_FOLLOWER);
-	ck_assert_uint_eq(look_away(&first) & KD_AWAY_WANTED, later == R ? KD_AWAY_WANTED : 0);
-	ck_assert_uint_eq(look_away(&first) & KD_AWAY_FOLLOWED, KD_AWAY_FOLLOWED);
+	ck_assert_uint_eq(noted_first ? told : stack->events, later == R ? KD_STACK_WANTED : KD_STACK_FOLLOWER);
+	ck_assert_uint_eq(look_away(&first) & KD_RETAINED_WANTED, later == R ? KD_RETAINED_WANTED : 0);
+	ck_assert_uint_eq(look_away(&first) & KD_RETAINED_FOLLOWED, KD_RETAINED_FOLLOWED);
 	ck_assert_int_eq(follow(&r, &first, 4), -1);
 	ck_assert_int_eq(follow(&r, &first, 3), 1);
 	ck_assert_int_eq(follow(&none, &first, 3), -1);
-	ck_assert_int_eq(look_away(&first) & KD_AWAY_FOLLOWED, 0);
+	ck_assert_int_eq(look_away(&first) & KD_RETAINED_FOLLOWED, 0);
 	/* What has followed goes away, too, and what it followed comes home; or the other way round. */
 	if (_i & 4) {
 		away(&r, 3);
@@ -1549,14 +1596,14 @@ START_TEST(away_apart)
 	ck_assert_int_eq(take(&y), 1);
 	away(&x, 3);
 	away(&y, together ? 3 : 4);
-	ck_assert_uint_eq(look_away(&x), KD_AWAY_FOLLOWED | (kd_remote ? KD_AWAY_LATER : 0));
+	ck_assert_uint_eq(look_away(&x), KD_RETAINED_FOLLOWED | (pool.remote ? KD_RETAINED_LATER : 0));
 	if (!together) {
 		ck_assert_int_eq(follow(&r, &x, 3), -1);
 		ck_assert_int_eq(follow(&r, &y, 4), -1);
 	}
 	fetch(&y);
 	ck_assert_int_eq(follow(&r, &x, 3), -1);
-	ck_assert_int_eq(look_away(&x) & KD_AWAY_FOLLOWED, 0);
+	ck_assert_int_eq(look_away(&x) & KD_RETAINED_FOLLOWED, 0);
 	complete(&y);
 	ck_assert_int_eq(take(&r), -1);
 	fetch(&x);
@@ -1620,7 +1667,7 @@ START_TEST(away_shape)
 	away(&first, 3);
 	ck_assert_int_eq(follow(&r, &first, 3), _i ? -1 : 2);
 	ck_assert_int_eq(follow(&r, &first, 3), -1);
-	ck_assert_uint_eq(look_away(&first) & KD_AWAY_FOLLOWED, KD_AWAY_FOLLOWED); /* here it could be read */
+	ck_assert_uint_eq(look_away(&first) & KD_RETAINED_FOLLOWED, KD_RETAINED_FOLLOWED); /* here it could be read */
 }
 END_TEST
 
@@ -1633,9 +1680,9 @@ START_TEST(away_later)
 	KDDS_OVER(long, a, &v[0]);
 	KDDS_OVER(long, b, &v[1]);
 
-	static const struct kd_remote others;
+	static struct kd_remote others;
 
-	kd_remote = &others;
+	pool.remote = &others;
 	kdds_spawn(put, a);
 	kdds_spawn(put, b);
 	ck_assert_int_eq(take(&x), 0);
@@ -1644,11 +1691,11 @@ START_TEST(away_later)
 	away(&y, 3);
 	ck_assert_uint_eq(look_away(&x) | look_away(&y), 0);
 	kdds_spawn(update, b);
-	ck_assert_uint_eq(look_away(&x), KD_AWAY_LATER);
+	ck_assert_uint_eq(look_away(&x), KD_RETAINED_LATER);
 	ck_assert_int_eq(take(&r), -1);
 	ck_assert_uint_eq(look_away(&x), 0);
-	ck_assert_uint_eq(look_away(&y), KD_AWAY_LATER | KD_AWAY_FOLLOWED);
-	kd_remote = NULL;
+	ck_assert_uint_eq(look_away(&y), KD_RETAINED_LATER | KD_RETAINED_FOLLOWED);
+	pool.remote = NULL;
 }
 END_TEST
 
@@ -1673,15 +1720,15 @@ START_TEST(away_pressed)
 	ck_assert_int_eq(take_range(&x, 1, 1), 0);
 	if (away_first)
 		ck_assert_uint_eq(away(&x, 3), 0);
-	stack->news = 0;
+	stack->events = 0;
 	ck_assert_int_eq(take(&r), 1);
-	ck_assert_uint_eq(stack->news, KD_NEWS_WANTED);
+	ck_assert_uint_eq(stack->events, KD_STACK_WANTED);
 	ck_assert_int_eq(take(&y), 2);
 	if (!away_first)
-		ck_assert_uint_eq(away(&x, 3), KD_NEWS_WANTED);
+		ck_assert_uint_eq(away(&x, 3), KD_STACK_WANTED);
 	ck_assert_uint_eq(away(&y, 3), 0);
-	ck_assert_uint_eq(look_away(&x) & KD_AWAY_WANTED, KD_AWAY_WANTED);
-	ck_assert_uint_eq(look_away(&y) & KD_AWAY_WANTED, 0);
+	ck_assert_uint_eq(look_away(&x) & KD_RETAINED_WANTED, KD_RETAINED_WANTED);
+	ck_assert_uint_eq(look_away(&y) & KD_RETAINED_WANTED, 0);
 	complete(&x);
 	complete(&r);
 	claim(2);
@@ -1694,7 +1741,7 @@ START_TEST(away_pressed)
 	kdds_spawn(update, b);
 	ck_assert_int_eq(take(&x), 0);
 	ck_assert_uint_eq(away(&x, 3), 0);
-	ck_assert_uint_eq(look_away(&x) & KD_AWAY_WANTED, 0);
+	ck_assert_uint_eq(look_away(&x) & KD_RETAINED_WANTED, 0);
 }
 END_TEST
 
@@ -1751,8 +1798,8 @@ static void check_list(struct kd_view *v)
 {
 	uint32_t before = 0, count = 0, noted = 0;
 
-	for (uint32_t at = v->index->ready; at; before = at, at = kd_note_at(stack, kd_position_at(stack, at))->next, count++) {
-		const struct kd_note *n = kd_note_at(stack, kd_position_at(stack, at));
+	for (uint32_t at = v->index->ready; at; before = at, at = kd_record_at(stack, kd_position_at(stack, at))->next, count++) {
+		const struct kd_record *n = kd_record_at(stack, kd_position_at(stack, at));
 
 		ck_assert_int_eq(n->state, KD_READY);
 		ck_assert_uint_eq(n->link, before);
@@ -1761,7 +1808,7 @@ static void check_list(struct kd_view *v)
 	ck_assert_uint_eq(count, v->index->ready_count);
 	ck_assert_uint_eq(before, v->index->ready_end);
 	for (unsigned i = rnd.head ? rnd.head - 1 : 0; i < rnd.n && rnd.address[i] < cursor(); i++)
-		noted += kd_note_at(stack, rnd.address[i])->state == KD_READY;
+		noted += kd_record_at(stack, rnd.address[i])->state == KD_READY;
 	ck_assert_uint_eq(count, noted);
 }
 
@@ -1769,16 +1816,17 @@ static void random_spawn(long **d[3])
 {
 	struct kdds_frame *kd_self = frame;
 	static const int attributes[] = {0, 0, 0, 0, KDDS_PRIORITY_HIGH, KDDS_PRIORITY_LOW};
-	int x = (int)draw(3), y = (x + 1) % 3, attr = attributes[draw(6)], mode = (int)draw(7);
+	static const int first[] = {R, RW, CW, CW}, second[] = {W, RW, R, RW};
+	int x = (int)draw(3), y = (x + 1) % 3, attr = attributes[draw(6)], mode = (int)draw(9);
 
 	if (rnd.n == MANY)
 		return;
 	rnd.address[rnd.n] = frame->tail;
 	rnd.at[rnd.n].uses = mode == NONE ? 0 : mode < MODES ? 1 : 2;
 	rnd.at[rnd.n].use[0].data = x;
-	rnd.at[rnd.n].use[0].mode = mode < MODES ? mode : mode == MODES ? R : RW;
+	rnd.at[rnd.n].use[0].mode = mode < MODES ? mode : first[mode - MODES];
 	rnd.at[rnd.n].use[1].data = y;
-	rnd.at[rnd.n].use[1].mode = mode == MODES ? W : RW;
+	rnd.at[rnd.n].use[1].mode = mode < MODES ? NONE : second[mode - MODES];
 	switch (mode) {
 	case R:
 		kdds_spawn_with(attr, get, d[x]);
@@ -1798,6 +1846,12 @@ static void random_spawn(long **d[3])
 	case MODES + 1:
 		kdds_spawn_with(attr, swap, d[x], d[y]);
 		break;
+	case MODES + 2:
+		kdds_spawn_with(attr, add_get, d[x], d[y]);
+		break;
+	case MODES + 3:
+		kdds_spawn_with(attr, add_update, d[x], d[y]);
+		break;
 	default:
 		rnd.at[rnd.n].uses = 0;
 		kdds_spawn_with(attr, none);
@@ -1815,6 +1869,8 @@ static int random_claims(unsigned most)
 			return 0;
 		if (rnd.at[next].gone == STOLEN)
 			break;
+		for (unsigned k = i; k < next; k++)
+			kd_reduce_merge(kd_closure_at(rnd.address[k]));
 		frame->head = rnd.address[next];
 		rnd.head = next + 1;
 	}
@@ -1840,7 +1896,7 @@ static void random_steal(uint64_t salt)
 		return;
 	check_list(&v);
 	for (unsigned i = rnd.head; i < rnd.n && rnd.address[i] < cursor(); i++)
-		if ((kd_note_at(stack, rnd.address[i])->state == KD_READY) != (!rnd.at[i].gone && may_run(i, i)))
+		if ((kd_record_at(stack, rnd.address[i])->state == KD_READY) != (!rnd.at[i].gone && may_run(i, i)))
 			ck_abort_msg("closure %u is noted as ready and is not, or is and is not noted", i);
 	v.index->task_ns = (uint16_t)(1u << draw(16));
 	c = kd_index_take(&v, draw(4) ? draw(20) : draw(200), length, some, &salt, &length);
@@ -1858,8 +1914,10 @@ static void random_steal(uint64_t salt)
 	for (unsigned i = from; i < end; i++) {
 		ck_assert(i == from || !rnd.at[i].gone);
 		ck_assert(may_run(i, from));
-		ck_assert_int_eq(kd_note_at(stack, rnd.address[i])->state, KD_TAKEN);
+		ck_assert_int_eq(kd_record_at(stack, rnd.address[i])->state, KD_TAKEN);
 		rnd.at[i].gone = STOLEN;
+		if (kd_closure_at(rnd.address[i])->type->reduces)
+			kd_reduce_begin(kd_closure_at(rnd.address[i]));
 	}
 	rnd.at[from].end = end;
 	rnd.ranges++;
@@ -1888,7 +1946,7 @@ START_TEST(at_random)
 	long **d[3] = {d0, d1, d2};
 
 	rnd.seed = (uint64_t)_i * 0x9e3779b97f4a7c15u;
-	kd_pool.count = 1 + _i % 5;
+	pool.count = 1 + _i % 5;
 	for (int i = 0; i < 200; i++) {
 		for (unsigned n = draw(3) ? 0 : draw(12); n; n--)
 			random_spawn(d);
@@ -1915,9 +1973,9 @@ enum fault {
 	STACK_BOUND, RANGE_COUNT, RANGE_END, FAULTS
 };
 
-static struct kd_note *note(unsigned i)
+static struct kd_record *note(unsigned i)
 {
-	return kd_note_at(stack, (char *)closure(i));
+	return kd_record_at(stack, (char *)closure(i));
 }
 
 static void break_index(const struct kd_view *v, enum fault fault)
@@ -1953,7 +2011,7 @@ static void break_index(const struct kd_view *v, enum fault fault)
 		x->passed = x->cursor + 2;
 		break;
 	case EPOCH:
-		note(2)->life++;
+		note(2)->epoch++;
 		break;
 	case UNITS:
 		note(5)->units += 2;
@@ -2060,6 +2118,7 @@ int main(void)
 	tcase_add_test(tcase, fired_together);
 	tcase_add_test(tcase, reductions);
 	tcase_add_test(tcase, reducer_reads);
+	tcase_add_loop_test(tcase, reducer_mixes, 0, 3);
 	tcase_add_test(tcase, links_stay);
 	tcase_add_test(tcase, same_data_twice);
 	tcase_add_test(tcase, given_twice);

@@ -2,15 +2,16 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves that what `make install' installs is sufficient for programs outside the tree, in C and
 # C++, with the shared and the static library, alone and as two ranks under the installed kddsrun;
-# that the shared library exports exactly the kdds_ names that the headers declare; that every
-# manual page is installed under its own name; and that `make uninstall' leaves nothing. The build
-# tree can be used in the same way, uninstalled.
+# that the shared library exports exactly the kdds_ names that the headers declare and the Debian
+# package lists; that every manual page is installed under its own name; and that `make uninstall'
+# leaves nothing. The build tree can be used in the same way, uninstalled.
 set -eu
 [ -z "${SANITIZE-}" ] || exit 77
 [ -n "${PKG_CONFIG-}" ] || exit 77
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 build=$PWD
+symbols=$(cd "${srcdir:-.}" && pwd)/debian/libkdds0.symbols # not in a distribution
 
 unset MAKEFLAGS MFLAGS MAKELEVEL
 $MAKE -s install DESTDIR="$dir/root" > "$dir/log" 2>&1 || {
@@ -129,6 +130,12 @@ nm -D --defined-only "$root$libdir/libkdds.so" | awk '$2 != "A" { sub(/@.*/, "",
 [ -s "$dir/exported" ] || { echo 'FAILED: libkdds.so exports nothing'; failed=1; }
 unknown=$(comm -13 "$dir/declared" "$dir/exported")
 [ -z "$unknown" ] || { echo "FAILED: exported, but in no header: $unknown"; failed=1; }
+if [ -e "$symbols" ]; then
+	sed -n 's/^ \(kdds_[a-z_]*\)@.*/\1/p' "$symbols" | sort |
+		comm -3 - "$dir/exported" > "$dir/log"
+	[ ! -s "$dir/log" ] ||
+		{ echo "FAILED: not as in debian/libkdds0.symbols: $(cat "$dir/log")"; failed=1; }
+fi
 
 # mandb indexes a page under the name in its title.
 find "$root$mandir" -type f | while read -r page; do

@@ -93,6 +93,9 @@ for n in 1 2 4 64; do
 done
 job 'initialised twice' 0 -n 3 "$probe" '4:*:again'
 said out ', ok$' 3
+job 'started twice' 0 -n 2 "$probe" '1:*:start'
+silent
+said out ', ok$' 2
 KDDS_TRACE=$dir/no/such/place/trace job 'ranks that cannot start' 1 -n 2 "$PWD/examples/fib" 10
 grep -q 'kdds: KDDS_TRACE: cannot write .*No such file' "$dir/err" || fail 'nobody says why'
 for bad in KDDS_WORKERS=many KDDS_WINDOW=1 KDDS_STATS=yes; do
@@ -684,7 +687,10 @@ one_line
 said err 'host b: its agent has ended the ranks there: it got signal 15 '
 what='SIGTERM to all processes of a job'
 background --hosts "$host:3" sh -c 'echo up$$; exec sleep 60'
-kill -s TERM $(sed -n 's/up//p' "$dir/out") "$(cat "/proc/$job/task/$job/children")" $job
+pids="$(sed -n 's/up//p' "$dir/out") $(cat "/proc/$job/task/$job/children") $job"
+kill -s STOP $pids # so that it reaches all at the same moment
+kill -s TERM $pids
+kill -s CONT $pids
 ended 143
 one_line
 said err 'Terminated: ending the job'

@@ -39,7 +39,7 @@ START_TEST(frames)
 {
 	ck_assert_uint_eq(sizeof(struct kdds_frame), 128);
 	/* what a push, a claim and a pop touch */
-	ck_assert_uint_eq(LAST_LINE(kdds_frame, bias), 0);
+	ck_assert_uint_eq(LAST_LINE(kdds_frame, link_base), 0);
 	ck_assert_uint_eq(offsetof(struct kdds_frame, tail), 0);
 	ck_assert_uint_eq(offsetof(struct kdds_frame, head), 8);
 	ck_assert_uint_eq(offsetof(struct kdds_frame, limit), 16);
@@ -101,7 +101,7 @@ END_TEST
 
 START_TEST(notes)
 {
-	ck_assert_uint_eq(sizeof(struct kd_note), 16);
+	ck_assert_uint_eq(sizeof(struct kd_record), 16);
 	ck_assert_uint_le(sizeof(struct kd_index), sizeof(struct kdds_frame) / 2);
 }
 END_TEST

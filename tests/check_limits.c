@@ -25,7 +25,8 @@
 /* A deep stack returns its memory when it ends; after mlockall, whatever part it may. */
 START_TEST(locked)
 {
-	static struct kd_worker worker;
+	static struct kd_pool pool;
+	static struct kd_worker worker = {.pool = &pool};
 	struct kd_stack *s;
 
 	setenv("KDDS_STACK", "16M", 1);

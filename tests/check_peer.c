@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/remote/peer.c, two ranks of it in one process with an engine, a launcher and a clock of
- * the test's own: what is sent as reliable arrives exactly once whatever the engine loses, doubles,
- * delays and refuses, at most WINDOW messages are on the way, acknowledgements come in time and
+ * Proves of src/remote/peer.c, three ranks of it in one process with an engine, a launcher and a
+ * clock of the test's own: what is sent as reliable arrives exactly once whatever the engine loses,
+ * doubles, delays and refuses, at most WINDOW messages are on the way, acknowledgements come in time and
  * alone if nothing carries them, what is not acknowledged is repeated, more and more slowly; a
  * message that was altered, is for another, from nobody, too short or long, of no kind, or was seen
  * before is not handed up. Of src/base/siphash.c: its authors' test vectors.
@@ -16,22 +16,12 @@
 #define RANKS 3
 #define MS 1000000u
 
+struct kd_net kd_net; /* nobody looks into it */
 static uint64_t clock_ns; /* jumps from one event to the next */
 static const uint8_t secret[32] = "a secret of thirty-two bytes ...";
 
-/* The static state of the rank that is not at work. */
-static __typeof__(job) jobs[RANKS];
-static struct kd_peer_counts counts[RANKS];
-static unsigned current;
-
-static void become(unsigned rank)
-{
-	jobs[current] = job;
-	counts[current] = kd_peer_counts;
-	current = rank;
-	job = jobs[rank];
-	kd_peer_counts = counts[rank];
-}
+static struct kd_net nets[RANKS];
+static struct kd_net *at = nets; /* the rank at work */
 
 /* The engine: what is on the way. */
 #define WAY 4096
@@ -57,18 +47,20 @@ uint64_t kd_os_now_ns(void)
 	return clock_ns;
 }
 
-int kd_boot_get(uint32_t rank, const char *key, void *value, size_t *size_p)
+int kd_boot_get(struct kd_boot *b, uint32_t rank, const char *key, void *value, size_t *size_p)
 {
-	struct kd_card *card = value;
+	struct kd_endpoint_info *info = value;
 
-	ck_assert_str_eq(key, KD_CARD);
-	memset(card, (int)rank, sizeof(*card));
-	*size_p = KD_CARD_BYTES + 8;
+	(void)b;
+	ck_assert_str_eq(key, KD_ENDPOINT_INFO);
+	memset(info, (int)rank, sizeof(*info));
+	*size_p = KD_ENDPOINT_INFO_BYTES + 8;
 	return 0;
 }
 
-int kd_comm_connect(uint32_t rank, const void *address, size_t size)
+int kd_comm_connect(struct kd_comm *c, uint32_t rank, const void *address, size_t size)
 {
+	(void)c;
 	ck_assert_uint_eq(size, 8);
 	ck_assert_int_eq(*(const char *)address, (int)rank);
 	met++;
@@ -86,8 +78,9 @@ static void put(uint32_t rank, const void *message, size_t len)
 	most_on_way = kd_max(most_on_way, on_way);
 }
 
-int kd_comm_send(uint32_t rank, const void *message, size_t len)
+int kd_comm_send(struct kd_comm *c, uint32_t rank, const void *message, size_t len)
 {
+	(void)c;
 	if (roll(100) < full)
 		return -EAGAIN;
 	if (roll(100) < lose)
@@ -102,11 +95,12 @@ int kd_comm_send(uint32_t rank, const void *message, size_t len)
 #define MESSAGES 1000
 static unsigned seen[RANKS][MESSAGES], total[RANKS], last_seen, out_of_order;
 
-static void receive(uint32_t from, unsigned kind, const void *body, size_t bytes)
+static void receive(struct kd_net *net, uint32_t from, unsigned kind, const void *body,
+		    size_t bytes)
 {
 	uint32_t n;
 
-	ck_assert_uint_ne(from, current);
+	ck_assert_uint_ne(from, net->rank);
 	if (kind == KD_WIRE_ACK)
 		return;
 	ck_assert_uint_ge(bytes, sizeof(n));
@@ -114,32 +108,30 @@ static void receive(uint32_t from, unsigned kind, const void *body, size_t bytes
 	ck_assert_uint_lt(n, MESSAGES);
 	for (size_t i = sizeof(n); i < bytes; i++)
 		ck_assert_int_eq(((const char *)body)[i], (char)n);
-	seen[current][n]++;
-	total[current]++;
+	seen[net->rank][n]++;
+	total[net->rank]++;
 	out_of_order += n < last_seen;
 	last_seen = n;
 }
 
 static void setup(void)
 {
+	at = nets;
 	clock_ns = 1000 * MS;
 	on_way = most_on_way = met = lose = twice = late = full = last_seen = out_of_order = 0;
 	dice = 1;
 	memset(seen, 0, sizeof(seen));
 	memset(total, 0, sizeof(total));
 	for (unsigned r = 0; r < RANKS; r++) {
-		become(r);
-		ck_assert_int_eq(kd_peer_start(r, RANKS, secret, receive), 0);
+		nets[r] = (struct kd_net){.rank = r, .size = RANKS};
+		ck_assert_int_eq(kd_peer_start(&nets[r], secret, receive), 0);
 	}
-	become(0);
 }
 
 static void teardown(void)
 {
-	for (unsigned r = 0; r < RANKS; r++) {
-		become(r);
-		kd_peer_stop();
-	}
+	for (unsigned r = 0; r < RANKS; r++)
+		kd_peer_stop(&nets[r]);
 }
 
 static void send_one(uint32_t to, uint32_t n, size_t bytes, int once)
@@ -148,18 +140,15 @@ static void send_one(uint32_t to, uint32_t n, size_t bytes, int once)
 
 	memset(m + 1, (char)n, bytes);
 	memcpy(m + 1, &n, sizeof(n));
-	kd_peer_send(to, m, once);
+	kd_peer_send(at, to, m, once);
 }
 
 static void deliver(unsigned i)
 {
 	struct packet p = way[i];
-	unsigned before = current;
 
 	way[i] = way[--on_way];
-	become(p.to);
-	kd_peer_receive(p.bytes, p.len);
-	become(before);
+	kd_peer_receive(&nets[p.to], p.bytes, p.len);
 }
 
 /* Lets time pass. Whether there was still something to do, but to look who is silent. */
@@ -175,14 +164,11 @@ static int pass(uint64_t ns)
 		due = UINT64_MAX;
 		busy = 0;
 		for (unsigned r = 0; r < RANKS; r++) {
-			uint64_t next;
+			uint64_t next = kd_peer_tick(&nets[r], clock_ns);
 
-			become(r);
-			next = kd_peer_tick(clock_ns);
-			busy |= next < job.look_ns;
+			busy |= next < nets[r].peers->look_ns;
 			due = kd_min(due, next);
 		}
-		become(0);
 		for (unsigned i = 0; i < on_way; i++)
 			due = kd_min(due, way[i].due_ns);
 	}
@@ -215,12 +201,12 @@ START_TEST(one)
 	ck_assert_uint_eq(((struct kd_wire_head *)way[0].bytes)->seq, 1);
 	ck_assert(pass(10 * MS));
 	ck_assert_uint_eq(seen[1][7], 1);
-	ck_assert_uint_eq(counts[1].messages, 0);
+	ck_assert_uint_eq(nets[1].peer_counts.messages, 0);
 	ck_assert(!pass(30 * MS));
-	ck_assert_uint_eq(counts[1].messages, 1);
-	ck_assert_uint_eq(job.peers[1]->acked, 1);
-	ck_assert_ptr_null(job.peers[1]->kept.first);
-	ck_assert_uint_eq(kd_peer_counts.repeated, 0);
+	ck_assert_uint_eq(nets[1].peer_counts.messages, 1);
+	ck_assert_uint_eq(at->peers->at[1]->acked, 1);
+	ck_assert_ptr_null(at->peers->at[1]->kept.first);
+	ck_assert_uint_eq(at->peer_counts.repeated, 0);
 	ck_assert_uint_eq(met, 2);
 	ck_assert(!pass(3000 * (uint64_t)MS));
 }
@@ -231,13 +217,13 @@ START_TEST(carried)
 {
 	send_one(1, 7, 40, 0);
 	pass(5 * MS);
-	become(1);
+	at = &nets[1];
 	send_one(0, 8, 40, 1);
-	become(0);
+	at = &nets[0];
 	pass(5 * MS);
-	ck_assert_uint_eq(job.peers[1]->acked, 1);
+	ck_assert_uint_eq(at->peers->at[1]->acked, 1);
 	ck_assert(!pass(100 * MS));
-	ck_assert_uint_eq(counts[1].messages, 1);
+	ck_assert_uint_eq(nets[1].peer_counts.messages, 1);
 }
 END_TEST
 
@@ -247,28 +233,25 @@ START_TEST(silent)
 {
 	send_one(1, 7, 40, 0);
 	ck_assert(!pass(100 * MS));
-	ck_assert_uint_eq(counts[1].messages, 1);
+	ck_assert_uint_eq(nets[1].peer_counts.messages, 1);
 	pass(2 * SILENCE_NS);
-	ck_assert_uint_eq(counts[1].messages, 2);
-	ck_assert_uint_ge(kd_peer_counts.messages, 2);
+	ck_assert_uint_eq(nets[1].peer_counts.messages, 2);
+	ck_assert_uint_ge(at->peer_counts.messages, 2);
 	ck_assert_uint_eq(met, 2);
 	/* Words are not answered, and are no news to who has sent one itself. */
 	pass(10 * SILENCE_NS);
-	ck_assert_uint_le(counts[1].messages, 12);
+	ck_assert_uint_le(nets[1].peer_counts.messages, 12);
 	lose = 100;
 	pass(10 * SILENCE_NS);
-	ck_assert_uint_le(counts[1].messages, 22);
-	ck_assert_uint_ge(counts[1].messages, 11);
+	ck_assert_uint_le(nets[1].peer_counts.messages, 22);
+	ck_assert_uint_ge(nets[1].peer_counts.messages, 11);
 	lose = 0;
-	kd_peer_leave();
-	become(1);
-	kd_peer_leave();
-	become(0);
+	kd_peer_leave(&nets[0]);
+	kd_peer_leave(&nets[1]);
 	pass(SILENCE_NS);
-	memset(counts, 0, sizeof(counts));
-	kd_peer_counts.messages = 0;
+	at->peer_counts.messages = nets[1].peer_counts.messages = 0;
 	pass(10 * SILENCE_NS);
-	ck_assert_uint_eq(kd_peer_counts.messages + counts[1].messages, 0);
+	ck_assert_uint_eq(at->peer_counts.messages + nets[1].peer_counts.messages, 0);
 }
 END_TEST
 
@@ -282,7 +265,7 @@ START_TEST(window)
 	ck_assert_uint_le(most_on_way, WINDOW + 1);
 	for (uint32_t n = 0; n < 3 * WINDOW; n++)
 		ck_assert_uint_eq(seen[1][n], 1);
-	ck_assert_uint_eq(kd_peer_counts.repeated, 0);
+	ck_assert_uint_eq(at->peer_counts.repeated, 0);
 }
 END_TEST
 
@@ -296,28 +279,28 @@ START_TEST(edges)
 		send_one(1, n, 4, 0);
 	memcpy(first, way, WINDOW * sizeof(*way));
 	on_way = 0;
-	become(1);
+	at = &nets[1];
 	for (unsigned i = WINDOW; i-- > 0;) {
-		kd_peer_receive(first[i].bytes, first[i].len);
-		kd_peer_receive(first[i].bytes, first[i].len);
+		kd_peer_receive(at, first[i].bytes, first[i].len);
+		kd_peer_receive(at, first[i].bytes, first[i].len);
 	}
 	ck_assert_uint_eq(total[1], WINDOW);
-	ck_assert_uint_eq(kd_peer_counts.doubled, WINDOW);
-	ck_assert_uint_eq(job.peers[0]->next, WINDOW + 1);
-	ck_assert_uint_eq(job.peers[0]->beyond, 0);
+	ck_assert_uint_eq(at->peer_counts.doubled, WINDOW);
+	ck_assert_uint_eq(at->peers->at[0]->next, WINDOW + 1);
+	ck_assert_uint_eq(at->peers->at[0]->beyond, 0);
 	{
 		struct kd_wire_head m = {
 			.from = 0, .to = 1, .kind = KD_WIRE_WORK, .seq = 2 * WINDOW + 2};
 
-		m.tag = tag(&m);
-		kd_peer_receive(&m, sizeof(m));
+		m.tag = tag(at->peers, &m);
+		kd_peer_receive(at, &m, sizeof(m));
 		ck_assert_uint_eq(total[1], WINDOW);
 		m.seq = UINT64_MAX;
-		m.tag = tag(&m);
-		kd_peer_receive(&m, sizeof(m));
-		ck_assert_uint_eq(kd_peer_counts.doubled, WINDOW + 2);
+		m.tag = tag(at->peers, &m);
+		kd_peer_receive(at, &m, sizeof(m));
+		ck_assert_uint_eq(at->peer_counts.doubled, WINDOW + 2);
 	}
-	become(0);
+	at = &nets[0];
 }
 END_TEST
 
@@ -327,12 +310,12 @@ START_TEST(repetition)
 	lose = 100;
 	send_one(1, 1, 4, 0);
 	pass(99 * (uint64_t)MS);
-	ck_assert_uint_eq(kd_peer_counts.repeated, 0);
+	ck_assert_uint_eq(at->peer_counts.repeated, 0);
 	pass(3 * MS);
-	ck_assert_uint_eq(kd_peer_counts.repeated, 1);
+	ck_assert_uint_eq(at->peer_counts.repeated, 1);
 	pass(10000 * (uint64_t)MS);
-	ck_assert_uint_ge(kd_peer_counts.repeated, 6);
-	ck_assert_uint_le(kd_peer_counts.repeated, 16);
+	ck_assert_uint_ge(at->peer_counts.repeated, 6);
+	ck_assert_uint_le(at->peer_counts.repeated, 16);
 	lose = 0;
 	ck_assert(!pass(3000 * (uint64_t)MS));
 	ck_assert_uint_eq(seen[1][1], 1);
@@ -341,8 +324,8 @@ START_TEST(repetition)
 		send_one(1, n, 4, 0);
 		pass(40 * MS);
 	}
-	ck_assert_uint_lt(patience(job.peers[1]), 60 * MS);
-	ck_assert_uint_ge(patience(job.peers[1]), REPEAT_NS_MIN);
+	ck_assert_uint_lt(patience(at->peers->at[1]), 60 * MS);
+	ck_assert_uint_ge(patience(at->peers->at[1]), REPEAT_NS_MIN);
 }
 END_TEST
 
@@ -373,16 +356,16 @@ START_TEST(refused)
 
 #define REFUSE(len)                                               \
 	do {                                                      \
-		kd_peer_receive(m, len);                          \
-		ck_assert_uint_eq(kd_peer_counts.refused, ++bad); \
+		kd_peer_receive(at, m, len);                          \
+		ck_assert_uint_eq(at->peer_counts.refused, ++bad); \
 		ck_assert_uint_eq(total[1], 0);                   \
-		ck_assert_ptr_null(job.peers[0]);                 \
+		ck_assert_ptr_null(at->peers->at[0]);                 \
 		*h = good;                                        \
 	} while (0)
 
-	become(1);
+	at = &nets[1];
 	*h = (struct kd_wire_head){.from = 0, .to = 1, .kind = KD_WIRE_WORK, .seq = 1, .bytes = 16};
-	h->tag = tag(h);
+	h->tag = tag(at->peers, h);
 	good = *h;
 	for (size_t len = 0; len < sizeof(m); len++)
 		REFUSE(len);
@@ -394,7 +377,7 @@ START_TEST(refused)
 	REFUSE(sizeof(m));
 	m[sizeof(*h)] ^= 1;
 #define WRONG(field, value)                \
-	h->field = value, h->tag = tag(h); \
+	h->field = value, h->tag = tag(at->peers, h); \
 	REFUSE(sizeof(m))
 	WRONG(to, 0);
 	WRONG(to, RANKS);
@@ -408,25 +391,25 @@ START_TEST(refused)
 	h->bytes = UINT16_MAX;
 	REFUSE(sizeof(m));
 	/* Another job's. */
-	job.secret[31] ^= 1;
-	h->tag = tag(h);
-	job.secret[31] ^= 1;
+	at->peers->secret[31] ^= 1;
+	h->tag = tag(at->peers, h);
+	at->peers->secret[31] ^= 1;
 	REFUSE(sizeof(m));
 	/* The real one, then a replay of it, much later, too. */
-	kd_peer_receive(m, sizeof(m));
+	kd_peer_receive(at, m, sizeof(m));
 	ck_assert_uint_eq(total[1], 1);
-	kd_peer_receive(m, sizeof(m));
-	ck_assert_uint_eq(kd_peer_counts.doubled, 1);
-	become(0);
+	kd_peer_receive(at, m, sizeof(m));
+	ck_assert_uint_eq(at->peer_counts.doubled, 1);
+	at = &nets[0];
 	for (uint32_t n = 1; n < 200; n++) {
 		send_one(1, n, 4, 0);
 		pass(40 * MS);
 	}
-	become(1);
-	kd_peer_receive(m, sizeof(m));
-	become(0);
+	at = &nets[1];
+	kd_peer_receive(at, m, sizeof(m));
+	at = &nets[0];
 	ck_assert_uint_eq(seen[1][0], 1);
-	ck_assert_uint_eq(counts[1].refused, bad);
+	ck_assert_uint_eq(nets[1].peer_counts.refused, bad);
 }
 END_TEST
 
@@ -436,20 +419,20 @@ START_TEST(false_acknowledgement)
 	struct kd_wire_head m = {.from = 1, .to = 0, .kind = KD_WIRE_ACK, .ack = 5};
 
 	send_one(1, 3, 4, 0);
-	m.tag = tag(&m);
-	kd_peer_receive(&m, sizeof(m));
-	ck_assert_ptr_nonnull(job.peers[1]->kept.first);
-	ck_assert_uint_eq(job.peers[1]->acked, 0);
+	m.tag = tag(at->peers, &m);
+	kd_peer_receive(at, &m, sizeof(m));
+	ck_assert_ptr_nonnull(at->peers->at[1]->kept.first);
+	ck_assert_uint_eq(at->peers->at[1]->acked, 0);
 }
 END_TEST
 
 /* During the last fence nobody is met who has not been. */
 START_TEST(leave)
 {
-	kd_peer_leave();
-	become(1);
+	kd_peer_leave(at);
+	at = &nets[1];
 	send_one(0, 1, 4, 1);
-	become(0);
+	at = &nets[0];
 	met = 0;
 	pass(MS);
 	ck_assert_uint_eq(total[0], 0);
@@ -471,11 +454,11 @@ START_TEST(storm)
 	while (sent < MESSAGES / 2) {
 		for (unsigned n = roll(30); n-- > 0 && sent < MESSAGES / 2; sent++) {
 			send_one(1, sent, 4 + roll(300), 0);
-			become(2);
+			at = &nets[2];
 			send_one(1, MESSAGES / 2 + sent, 4 + roll(300), 0);
-			become(1);
+			at = &nets[1];
 			send_one(0, sent, 4 + roll(300), 0);
-			become(0);
+			at = &nets[0];
 		}
 		pass(roll(20 * MS));
 	}
@@ -488,8 +471,8 @@ START_TEST(storm)
 		ck_assert_msg(seen[0][n] == 1, "seed %d: answer %u came %u times", _i, n,
 			      seen[0][n]);
 	for (unsigned r = 0; r < RANKS; r++)
-		ck_assert_uint_eq(counts[r].refused, 0);
-	ck_assert_ptr_null(job.active);
+		ck_assert_uint_eq(nets[r].peer_counts.refused, 0);
+	ck_assert_ptr_null(at->peers->active);
 }
 END_TEST
 
@@ -502,7 +485,7 @@ START_TEST(broken)
 	lose = 100;
 	send_one(1, 7, 40, 0);
 	send_one(1, 8, 40, 0);
-	p = job.peers[1];
+	p = at->peers->at[1];
 	check(p);
 	switch (_i) {
 	case 0:

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves: the states and transitions that doc/protocol.md draws are those of the enums and tables of
-# allowed transitions in src/remote/, and one function makes every transition of an object.
+# allowed transitions in src/, and one function makes every transition of an object.
 set -eu
 src=${srcdir:-.}
 dir=$(mktemp -d)
@@ -59,23 +59,32 @@ differences()
 		sed -n "s/^</$1: only drawn:/p; s/^>/$1: only in the source:/p"
 }
 
+# states TREE TITLE PREFIX ENUM-FILE ENUM TABLE-FILE: prints what is on one side only.
+states()
+{
+	drawn "$1/doc/protocol.md" "$2" > "$dir/drawn"
+	coded "$3" "$1/src/$4" "$5" "$1/src/$6" > "$dir/coded"
+	differences "${2%% (*}"
+	cat "$dir/coded" >> "$dir/all"
+}
+
 # compare TREE: lines that are on one side only, and assignments to a state outside of its function.
 compare()
 {
-	drawn "$1/doc/protocol.md" 'export (victim)' > "$dir/drawn"
-	coded KD_EXPORT_ "$1/src/remote/rest.h" kd_export_state "$1/src/remote/rest.c" \
-		> "$dir/coded"
-	differences export
-	cat "$dir/coded" >> "$dir/all"
-	drawn "$1/doc/protocol.md" 'import (thief)' > "$dir/drawn"
-	coded IMPORT_ "$1/src/remote/import.c" import_state "$1/src/remote/import.c" > "$dir/coded"
-	differences import
-	cat "$dir/coded" >> "$dir/all"
+	states "$1" 'export (victim)' KD_EXPORT_ remote/retained.h kd_export_state \
+		remote/retained.c
+	states "$1" 'import (thief)' IMPORT_ remote/import.c import_state remote/import.c
+	states "$1" 'host (kddsrun)' RUN_HOST_ kddsrun/run_host.h run_host_state kddsrun/run_host.c
+	states "$1" 'rank (kddsrun)' RUN_RANK_ kddsrun/run_job_state.h run_rank_state \
+		kddsrun/run_job_state.c
+	states "$1" 'end (agent)' RUN_ kddsrun/run_agent_state.h run_agent_stage \
+		kddsrun/run_agent_end.c
 	(
-		cd "$1/src/remote"
-		grep -nE '(->|\.)state = |(store|exchange|cas)[a-z_]*\(&[a-z>.-]*->state,' \
-			rest.[ch] export.c import.c |
-			grep -vE ':.(r->state = to|kd_store_relaxed\(&im->state, to\));$' |
+		cd "$1/src"
+		grep -nE '(->|\.)(state|stage) = |(store|exchange|cas)[a-z_]*\(&[a-z>.-]*->state,' \
+			remote/retained.[ch] remote/export.c remote/import.c kddsrun/run_*.[ch] |
+			grep -vE ':.(r|h|agent|im)(->|\.)(state|stage) = (to|next);$' |
+			grep -vE ':.kd_store_relaxed\(&im->state, to\);$' |
 			sed 's/^/a state changes outside of its function: /'
 	) || :
 }
@@ -83,11 +92,11 @@ compare()
 : > "$dir/all"
 compare "$src" > "$dir/faults"
 if [ -s "$dir/faults" ]; then
-	echo 'FAILED: the states of doc/protocol.md and of src/remote/:'
+	echo 'FAILED: the states of doc/protocol.md and of src/:'
 	cat "$dir/faults"
 	failed=1
 fi
-[ "$(grep -c '^state' "$dir/all")" -ge 11 ] && [ "$(grep -c ' -> ' "$dir/all")" -ge 12 ] || {
+[ "$(grep -c '^state' "$dir/all")" -ge 26 ] && [ "$(grep -c ' -> ' "$dir/all")" -ge 28 ] || {
 	echo 'FAILED: hardly any state was found'
 	failed=1
 }
@@ -96,10 +105,10 @@ fi
 try()
 {
 	rm -rf "$dir/tree"
-	mkdir -p "$dir/tree/doc" "$dir/tree/src/remote"
+	mkdir -p "$dir/tree/doc" "$dir/tree/src"
 	cp "$src/doc/protocol.md" "$dir/tree/doc"
-	cp "$src/src/remote/rest.h" "$src/src/remote/rest.c" "$dir/tree/src/remote"
-	cp "$src/src/remote/export.c" "$src/src/remote/import.c" "$dir/tree/src/remote"
+	cp -R "$src/src/remote" "$src/src/kddsrun" "$dir/tree/src"
+	chmod -R u+w "$dir/tree"
 	sed "$2" "$src/$1" > "$dir/tree/$1"
 	compare "$dir/tree" > "$dir/faults"
 	grep -qF "$3" "$dir/faults" || {
@@ -107,17 +116,22 @@ try()
 		failed=1
 	}
 }
-try doc/protocol.md 's/AT_REST ── needed ──> COMING//' \
-	'export: only in the source: AT_REST -> COMING'
+try doc/protocol.md 's/RETAINED ── needed ──> COMING//' \
+	'export: only in the source: RETAINED -> COMING'
 try doc/protocol.md 's/taken ──> BEGUN/taken ──> STARTED/' 'import: only drawn: state STARTED'
-try src/remote/rest.c 's/= TO(COMING),/= TO(COMING) | TO(OUT),/' \
+try src/remote/retained.c 's/= TO(COMING),/= TO(COMING) | TO(OUT),/' \
 	'export: only in the source: RECALLED -> OUT'
-try src/remote/rest.c 's/= TO(ANSWERED)/= 0/' 'export: only drawn: OUT -> ANSWERED'
-try src/remote/rest.h 's/KD_EXPORT_RECALLED,/KD_EXPORT_LOST,/' \
+try src/remote/retained.c 's/= TO(ANSWERED)/= 0/' 'export: only drawn: OUT -> ANSWERED'
+try src/remote/retained.h 's/KD_EXPORT_RECALLED,/KD_EXPORT_LOST,/' \
 	'export: only in the source: state LOST'
-try src/remote/import.c 's/^.me.live--;/	im->state = IMPORT_BEGUN;/' \
-	'outside of its function: import.c'
-try src/remote/export.c 's/^.kd_rest_turn(.*/	x->rest.state = KD_EXPORT_OUT;/' \
-	'outside of its function: export.c'
+try src/remote/import.c 's/^.me->live--;/	im->state = IMPORT_BEGUN;/' \
+	'outside of its function: remote/import.c'
+try src/remote/export.c 's/^.kd_retained_turn(.*/	x->retained.state = KD_EXPORT_OUT;/' \
+	'outside of its function: remote/export.c'
+try src/kddsrun/run_host.c 's/= TO(SERVING) |/= TO(DONE) |/' \
+	'host: only drawn: STARTING -> SERVING'
+try doc/protocol.md 's/STRANGER ── exits ──> NEVER_JOINED//' \
+	'rank: only in the source: STRANGER -> NEVER_JOINED'
+try src/kddsrun/run_agent_end.c 's/| TO(FINISHED)//' 'end: only drawn: ASKED -> FINISHED'
 [ $failed = 0 ] || exit 1
 echo 'states: as drawn'

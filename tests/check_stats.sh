@@ -37,7 +37,7 @@ for name in t:
 assert t['tasks'] == tasks, 'tasks %d instead of %d' % (t['tasks'], tasks)
 assert t['pushed'] == tasks, 'pushed'
 assert t['imported'] == t['exported'] and t['imports'] == t['exports'] == t['returned'], 'packages'
-assert t['stolen'] >= t['steals'] and t['requests'] >= t['steals'], 'steals'
+assert t['stolen'] >= t['steals'] and t['attempts'] >= t['steals'], 'steals'
 assert t['robbed'] == t['steals'] if ranks == 1 else t['robbed'] >= t['steals'], 'robbed'
 assert t['peak_bytes'] > 1 << 16, 'memory'
 W, D, each = t['work_ns'], t['depth_ns'], us * 990  # the clocks agree to a thousandth

@@ -31,9 +31,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "boot/boot.h"
 #include "comm/comm.h"
 #include "comm/handshake.h"
+#include "rank.h"
 #include "remote/wire.h"
 
 #define RANKS 3
@@ -313,8 +313,9 @@ static void attack_tcp(void)
 	*place = fd;
 }
 
-static void no_message(const void *m, size_t len)
+static void no_message(void *arg, const void *m, size_t len)
 {
+	(void)arg;
 	(void)m;
 	(void)len;
 }
@@ -342,37 +343,39 @@ static void attack_by_engine(const char *provider, int rounds)
 					.events = &events};
 	char address[KD_COMM_ADDRESS_BYTES];
 	size_t size = sizeof(address);
+	struct kd_comm *comm;
 
 	if (!geteuid() && setuid(65534))
 		fail("cannot become another user");
-	if (kd_comm_open(&config, address, &size))
+	if (kd_comm_open(&config, &comm, address, &size))
 		exit(77);
 	for (int i = 0; i < ntargets; i++) {
 		struct sockaddr_in peer = {.sin_family = AF_INET,
 					   .sin_port = htons((uint16_t)targets[i].port),
 					   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
-		if (size != sizeof(peer) || kd_comm_connect((uint32_t)i, &peer, size))
+		if (size != sizeof(peer) || kd_comm_connect(comm, (uint32_t)i, &peer, size))
 			fail("cannot name a rank to the engine");
 	}
 	while (rounds-- > 0) {
 		uint32_t rank = roll((unsigned)ntargets);
 
 		for (int i = 0; i < 30; i++)
-			kd_comm_send(rank, m, make_message(m, sizeof(m)));
+			kd_comm_send(comm, rank, m, make_message(m, sizeof(m)));
 		if (!roll(8)) {
 			struct kd_comm_get *get = calloc(1, sizeof(*get));
 
 			get->done = got;
-			if (kd_comm_get(rank, to, 0, roll(1u << 31), 1 + roll(sizeof(to) - 1), get))
+			if (kd_comm_get(comm, rank, to, 0, roll(1u << 31), 1 + roll(sizeof(to) - 1),
+					get))
 				free(get);
 		}
 		for (int i = 0; i < 10; i++) {
-			kd_comm_progress();
+			kd_comm_progress(comm);
 			poll(NULL, 0, 1);
 		}
 	}
-	kd_comm_close();
+	kd_comm_close(comm);
 	exit(given_back ? 1 : 0);
 }
 
@@ -566,8 +569,8 @@ static int seen(const char *text, size_t n, const char *where, pid_t pid)
 	char hex[2 * KD_BOOT_SECRET_BYTES + 1];
 
 	for (int i = 0; i < KD_BOOT_SECRET_BYTES; i++)
-		snprintf(hex + 2 * i, 3, "%02x", kd_boot.secret[i]);
-	if (!memmem(text, n, kd_boot.secret, 8) && !memmem(text, n, hex, 16))
+		snprintf(hex + 2 * i, 3, "%02x", kd_process.net.boot.secret[i]);
+	if (!memmem(text, n, kd_process.net.boot.secret, 8) && !memmem(text, n, hex, 16))
 		return 0;
 	fprintf(stderr, "check_strangers: the job's secret is in the %s of process %d\n", where,
 		(int)pid);

@@ -22,12 +22,10 @@
 
 #include "boot/boot_launcher.h"
 
-/* boot.c defines it where it is linked. */
-__attribute__((weak)) struct kd_boot kd_boot;
-
 #define KEYS 4
 #define UNTOLD_MS 60000
 
+static struct kd_boot boot = {.fd = -1};
 static const struct kd_boot_launcher *launcher;
 
 /* 0, 1, 255 or 256 bytes. The longest contains every byte value, including NUL, newline, space and
@@ -44,7 +42,7 @@ static size_t make_value(uint32_t rank, int round, int key, uint8_t value[KD_BOO
 static void wrong(const char *what, uint32_t rank, int round, int key)
 {
 	fprintf(stderr, "pmi_probe: rank %u: %s: of rank %u, round %d, key %d\n",
-		(unsigned)kd_boot.rank, what, (unsigned)rank, round, key);
+		(unsigned)boot.rank, what, (unsigned)rank, round, key);
 	exit(4);
 }
 
@@ -63,14 +61,14 @@ static void check(uint32_t rank, int round, int key)
 	int error;
 
 	snprintf(name, sizeof(name), "r%dk%d", round, key);
-	error = launcher->get(rank, name, value, &got);
+	error = launcher->get(&boot, rank, name, value, &got);
 	if (error) {
 		fprintf(stderr, "pmi_probe: get: error %d\n", -error);
 		wrong("no value", rank, round, key);
 	}
 	if (got != size || memcmp(value, expected, size))
 		wrong("another value", rank, round, key);
-	if (size && launcher->get(rank, name, value, &less) != -EMSGSIZE)
+	if (size && launcher->get(&boot, rank, name, value, &less) != -EMSGSIZE)
 		wrong("not -EMSGSIZE", rank, round, key);
 }
 
@@ -82,38 +80,38 @@ static void play(int round)
 
 	for (int key = 0; key < KEYS; key++) {
 		snprintf(name, sizeof(name), "r%dk%d", round, key);
-		must(launcher->put(name, value, make_value(kd_boot.rank, round, key, value)));
+		must(launcher->put(&boot, name, value, make_value(boot.rank, round, key, value)));
 	}
-	must(launcher->fence(1));
-	for (uint32_t i = 0; i < kd_boot.size; i++)
+	must(launcher->fence(&boot, 1));
+	for (uint32_t i = 0; i < boot.size; i++)
 		for (int key = 0; key < KEYS; key++)
-			check((kd_boot.rank + i) % kd_boot.size, round, key);
-	if (launcher->get(kd_boot.size - 1, "nothing", value, &size) != -ENOENT)
-		wrong("not -ENOENT", kd_boot.size - 1, round, -1);
-	if (launcher->event && launcher->event())
+			check((boot.rank + i) % boot.size, round, key);
+	if (launcher->get(&boot, boot.size - 1, "nothing", value, &size) != -ENOENT)
+		wrong("not -ENOENT", boot.size - 1, round, -1);
+	if (launcher->event && launcher->event(&boot))
 		exit(1);
 }
 
 static void wait_to_be_told(void)
 {
-	struct pollfd fd = {.fd = kd_boot.fd, .events = POLLIN};
+	struct pollfd fd = {.fd = boot.fd, .events = POLLIN};
 
 	while (poll(&fd, 1, UNTOLD_MS) > 0)
-		must(launcher->event());
+		must(launcher->event(&boot));
 	fprintf(stderr, "pmi_probe: rank %u: nobody has told that the job has ended\n",
-		(unsigned)kd_boot.rank);
+		(unsigned)boot.rank);
 	exit(5);
 }
 
 static void fail_as_told(const char *how, uint32_t rank)
 {
-	if (kd_boot.rank == rank) {
+	if (boot.rank == rank) {
 		if (!strncmp(how, "kill", 4))
 			raise(SIGKILL);
 		_exit(strncmp(how, "exit", 4) ? 0 : 3);
 	}
 	if (strstr(how, "-fence"))
-		must(launcher->fence(1));
+		must(launcher->fence(&boot, 1));
 	else
 		wait_to_be_told();
 }
@@ -122,32 +120,31 @@ int main(int argc, char **argv)
 {
 	uint32_t size;
 
-	kd_boot.fd = -1;
-	launcher = kd_boot_pmi.present()    ? &kd_boot_pmi
-		   : kd_boot_pmix.present() ? &kd_boot_pmix
-					    : NULL;
+	launcher = kd_boot_pmi.present(&boot)	 ? &kd_boot_pmi
+		   : kd_boot_pmix.present(&boot) ? &kd_boot_pmix
+						 : NULL;
 	if (!launcher) {
 		fprintf(stderr, "pmi_probe: no launcher\n");
 		return 77;
 	}
-	must(launcher->start());
-	if (kd_boot.rank >= kd_boot.size ||
-	    (kd_boot.local_size && kd_boot.local_rank >= kd_boot.local_size))
-		wrong("no such rank", kd_boot.rank, 0, -1);
+	must(launcher->start(&boot));
+	if (boot.rank >= boot.size ||
+	    (boot.local_size && boot.local_rank >= boot.local_size))
+		wrong("no such rank", boot.rank, 0, -1);
 	play(0);
 	if (argc == 3)
 		fail_as_told(argv[1], (uint32_t)atoi(argv[2]));
 	if (argc == 2) {
-		if (!kd_boot.rank) {
+		if (!boot.rank) {
 			puts("waiting");
 			fflush(stdout);
 		}
 		wait_to_be_told();
 	}
 	play(1);
-	size = kd_boot.size;
-	launcher->stop();
-	if (!kd_boot.rank)
+	size = boot.size;
+	launcher->stop(&boot);
+	if (!boot.rank)
 		printf("%u ranks\n", (unsigned)size);
 	return 0;
 }

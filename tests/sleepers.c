@@ -39,7 +39,8 @@ KDDS_TASK(follow, READ(long long, end), VALUE(int, worker))
 	long long ns = now_ns() - **end;
 
 	/* The two workers that would be woken before this one wait in bodies. */
-	if (worker == 2 && waiters[0] && waiters[1] && (least < 0 || ns < least))
+	if (worker == 2 && __atomic_load_n(&waiters[0], __ATOMIC_RELAXED) &&
+	    __atomic_load_n(&waiters[1], __ATOMIC_RELAXED) && (least < 0 || ns < least))
 		least = ns;
 }
 
@@ -51,7 +52,7 @@ KDDS_TASK(stay, VALUE(int, dummy))
 	KDDS_DATA(long long, end);
 
 	(void)dummy;
-	waiters[kdds_worker()] = 1;
+	__atomic_store_n(&waiters[kdds_worker()], 1, __ATOMIC_RELAXED);
 	kdds_spawn(elsewhere, end, 600);
 	pass(GIVEN_MS);
 	kdds_sync();
@@ -62,7 +63,7 @@ KDDS_TASK(set_aside, VALUE(int, dummy))
 	KDDS_DATA(long long, end);
 
 	(void)dummy;
-	kdds_spawn(elsewhere, end, 150);
+	kdds_spawn_with(KDDS_PRIORITY_HIGH, elsewhere, end, 150);
 	kdds_spawn_with(KDDS_LOCAL, follow, end, kdds_worker());
 	pass(GIVEN_MS);
 }

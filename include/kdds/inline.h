@@ -199,8 +199,8 @@ struct kdds_frame {
 			   closure at the parent's head reduces and must be finished first */
 	struct kdds_frame *parent;
 	uint64_t gen; /**< epoch of the frame; readiness records of another epoch are invalid */
-	uint32_t bias; /**< link base, see kd_link_of. Not initialised: any initial value works */
-	uint32_t turns; /**< how often bias has wrapped around; not initialised either */
+	uint32_t link_base; /**< link base, see kd_link_of. Not initialised: any initial value works */
+	uint32_t turns; /**< how often link_base has wrapped around; not initialised either */
 	uint32_t pad[2];
 	char data[KD_FRAME_DATA]; /**< the first KDDS_DATA of the body */
 	/* closures follow */
@@ -286,7 +286,7 @@ __attribute__((always_inline)) static inline char *kd_push(struct kdds_frame *f,
  */
 static inline uint32_t kd_link_of(struct kdds_frame *f, const char *c)
 {
-	return ((uint32_t)((uintptr_t)c >> 3) + __atomic_load_n(&f->bias, __ATOMIC_RELAXED)) | 1u;
+	return ((uint32_t)((uintptr_t)c >> 3) + __atomic_load_n(&f->link_base, __ATOMIC_RELAXED)) | 1u;
 }
 
 /*

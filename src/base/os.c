@@ -3,22 +3,16 @@
 #include "base/os.h"
 
 #include <errno.h>
-#include <linux/futex.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/log.h"
-
-#define SLICE_NS 100000u /* the shortest that Linux grants */
 
 void *kd_os_reserve(size_t size)
 {
@@ -64,18 +58,6 @@ uint64_t kd_os_memory(void)
 	return getrlimit(RLIMIT_AS, &limit) ? bytes : kd_min(bytes, (uint64_t)limit.rlim_cur);
 }
 
-void kd_os_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns)
-{
-	struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
-
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, expected, &t, NULL, 0);
-}
-
-void kd_os_wake(uint32_t *word, int n)
-{
-	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, n, NULL, NULL, 0);
-}
-
 static void write_signals(sigset_t *set)
 {
 	sigemptyset(set);
@@ -107,31 +89,6 @@ void kd_os_speak(const sigset_t kept[2])
 	pthread_sigmask(SIG_SETMASK, &kept[0], NULL);
 }
 
-void kd_os_yield(void)
-{
-	sched_yield();
-}
-
-/* Requests a short time slice, the only thing that an unprivileged thread can request. From Linux
- * 6.12 on, a thread that wakes up preempts one with a longer slice, which would otherwise run on
- * for some 3 ms. Older kernels ignore the request. */
-void kd_os_be_prompt(void)
-{
-	struct { /* struct sched_attr, which not every libc declares */
-		uint32_t size, policy;
-		uint64_t flags;
-		int32_t nice;
-		uint32_t priority;
-		uint64_t runtime, deadline, period;
-	} attr = {0};
-
-	if (!syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) && attr.policy == SCHED_OTHER) {
-		attr.size = sizeof(attr);
-		attr.runtime = SLICE_NS;
-		syscall(SYS_sched_setattr, 0, &attr, 0);
-	}
-}
-
 void kd_os_allow_files(uint64_t n)
 {
 	struct rlimit files;
@@ -152,33 +109,6 @@ int kd_os_can_open(int n)
 	for (int i = 0; i < opened; i++)
 		close(fds[i]);
 	return opened == n;
-}
-
-uint64_t kd_os_random(void)
-{
-	static uint64_t drawn[32];
-	static size_t left;
-	static pid_t owner;
-	uint64_t x;
-
-	if (!left || owner != getpid()) { /* a child must not draw the same numbers as its parent */
-		/* The kernel returns up to 256 bytes whole. */
-		if (getrandom(drawn, sizeof(drawn), 0) != sizeof(drawn))
-			kd_die("the kernel provides no random numbers: %s", kd_errno_text(errno));
-		left = sizeof(drawn) / sizeof(*drawn);
-		owner = getpid();
-	}
-	x = drawn[--left];
-	drawn[left] = 0;
-	return x;
-}
-
-uint64_t kd_os_now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 int kd_os_membarrier_init(void)

@@ -14,12 +14,9 @@
 #include "base/log.h"
 #include "boot/boot_launcher.h"
 
-struct kd_boot kd_boot = {.size = 1, .local_size = 1, .fd = -1};
-
 /* The first of these that is present has started this process. */
 static const struct kd_boot_launcher *const launchers[] = {&kd_boot_kddsrun, &kd_boot_pmix,
 							   &kd_boot_pmi};
-static const struct kd_boot_launcher *launcher; /* NULL: a job of one rank */
 
 static int read_file(const char *path, char *text, size_t size)
 {
@@ -51,83 +48,83 @@ void kd_boot_host(char *id, size_t size)
 	snprintf(id, size, "%s/%s/%s", boot, machine, uts.nodename);
 }
 
-static int draw_secret(void)
+static int draw_secret(struct kd_boot *b)
 {
-	if (getrandom(kd_boot.secret, sizeof(kd_boot.secret), 0) == sizeof(kd_boot.secret))
+	if (getrandom(b->secret, sizeof(b->secret), 0) == sizeof(b->secret))
 		return 0;
 	kd_error("cannot draw the job's secret (getrandom): %s", kd_errno_text(errno));
 	return -EIO;
 }
 
-static int have_secret(void)
+static int have_secret(const struct kd_boot *b)
 {
 	static const uint8_t none[KD_BOOT_SECRET_BYTES];
 
-	return memcmp(kd_boot.secret, none, sizeof(none)) != 0;
+	return memcmp(b->secret, none, sizeof(none)) != 0;
 }
 
 /* Gets a value that the rank is known to have put. */
-static int get_put(uint32_t rank, const char *key, void *value, size_t *size_p)
+static int get_put(struct kd_boot *b, uint32_t rank, const char *key, void *value, size_t *size_p)
 {
-	int error = launcher->get(rank, key, value, size_p);
+	int error = b->launcher->get(b, rank, key, value, size_p);
 
 	if (error != -ENOENT && error != -EMSGSIZE)
 		return error;
-	kd_error("%s lost %s of rank %u", launcher->name, key, rank);
+	kd_error("%s lost %s of rank %u", b->launcher->name, key, rank);
 	return -EPROTO;
 }
 
 /* Counts the ranks on this host by comparing everybody's host identity. */
-static int find_local(const char *mine)
+static int find_local(struct kd_boot *b, const char *mine)
 {
-	kd_boot.local_rank = kd_boot.local_size = 0;
-	for (uint32_t i = 0; i < kd_boot.size; i++) {
+	b->local_rank = b->local_size = 0;
+	for (uint32_t i = 0; i < b->size; i++) {
 		char other[KD_BOOT_VALUE_BYTES];
 		size_t size = sizeof(other);
-		int error = get_put(i, "kd.node", other, &size);
+		int error = get_put(b, i, "kd.node", other, &size);
 
 		if (error)
 			return error;
 		if (size != strlen(mine) || memcmp(other, mine, size))
 			continue;
-		kd_boot.local_size++;
-		kd_boot.local_rank += i < kd_boot.rank;
+		b->local_size++;
+		b->local_rank += i < b->rank;
 	}
 	return 0;
 }
 
-static int find_secret(void)
+static int find_secret(struct kd_boot *b)
 {
-	size_t size = sizeof(kd_boot.secret);
-	int error = kd_boot.rank ? get_put(0, "kd.secret", kd_boot.secret, &size) : 0;
+	size_t size = sizeof(b->secret);
+	int error = b->rank ? get_put(b, 0, "kd.secret", b->secret, &size) : 0;
 
-	if (!error && size != sizeof(kd_boot.secret)) {
-		kd_error("%s lost a part of the job's secret", launcher->name);
+	if (!error && size != sizeof(b->secret)) {
+		kd_error("%s lost a part of the job's secret", b->launcher->name);
 		error = -EPROTO;
 	}
 	return error;
 }
 
 /* Determines what the back end left unset, at the cost of one fence. */
-static int complete(void)
+static int complete(struct kd_boot *b)
 {
-	int local = !kd_boot.local_size, secret = !have_secret(), error = 0;
+	int local = !b->local_size, secret = !have_secret(b), error = 0;
 	char id[KD_BOOT_VALUE_BYTES];
 
 	kd_boot_host(id, sizeof(id));
 	if (local)
-		error = launcher->put("kd.node", id, strlen(id));
-	if (!error && secret && !kd_boot.rank) {
-		error = draw_secret();
+		error = b->launcher->put(b, "kd.node", id, strlen(id));
+	if (!error && secret && !b->rank) {
+		error = draw_secret(b);
 		if (!error)
-			error = launcher->put("kd.secret", kd_boot.secret, sizeof(kd_boot.secret));
+			error = b->launcher->put(b, "kd.secret", b->secret, sizeof(b->secret));
 	}
 	if (!error && (local || secret))
-		error = launcher->fence(1);
+		error = b->launcher->fence(b, 1);
 	if (!error && local)
-		error = find_local(id);
+		error = find_local(b, id);
 	if (!error && secret)
-		error = find_secret();
+		error = find_secret(b);
 	return error;
 }
 
@@ -142,64 +139,76 @@ static void warn_alone(void)
 			 tasks);
 }
 
-int kd_boot_start(void)
+static const struct kd_boot_launcher *find_launcher(const struct kd_boot *b)
 {
-	uint64_t build = kd_boot.build;
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(*launchers); i++)
+		if (launchers[i]->present(b))
+			return launchers[i];
+	return NULL;
+}
+
+int kd_boot_start(struct kd_boot *b, const struct kd_boot_launcher *launcher)
+{
 	int error;
 
-	kd_boot = (struct kd_boot){.size = 1, .fd = -1, .build = build};
-	launcher = NULL;
-	for (size_t i = 0; i < sizeof(launchers) / sizeof(*launchers) && !launcher; i++)
-		if (launchers[i]->present())
-			launcher = launchers[i];
+	if (b->launcher)
+		return 0;
+	if (!launcher)
+		launcher = find_launcher(b);
+	b->rank = b->local_rank = b->local_size = 0;
+	b->size = 1;
+	b->fd = -1;
+	memset(b->secret, 0, sizeof(b->secret));
 	if (!launcher) {
 		warn_alone();
-		kd_boot.local_size = 1;
-		return draw_secret();
+		b->local_size = 1;
+		return draw_secret(b);
 	}
-	error = launcher->start();
-	if (error) {
-		launcher = NULL;
-		return error;
-	}
-	if (kd_boot.size == 1) {
-		kd_boot.local_rank = 0;
-		kd_boot.local_size = 1;
-		if (!have_secret())
-			error = draw_secret();
-	} else {
-		error = complete();
-	}
+	error = launcher->start(b);
 	if (error)
-		launcher = NULL; /* without stop: the job has not ended well */
+		return error;
+	b->launcher = launcher;
+	if (b->size == 1) {
+		b->local_rank = 0;
+		b->local_size = 1;
+		if (!have_secret(b))
+			error = draw_secret(b);
+	} else {
+		error = complete(b);
+	}
+	if (error) {
+		launcher->cancel(b);
+		b->launcher = NULL;
+		b->fd = -1;
+	}
 	return error;
 }
 
 /* In a job of one rank nobody gets what is put. */
-int kd_boot_put(const char *key, const void *value, size_t size)
+int kd_boot_put(struct kd_boot *b, const char *key, const void *value, size_t size)
 {
-	return launcher ? launcher->put(key, value, size) : 0;
+	return b->launcher ? b->launcher->put(b, key, value, size) : 0;
 }
 
-int kd_boot_fence(int share)
+int kd_boot_fence(struct kd_boot *b, int share)
 {
-	return launcher ? launcher->fence(share) : 0;
+	return b->launcher ? b->launcher->fence(b, share) : 0;
 }
 
-int kd_boot_get(uint32_t rank, const char *key, void *value, size_t *size_p)
+int kd_boot_get(struct kd_boot *b, uint32_t rank, const char *key, void *value, size_t *size_p)
 {
-	return launcher ? launcher->get(rank, key, value, size_p) : -ENOENT;
+	return b->launcher ? b->launcher->get(b, rank, key, value, size_p) : -ENOENT;
 }
 
-int kd_boot_event(void)
+int kd_boot_event(struct kd_boot *b)
 {
-	return launcher && launcher->event ? launcher->event() : 0;
+	return b->launcher && b->launcher->event ? b->launcher->event(b) : 0;
 }
 
-void kd_boot_stop(void)
+void kd_boot_stop(struct kd_boot *b)
 {
-	if (launcher)
-		launcher->stop();
-	launcher = NULL;
-	kd_boot.fd = -1;
+	if (b->launcher)
+		b->launcher->stop(b);
+	b->launcher = NULL;
+	b->fd = -1;
 }

@@ -2,8 +2,11 @@
 /*
  * Under kddsrun: a stream socket, inherited from the launcher or its agent on this host, carries
  * the frames of control.h. Requests are answered in order, one at a time. Only ABORT arrives
- * unrequested and, before FENCED, the values that are shared with all ranks. The socket outlives
- * kd_boot_stop, so that a job of one rank can initialise the library again.
+ * unrequested and, before FENCED, the values that are shared with all ranks.
+ *
+ * The first start adopts the socket and takes its name out of the environment. The socket outlives
+ * kd_boot_stop, so that a job of one rank can initialise the library again: the process keeps its
+ * struct kd_boot over these starts, and with it the socket, until it ends.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -29,20 +32,22 @@
 #define ANSWER_SECONDS 60
 #define FENCE_SECONDS 3600 /* some programs take long to reach kdds_init on one rank */
 
-static int control = -1;
-static uint8_t input[KD_CONTROL_RANK_BYTES];
-static size_t filled;
-static int aborted; /* ABORT has arrived */
-static struct kd_published shared; /* values, by the last fence */
+struct kd_boot_control {
+	int fd;
+	int aborted; /* ABORT has arrived */
+	struct kd_published shared; /* values, by the last fence */
+	size_t filled; /* of input */
+	uint8_t input[KD_CONTROL_RANK_BYTES];
+};
 
-static int present(void)
+static int present(const struct kd_boot *b)
 {
-	return control >= 0 || getenv(KD_CONTROL_ENV);
+	return b->control || getenv(KD_CONTROL_ENV);
 }
 
 /* A descriptor number that was inherited by mistake may name anything by now, so the launcher also
  * gives the inode of the socket. */
-static int adopt(void)
+static int adopt(struct kd_boot *b)
 {
 	const char *text = getenv(KD_CONTROL_ENV);
 	struct stat s;
@@ -67,82 +72,85 @@ static int adopt(void)
 		kd_error(KD_CONTROL_ENV "=%s: %s", text, kd_errno_text(errno));
 		return -EBADF;
 	}
-	control = fd;
-	filled = 0;
+	b->control = kd_must(calloc(1, sizeof(*b->control)));
+	b->control->fd = fd;
 	unsetenv(KD_CONTROL_ENV); /* programs that this one starts are not ranks */
 	return 0;
 }
 
-static int lost(int error)
+static int lost(const struct kd_boot *b, int error)
 {
-	if (aborted)
+	if (b->control->aborted)
 		return -ECANCELED;
 	if (error == -EPROTO)
 		kd_error("rank %u: kddsrun's control socket carries invalid data: does another "
 			 "process use it?",
-			 kd_boot.rank);
+			 b->rank);
 	else
-		kd_error("rank %u: kddsrun is gone (%s)", kd_boot.rank,
+		kd_error("rank %u: kddsrun is gone (%s)", b->rank,
 			 error ? kd_errno_text(-error) : "end of its control socket");
 	return error ? error : -ECONNRESET;
 }
 
-static int send_frame(uint16_t type, uint32_t rank, const void *payload, size_t size)
+static int send_frame(struct kd_boot *b, uint16_t type, uint32_t rank, const void *payload,
+		      size_t size)
 {
 	uint8_t frame[KD_CONTROL_RANK_BYTES];
 	struct kd_pack p = {frame, frame + sizeof(frame), 0};
 	size_t sent = 0, length;
+	int fd = b->control->fd;
 
 	kd_control_pack_header(&p, (uint32_t)size, type, rank);
 	kd_pack_bytes(&p, payload, size);
 	kd_assert(!p.bad);
 	length = (size_t)(p.at - frame);
 	while (sent < length) {
-		ssize_t n = send(control, frame + sent, length - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-		struct pollfd wait = {control, POLLOUT, 0};
+		ssize_t n = send(fd, frame + sent, length - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+		struct pollfd wait = {fd, POLLOUT, 0};
 
 		if (n >= 0)
 			sent += (size_t)n;
 		else if (errno == EAGAIN && poll(&wait, 1, ANSWER_SECONDS * 1000) == 0)
-			return lost(-ETIMEDOUT);
+			return lost(b, -ETIMEDOUT);
 		else if (errno != EAGAIN && errno != EINTR)
-			return lost(-errno);
+			return lost(b, -errno);
 	}
 	return 0;
 }
 
 /* Whether input begins with a whole frame. 1, 0 or -EPROTO. */
-static int whole_frame(struct kd_control_header *header_p)
+static int whole_frame(const struct kd_boot_control *c, struct kd_control_header *header_p)
 {
-	struct kd_unpack u = {input, input + filled, 0};
+	struct kd_unpack u = {c->input, c->input + c->filled, 0};
 
-	if (filled < KD_CONTROL_HEADER_BYTES)
+	if (c->filled < KD_CONTROL_HEADER_BYTES)
 		return 0;
 	kd_control_unpack_header(&u, header_p);
-	if (u.bad || header_p->size > sizeof(input) - KD_CONTROL_HEADER_BYTES)
+	if (u.bad || header_p->size > sizeof(c->input) - KD_CONTROL_HEADER_BYTES)
 		return -EPROTO;
-	return filled >= KD_CONTROL_HEADER_BYTES + header_p->size;
+	return c->filled >= KD_CONTROL_HEADER_BYTES + header_p->size;
 }
 
 /* Receives what has arrived. 0, or -errno after a line. */
-static int receive(void)
+static int receive(struct kd_boot *b)
 {
-	ssize_t n = recv(control, input + filled, sizeof(input) - filled, MSG_DONTWAIT);
+	struct kd_boot_control *c = b->control;
+	ssize_t n = recv(c->fd, c->input + c->filled, sizeof(c->input) - c->filled, MSG_DONTWAIT);
 
 	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : lost(-errno);
+		return errno == EAGAIN || errno == EINTR ? 0 : lost(b, -errno);
 	if (!n)
-		return lost(0);
-	filled += (size_t)n;
+		return lost(b, 0);
+	c->filled += (size_t)n;
 	return 0;
 }
 
-static void drop_frame(const struct kd_control_header *header)
+static void drop_frame(struct kd_boot_control *c, const struct kd_control_header *header)
 {
 	size_t length = KD_CONTROL_HEADER_BYTES + header->size;
 
-	filled -= length;
-	memmove(input, input + length, filled);
+	c->filled -= length;
+	memmove(c->input, c->input + length, c->filled);
 }
 
 /* Unpacks the payload of a VALUE frame. Returns its status (0: there is a value) or -EPROTO. */
@@ -157,70 +165,72 @@ static int unpack_value(const uint8_t *payload, size_t payload_bytes, const char
 	return kd_unpack_complete(&u) ? status : -EPROTO;
 }
 
-static int keep_shared(const struct kd_control_header *header)
+static int keep_shared(struct kd_boot_control *c, const struct kd_control_header *header)
 {
 	const char *key;
 	const void *value;
 	size_t size;
-	int status = unpack_value(input + KD_CONTROL_HEADER_BYTES, header->size, &key, &value,
+	int status = unpack_value(c->input + KD_CONTROL_HEADER_BYTES, header->size, &key, &value,
 				  &size);
 
-	if (status || header->rank >= shared.ranks)
+	if (status || header->rank >= c->shared.ranks)
 		return -EPROTO;
-	return kd_published_put(&shared, header->rank, key, value, size);
+	return kd_published_put(&c->shared, header->rank, key, value, size);
 }
 
 /* Waits for a frame of this type, the only one that can arrive now besides shared values, and
  * copies its payload. */
-static int await(uint16_t type, uint64_t seconds, uint8_t *payload, size_t *size_p)
+static int await(struct kd_boot *b, uint16_t type, uint64_t seconds, uint8_t *payload,
+		 size_t *size_p)
 {
+	struct kd_boot_control *c = b->control;
 	uint64_t end_ns = kd_os_now_ns() + seconds * 1000000000u;
 
 	for (;;) {
 		struct kd_control_header h;
-		struct pollfd wait = {control, POLLIN, 0};
+		struct pollfd wait = {c->fd, POLLIN, 0};
 		uint64_t now_ns = kd_os_now_ns();
-		int whole = whole_frame(&h), error;
+		int whole = whole_frame(c, &h), error;
 
 		if (whole < 0)
-			return lost(whole);
+			return lost(b, whole);
 		if (whole) {
-			aborted |= h.type == KD_CONTROL_ABORT;
+			c->aborted |= h.type == KD_CONTROL_ABORT;
 			if (h.type == KD_CONTROL_VALUE && type == KD_CONTROL_FENCED) {
-				error = keep_shared(&h);
+				error = keep_shared(c, &h);
 				if (error)
-					return lost(error);
-				drop_frame(&h);
+					return lost(b, error);
+				drop_frame(c, &h);
 				continue;
 			}
 			if (h.type != type)
-				return lost(-EPROTO);
-			memcpy(payload, input + KD_CONTROL_HEADER_BYTES, h.size);
+				return lost(b, -EPROTO);
+			memcpy(payload, c->input + KD_CONTROL_HEADER_BYTES, h.size);
 			*size_p = h.size;
-			drop_frame(&h);
+			drop_frame(c, &h);
 			return 0;
 		}
 		if (now_ns >= end_ns) {
-			kd_error("rank %u: gave up after waiting %u s for %s", kd_boot.rank,
+			kd_error("rank %u: gave up after waiting %u s for %s", b->rank,
 				 (unsigned)seconds,
 				 type == KD_CONTROL_FENCED ? "the other ranks to start"
 							   : "kddsrun to answer");
 			return -ETIMEDOUT;
 		}
 		poll(&wait, 1, (int)kd_min((end_ns - now_ns) / 1000000u + 1, 60000u));
-		error = receive();
+		error = receive(b);
 		if (error)
 			return error;
 	}
 }
 
-static int welcome(void)
+static int welcome(struct kd_boot *b)
 {
 	uint8_t payload[KD_CONTROL_RANK_BYTES];
 	struct kd_unpack u = {payload, payload, 0};
 	uint32_t protocol;
 	size_t size;
-	int error = await(KD_CONTROL_WELCOME, ANSWER_SECONDS, payload, &size);
+	int error = await(b, KD_CONTROL_WELCOME, ANSWER_SECONDS, payload, &size);
 
 	if (error)
 		return error;
@@ -232,39 +242,38 @@ static int welcome(void)
 			 protocol, kdds_version(), KD_CONTROL_PROTOCOL);
 		return -EPROTO;
 	}
-	kd_boot.rank = (uint32_t)kd_unpack_uint(&u, 4);
-	kd_boot.size = (uint32_t)kd_unpack_uint(&u, 4);
-	kd_boot.local_rank = (uint32_t)kd_unpack_uint(&u, 4);
-	kd_boot.local_size = (uint32_t)kd_unpack_uint(&u, 4);
-	kd_unpack_bytes(&u, kd_boot.secret, sizeof(kd_boot.secret));
-	if (!kd_unpack_complete(&u) || kd_boot.rank >= kd_boot.size ||
-	    kd_boot.local_rank >= kd_boot.local_size)
-		return lost(-EPROTO);
+	b->rank = (uint32_t)kd_unpack_uint(&u, 4);
+	b->size = (uint32_t)kd_unpack_uint(&u, 4);
+	b->local_rank = (uint32_t)kd_unpack_uint(&u, 4);
+	b->local_size = (uint32_t)kd_unpack_uint(&u, 4);
+	kd_unpack_bytes(&u, b->secret, sizeof(b->secret));
+	if (!kd_unpack_complete(&u) || b->rank >= b->size || b->local_rank >= b->local_size)
+		return lost(b, -EPROTO);
 	return 0;
 }
 
-static int start(void)
+static int start(struct kd_boot *b)
 {
 	uint8_t payload[KD_CONTROL_RANK_BYTES];
 	struct kd_pack p = {payload, payload + sizeof(payload), 0};
-	int error = control < 0 ? adopt() : 0;
+	int error = b->control ? 0 : adopt(b);
 
 	if (error)
 		return error;
 	kd_pack_uint(&p, KD_CONTROL_MAGIC, 4);
 	kd_pack_uint(&p, KD_CONTROL_PROTOCOL, 4);
 	kd_pack_uint(&p, KDDS_VERSION, 4);
-	kd_pack_uint(&p, kd_boot.build, 8);
+	kd_pack_uint(&p, b->build, 8);
 	kd_pack_uint(&p, (uint32_t)getpid(), 4);
-	error = send_frame(KD_CONTROL_HELLO, 0, payload, (size_t)(p.at - payload));
+	error = send_frame(b, KD_CONTROL_HELLO, 0, payload, (size_t)(p.at - payload));
 	if (!error)
-		error = welcome();
+		error = welcome(b);
 	if (!error)
-		kd_boot.fd = control;
+		b->fd = b->control->fd;
 	return error;
 }
 
-static int put(const char *key, const void *value, size_t size)
+static int put(struct kd_boot *b, const char *key, const void *value, size_t size)
 {
 	uint8_t payload[KD_CONTROL_RANK_BYTES];
 	struct kd_pack p = {payload, payload + sizeof(payload), 0};
@@ -275,40 +284,40 @@ static int put(const char *key, const void *value, size_t size)
 	}
 	kd_pack_string(&p, key);
 	kd_pack_block(&p, value, size);
-	return send_frame(KD_CONTROL_PUT, kd_boot.rank, payload, (size_t)(p.at - payload));
+	return send_frame(b, KD_CONTROL_PUT, b->rank, payload, (size_t)(p.at - payload));
 }
 
-static int fence(int share)
+static int fence(struct kd_boot *b, int share)
 {
 	uint8_t payload[KD_CONTROL_RANK_BYTES] = {(uint8_t)share};
 	size_t size;
-	int error = send_frame(KD_CONTROL_FENCE, kd_boot.rank, payload, 1);
+	int error = send_frame(b, KD_CONTROL_FENCE, b->rank, payload, 1);
 
-	kd_published_fini(&shared);
-	kd_published_init(&shared, kd_boot.size);
-	return error ? error : await(KD_CONTROL_FENCED, FENCE_SECONDS, payload, &size);
+	kd_published_fini(&b->control->shared);
+	kd_published_init(&b->control->shared, b->size);
+	return error ? error : await(b, KD_CONTROL_FENCED, FENCE_SECONDS, payload, &size);
 }
 
 /* Asks the launcher for a value that has not been shared. */
-static int ask(uint32_t rank, const char *key, uint8_t answer[KD_CONTROL_RANK_BYTES],
-	       const void **value_p, size_t *size_p)
+static int ask(struct kd_boot *b, uint32_t rank, const char *key,
+	       uint8_t answer[KD_CONTROL_RANK_BYTES], const void **value_p, size_t *size_p)
 {
 	struct kd_pack p = {answer, answer + KD_CONTROL_RANK_BYTES, 0};
 	int error;
 
 	kd_pack_string(&p, key);
-	error = send_frame(KD_CONTROL_GET, rank, answer, (size_t)(p.at - answer));
+	error = send_frame(b, KD_CONTROL_GET, rank, answer, (size_t)(p.at - answer));
 	if (!error)
-		error = await(KD_CONTROL_VALUE, ANSWER_SECONDS, answer, size_p);
+		error = await(b, KD_CONTROL_VALUE, ANSWER_SECONDS, answer, size_p);
 	if (error)
 		return error;
 	error = unpack_value(answer, *size_p, &key, value_p, size_p);
 	if (error < 0)
-		return lost(error);
+		return lost(b, error);
 	return error ? -ENOENT : 0;
 }
 
-static int get(uint32_t rank, const char *key, void *value, size_t *size_p)
+static int get(struct kd_boot *b, uint32_t rank, const char *key, void *value, size_t *size_p)
 {
 	uint8_t answer[KD_CONTROL_RANK_BYTES];
 	const void *found;
@@ -317,8 +326,8 @@ static int get(uint32_t rank, const char *key, void *value, size_t *size_p)
 
 	if (!kd_control_key_valid(key))
 		return -ENOENT;
-	found = kd_published_get(&shared, rank, key, &size);
-	error = found ? 0 : ask(rank, key, answer, &found, &size);
+	found = kd_published_get(&b->control->shared, rank, key, &size);
+	error = found ? 0 : ask(b, rank, key, answer, &found, &size);
 	if (error)
 		return error;
 	if (size > *size_p)
@@ -329,28 +338,34 @@ static int get(uint32_t rank, const char *key, void *value, size_t *size_p)
 }
 
 /* Only ABORT arrives unrequested. */
-static int event(void)
+static int event(struct kd_boot *b)
 {
+	struct kd_boot_control *c = b->control;
 	struct kd_control_header h;
-	int whole = whole_frame(&h), error;
+	int whole = whole_frame(c, &h), error;
 
 	if (!whole) {
-		error = receive();
+		error = receive(b);
 		if (error)
 			return error;
-		whole = whole_frame(&h);
+		whole = whole_frame(c, &h);
 	}
 	if (whole > 0)
-		aborted |= h.type == KD_CONTROL_ABORT;
-	return whole ? lost(-EPROTO) : 0;
+		c->aborted |= h.type == KD_CONTROL_ABORT;
+	return whole ? lost(b, -EPROTO) : 0;
 }
 
-static void stop(void)
+static void cancel(struct kd_boot *b)
 {
-	kd_published_fini(&shared);
-	send_frame(KD_CONTROL_BYE, kd_boot.rank, NULL, 0);
+	kd_published_fini(&b->control->shared);
+}
+
+static void stop(struct kd_boot *b)
+{
+	cancel(b);
+	send_frame(b, KD_CONTROL_BYE, b->rank, NULL, 0);
 }
 
 const struct kd_boot_launcher kd_boot_kddsrun = {
-	"kddsrun", present, start, put, fence, get, event, stop,
+	"kddsrun", present, start, put, fence, get, event, stop, cancel,
 };

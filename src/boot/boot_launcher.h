@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The back end of a launcher: it provides the functions of boot.h to boot.c, and fills kd_boot. */
+/* The back end of a launcher: it provides the functions of boot.h to boot.c, and fills struct
+ * kd_boot. */
 #ifndef KD_BOOT_LAUNCHER_H
 #define KD_BOOT_LAUNCHER_H
 
@@ -8,33 +9,50 @@
 #define KD_BOOT_VALUE_BYTES 256 /* a published value is at most this long */
 #define KD_BOOT_SECRET_BYTES 32
 
+struct kd_boot_control; /* boot_kddsrun.c */
+struct kd_boot_launcher;
+
+/* A rank, as its launcher sees it. All zeroes before the first kd_boot_start. */
 struct kd_boot {
 	uint32_t rank, size;
 	uint32_t local_rank, local_size; /* among the job's processes on this host */
 	/* -1, or readable when kd_boot_event has something to handle. */
 	int fd;
 	uint8_t secret[KD_BOOT_SECRET_BYTES]; /* the job's, the same on every rank */
-	/* Set by the caller before kd_boot_start: what all ranks must agree on. kddsrun compares
-	 * it. */
-	uint64_t build;
-};
 
-extern struct kd_boot kd_boot;
+	/* Set by the caller before kd_boot_start. */
+	uint64_t build; /* what all ranks must agree on; kddsrun compares it */
+	/* How long PMI waits for the launcher to answer, and in a fence for the other ranks. 0: as
+	 * long as is sensible. Tests shorten them. */
+	int pmi_answer_ms, pmi_fence_ms;
+
+	/* From start to stop. NULL: a job of one rank. */
+	const struct kd_boot_launcher *launcher;
+	/* The launcher's. Its start makes it, or finds there what the caller has brought along with
+	 * a launcher of its own. */
+	void *state;
+	/* kddsrun's socket. It outlives kd_boot_stop, so that another kd_boot_start finds the same
+	 * rank: this object lives as long as the process. */
+	struct kd_boot_control *control;
+};
 
 struct kd_boot_launcher {
 	const char *name;
 	/* Whether this launcher has started this process: determined from the environment, cheaply
-	 * and without messages. */
-	int (*present)(void);
-	/* Sets kd_boot.rank and .size, and .local_rank, .local_size, .fd and .secret if it knows
-	 * them. boot.c sets local_size to 0 and the secret to zeroes before, and determines what is
-	 * still unset. */
-	int (*start)(void);
-	int (*put)(const char *key, const void *value, size_t size);
-	int (*fence)(int share);
-	int (*get)(uint32_t rank, const char *key, void *value, size_t *size_p);
-	int (*event)(void); /* NULL: it has no fd */
-	void (*stop)(void);
+	 * and without messages. Not asked of a launcher that the caller brings along. */
+	int (*present)(const struct kd_boot *b);
+	/* Sets rank and size, and local_rank, local_size, fd and secret if it knows them. boot.c
+	 * sets local_size to 0, fd to -1 and the secret to zeroes before, and determines what is
+	 * still unset. After an error there is nothing to cancel. */
+	int (*start)(struct kd_boot *b);
+	int (*put)(struct kd_boot *b, const char *key, const void *value, size_t size);
+	int (*fence)(struct kd_boot *b, int share);
+	int (*get)(struct kd_boot *b, uint32_t rank, const char *key, void *value, size_t *size_p);
+	int (*event)(struct kd_boot *b); /* NULL: it has no fd */
+	/* Says goodbye and frees what start has made. */
+	void (*stop)(struct kd_boot *b);
+	/* Only frees it: the job has not ended well. */
+	void (*cancel)(struct kd_boot *b);
 };
 
 extern const struct kd_boot_launcher kd_boot_kddsrun, kd_boot_pmi, kd_boot_pmix;

@@ -49,26 +49,28 @@
 #define NAME_BYTES 257        /* the name of a space: 256 bytes and a NUL */
 #define KEY_BYTES 64          /* accepted by every launcher, with a NUL */
 #define RANKS_MAX (1 << 24)   /* a larger number in the environment is nonsense */
+/* For the launcher to answer, and for the other ranks to reach a fence. */
+#define ANSWER_MS 60000
+#define FENCE_MS 300000
 /* For the end of the last barrier to arrive after the watched rank has passed it and ended. */
 #define GRACE_MS 10000
 /* For the launcher to kill this process when asked to abort the job. */
 #define KILL_MS 2000
 
-int kd_pmi_answer_ms = 60000, kd_pmi_fence_ms = 300000;
-
-static struct {
+struct pmi {
 	int fd;    /* PMI_FD */
 	int peer;  /* a pidfd of the next rank on this host, or -1 */
 	int watch; /* an epoll of both */
 	int error; /* what has gone wrong and been reported; later calls fail with it */
 	int stopping;
+	int answer_ms, fence_ms;
 	uint32_t peer_rank;
 	int key_max, value_max; /* key_max counts a NUL */
 	char space[NAME_BYTES];
 	size_t len; /* of what has arrived in line and is not used yet */
 	char line[LINE_BYTES];
 	char answer[LINE_BYTES];
-} pmi = {.fd = -1, .peer = -1, .watch = -1};
+};
 
 int kd_pmi_field(const char *line, const char *name, char *value, size_t size)
 {
@@ -147,7 +149,7 @@ int kd_pmi_decode(const char *text, void *value, size_t *size_p)
 }
 
 /* Reports an error from which this connection cannot recover, and records it. */
-static int kd_printf(2, 3) broken(int error, const char *format, ...)
+static int kd_printf(3, 4) broken(struct pmi *p, int error, const char *format, ...)
 {
 	char text[512];
 	va_list args;
@@ -159,91 +161,92 @@ static int kd_printf(2, 3) broken(int error, const char *format, ...)
 		if ((unsigned char)*c < ' ' || *c == 127)
 			*c = '?';
 	kd_error("PMI: %s", text);
-	return pmi.error = error;
+	return p->error = error;
 }
 
 /*
  * Asks the launcher to end the job, and waits until it kills this process too. If this process
  * ended first, the rank that watches it would report it as the dead one.
  */
-static int peer_gone(void)
+static int peer_gone(struct pmi *p)
 {
 	static const char request[] = "cmd=abort exitcode=1\n";
-	struct pollfd hangup = {.fd = pmi.fd};
+	struct pollfd hangup = {.fd = p->fd};
 
-	broken(-ECONNABORTED, "rank %u has ended before the job did", (unsigned)pmi.peer_rank);
-	if (send(pmi.fd, request, strlen(request), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
+	broken(p, -ECONNABORTED, "rank %u has ended before the job did", (unsigned)p->peer_rank);
+	if (send(p->fd, request, strlen(request), MSG_DONTWAIT | MSG_NOSIGNAL) < 0)
 		kd_error("PMI: cannot ask the launcher to end the job: %s", kd_errno_text(errno));
 	else
 		poll(&hangup, 1, KILL_MS);
-	return pmi.error;
+	return p->error;
 }
 
 /* Moves a line from what has arrived to answer. 1; 0: there is no whole line yet. */
-static int take_line(void)
+static int take_line(struct pmi *p)
 {
-	char *end = memchr(pmi.line, '\n', pmi.len);
+	char *end = memchr(p->line, '\n', p->len);
 	size_t len;
 
 	if (!end)
 		return 0;
-	len = (size_t)(end - pmi.line);
-	memcpy(pmi.answer, pmi.line, len);
-	pmi.answer[len] = 0;
-	pmi.len -= len + 1;
-	memmove(pmi.line, end + 1, pmi.len);
+	len = (size_t)(end - p->line);
+	memcpy(p->answer, p->line, len);
+	p->answer[len] = 0;
+	p->len -= len + 1;
+	memmove(p->line, end + 1, p->len);
 	return 1;
 }
 
 /* Receives what has arrived. 0, or -errno after a line. */
-static int receive(const char *request)
+static int receive(struct pmi *p, const char *request)
 {
-	ssize_t n = recv(pmi.fd, pmi.line + pmi.len, sizeof(pmi.line) - pmi.len, MSG_DONTWAIT);
+	ssize_t n = recv(p->fd, p->line + p->len, sizeof(p->line) - p->len, MSG_DONTWAIT);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return 0;
 	if (n < 0)
-		return broken(-errno, "%s: cannot read from the launcher: %s", request,
+		return broken(p, -errno, "%s: cannot read from the launcher: %s", request,
 			      kd_errno_text(errno));
 	if (!n)
-		return broken(-ECONNRESET, "%s: the launcher is gone", request);
-	if (memchr(pmi.line + pmi.len, 0, (size_t)n))
-		return broken(-EPROTO, "%s: the launcher sent something that is not text", request);
-	pmi.len += (size_t)n;
-	if (pmi.len == sizeof(pmi.line) && !memchr(pmi.line, '\n', pmi.len))
-		return broken(-EPROTO, "%s: the launcher sent a line of more than %d bytes",
+		return broken(p, -ECONNRESET, "%s: the launcher is gone", request);
+	if (memchr(p->line + p->len, 0, (size_t)n))
+		return broken(p, -EPROTO, "%s: the launcher sent something that is not text",
+			      request);
+	p->len += (size_t)n;
+	if (p->len == sizeof(p->line) && !memchr(p->line, '\n', p->len))
+		return broken(p, -EPROTO, "%s: the launcher sent a line of more than %d bytes",
 			      request, LINE_BYTES);
 	return 0;
 }
 
 /* Waits for a line from the launcher. */
-static int await(const char *request, int timeout_ms)
+static int await(struct pmi *p, const char *request, int timeout_ms)
 {
 	uint64_t deadline = kd_os_now_ns() + (uint64_t)timeout_ms * 1000000;
 	int gone = 0;
 
-	while (!take_line()) {
-		struct pollfd fds[2] = {{.fd = pmi.fd, .events = POLLIN},
-					{.fd = gone ? -1 : pmi.peer, .events = POLLIN}};
+	while (!take_line(p)) {
+		struct pollfd fds[2] = {{.fd = p->fd, .events = POLLIN},
+					{.fd = gone ? -1 : p->peer, .events = POLLIN}};
 		uint64_t now = kd_os_now_ns();
 		int n, error;
 
 		if (now >= deadline && gone)
-			return peer_gone();
+			return peer_gone(p);
 		if (now >= deadline)
-			return broken(-ETIMEDOUT, "%s: no answer from the launcher in %d ms",
+			return broken(p, -ETIMEDOUT, "%s: no answer from the launcher in %d ms",
 				      request, timeout_ms);
 		n = poll(fds, 2, (int)((deadline - now) / 1000000) + 1);
 		if (n < 0 && errno != EINTR)
-			return broken(-errno, "%s: poll: %s", request, kd_errno_text(errno));
+			return broken(p, -errno, "%s: poll: %s", request, kd_errno_text(errno));
 		if (n > 0 && fds[0].revents) {
-			error = receive(request);
+			error = receive(p, request);
 			if (error)
 				return error;
 		}
 		if (n > 0 && fds[1].revents) {
-			if (!pmi.stopping)
-				return peer_gone();
+			if (!p->stopping)
+				return peer_gone(p);
 			/* It may have passed the last barrier, whose end has not been reported here
 			 * yet. */
 			gone = 1;
@@ -255,11 +258,11 @@ static int await(const char *request, int timeout_ms)
 }
 
 /*
- * Sends a request and waits for the answer of that name, which is then in pmi.answer. Returns 0, or
+ * Sends a request and waits for the answer of that name, which is then in p->answer. Returns 0, or
  * -errno after a line. An rc other than 0 in the answer is an error, unless rc_p is given to return
  * it.
  */
-static int kd_printf(4, 5) ask(const char *answer, int timeout_ms, int *rc_p,
+static int kd_printf(5, 6) ask(struct pmi *p, const char *answer, int timeout_ms, int *rc_p,
 			       const char *format, ...)
 {
 	char request[REQUEST_BYTES], name[32];
@@ -267,90 +270,95 @@ static int kd_printf(4, 5) ask(const char *answer, int timeout_ms, int *rc_p,
 	int len, error, rc = 0;
 	ssize_t n;
 
-	if (pmi.error)
-		return pmi.error;
+	if (p->error)
+		return p->error;
 	va_start(args, format);
 	len = vsnprintf(request, sizeof(request), format, args);
 	va_end(args);
 	if (len >= (int)sizeof(request) - 1)
-		return broken(-EMSGSIZE, "a request of %d bytes is too long", len);
+		return broken(p, -EMSGSIZE, "a request of %d bytes is too long", len);
 	request[len] = '\n';
 	do
-		n = send(pmi.fd, request, (size_t)len + 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+		n = send(p->fd, request, (size_t)len + 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 	while (n < 0 && errno == EINTR);
 	request[kd_min(len, 64)] = 0; /* from here on only for error messages */
 	if (n < 0)
-		return broken(-errno, "%s: cannot write to the launcher: %s", request,
+		return broken(p, -errno, "%s: cannot write to the launcher: %s", request,
 			      kd_errno_text(errno));
 	if (n != len + 1)
-		return broken(-EPROTO, "%s: the launcher does not read", request);
+		return broken(p, -EPROTO, "%s: the launcher does not read", request);
 
-	error = await(request, timeout_ms);
+	error = await(p, request, timeout_ms);
 	if (error)
 		return error;
-	if (kd_pmi_field(pmi.answer, "cmd", name, sizeof(name)) || strcmp(name, answer))
-		return broken(-EPROTO, "%s: expected cmd=%s, the launcher answered %.128s", request,
-			      answer, pmi.answer);
-	error = kd_pmi_number(pmi.answer, "rc", &rc);
+	if (kd_pmi_field(p->answer, "cmd", name, sizeof(name)) || strcmp(name, answer))
+		return broken(p, -EPROTO, "%s: expected cmd=%s, the launcher answered %.128s",
+			      request, answer, p->answer);
+	error = kd_pmi_number(p->answer, "rc", &rc);
 	if (error && error != -ENOENT)
-		return broken(-EPROTO, "%s: the launcher answered %.128s", request, pmi.answer);
+		return broken(p, -EPROTO, "%s: the launcher answered %.128s", request, p->answer);
 	if (rc && !rc_p)
-		return broken(-EREMOTEIO, "%s: the launcher refuses: %.128s", request, pmi.answer);
+		return broken(p, -EREMOTEIO, "%s: the launcher refuses: %.128s", request,
+			      p->answer);
 	if (rc_p)
 		*rc_p = rc;
 	return 0;
 }
 
-static int make_key(uint32_t rank, const char *name, char key[KEY_BYTES])
+static int make_key(const struct pmi *p, uint32_t rank, const char *name, char key[KEY_BYTES])
 {
 	int len = snprintf(key, KEY_BYTES, "kdds%u-%s", (unsigned)rank, name);
 
-	if (len < kd_min(KEY_BYTES, pmi.key_max))
+	if (len < kd_min(KEY_BYTES, p->key_max))
 		return 0;
 	kd_error("PMI: the key %s... is too long", key);
 	return -EMSGSIZE;
 }
 
-static int put(const char *name, const void *value, size_t size)
+static int put(struct kd_boot *b, const char *name, const void *value, size_t size)
 {
+	struct pmi *p = b->state;
 	char key[KEY_BYTES], text[2 * KD_BOOT_VALUE_BYTES + 1];
-	int error = make_key(kd_boot.rank, name, key);
+	int error = make_key(p, b->rank, name, key);
 
 	if (error)
 		return error;
-	if (size > KD_BOOT_VALUE_BYTES || (int)(2 * size) >= pmi.value_max) {
+	if (size > KD_BOOT_VALUE_BYTES || (int)(2 * size) >= p->value_max) {
 		kd_error("PMI: put %s: a value of %zu bytes; the launcher takes fewer than %d", key,
-			 size, pmi.value_max / 2);
+			 size, p->value_max / 2);
 		return -EMSGSIZE;
 	}
 	kd_pmi_encode(value, size, text);
-	return ask("put_result", kd_pmi_answer_ms, NULL, "cmd=put kvsname=%s key=%s value=%s",
-		   pmi.space, key, text);
+	return ask(p, "put_result", p->answer_ms, NULL, "cmd=put kvsname=%s key=%s value=%s",
+		   p->space, key, text);
 }
 
-static int fence(int share)
+static int fence(struct kd_boot *b, int share)
 {
+	struct pmi *p = b->state;
+
 	(void)share;
-	return ask("barrier_out", kd_pmi_fence_ms, NULL, "cmd=barrier_in");
+	return ask(p, "barrier_out", p->fence_ms, NULL, "cmd=barrier_in");
 }
 
-static int get(uint32_t rank, const char *name, void *value, size_t *size_p)
+static int get(struct kd_boot *b, uint32_t rank, const char *name, void *value, size_t *size_p)
 {
+	struct pmi *p = b->state;
 	char key[KEY_BYTES], text[2 * KD_BOOT_VALUE_BYTES + 1];
-	int rc, error = make_key(rank, name, key);
+	int rc, error = make_key(p, rank, name, key);
 
 	if (!error)
-		error = ask("get_result", kd_pmi_answer_ms, &rc, "cmd=get kvsname=%s key=%s",
-			    pmi.space, key);
+		error = ask(p, "get_result", p->answer_ms, &rc, "cmd=get kvsname=%s key=%s",
+			    p->space, key);
 	if (error)
 		return error;
 	if (rc)
 		return -ENOENT;
-	error = kd_pmi_field(pmi.answer, "value", text, sizeof(text));
+	error = kd_pmi_field(p->answer, "value", text, sizeof(text));
 	if (!error)
 		error = kd_pmi_decode(text, value, size_p);
 	if (error && error != -EMSGSIZE)
-		return broken(-EPROTO, "get %s: the launcher answered %.128s", key, pmi.answer);
+		return broken(p, -EPROTO, "get %s: the launcher answered %.128s", key, p->answer);
 	return error;
 }
 
@@ -366,33 +374,35 @@ static int number_of(const char *name, int min, int max, int *value_p)
 	return 0;
 }
 
-static int shake_hands(void)
+static int shake_hands(struct pmi *p)
 {
-	int error = ask("response_to_init", kd_pmi_answer_ms, NULL,
+	int error = ask(p, "response_to_init", p->answer_ms, NULL,
 			"cmd=init pmi_version=1 pmi_subversion=1");
 	int version;
 
 	if (error)
 		return error;
-	if (kd_pmi_number(pmi.answer, "pmi_version", &version) || version != 1)
-		return broken(-EPROTO, "the launcher does not speak version 1: %.128s", pmi.answer);
-	error = ask("maxes", kd_pmi_answer_ms, NULL, "cmd=get_maxes");
+	if (kd_pmi_number(p->answer, "pmi_version", &version) || version != 1)
+		return broken(p, -EPROTO, "the launcher does not speak version 1: %.128s",
+			      p->answer);
+	error = ask(p, "maxes", p->answer_ms, NULL, "cmd=get_maxes");
 	if (error)
 		return error;
-	if (kd_pmi_number(pmi.answer, "keylen_max", &pmi.key_max) ||
-	    kd_pmi_number(pmi.answer, "vallen_max", &pmi.value_max))
-		return broken(-EPROTO, "get_maxes: the launcher answered %.128s", pmi.answer);
-	error = ask("my_kvsname", kd_pmi_answer_ms, NULL, "cmd=get_my_kvsname");
+	if (kd_pmi_number(p->answer, "keylen_max", &p->key_max) ||
+	    kd_pmi_number(p->answer, "vallen_max", &p->value_max))
+		return broken(p, -EPROTO, "get_maxes: the launcher answered %.128s", p->answer);
+	error = ask(p, "my_kvsname", p->answer_ms, NULL, "cmd=get_my_kvsname");
 	if (error)
 		return error;
-	if (kd_pmi_field(pmi.answer, "kvsname", pmi.space, sizeof(pmi.space)))
-		return broken(-EPROTO, "get_my_kvsname: the launcher answered %.128s", pmi.answer);
+	if (kd_pmi_field(p->answer, "kvsname", p->space, sizeof(p->space)))
+		return broken(p, -EPROTO, "get_my_kvsname: the launcher answered %.128s",
+			      p->answer);
 	return 0;
 }
 
 /* "BOOT-ID/PID-NAMESPACE/PID": two ranks whose texts are equal before the last slash see each
  * other's pids. */
-static void identify(char text[KD_BOOT_VALUE_BYTES])
+static void identify(uint32_t rank, char text[KD_BOOT_VALUE_BYTES])
 {
 	char boot[64] = "";
 	struct stat st = {0};
@@ -407,64 +417,70 @@ static void identify(char text[KD_BOOT_VALUE_BYTES])
 	}
 	if (!boot[0] || stat("/proc/self/ns/pid", &st))
 		/* Equal to nobody else's. */
-		snprintf(boot, sizeof(boot), "%u", (unsigned)kd_boot.rank);
+		snprintf(boot, sizeof(boot), "%u", (unsigned)rank);
 	snprintf(text, KD_BOOT_VALUE_BYTES, "%s/%llu/%d", boot, (unsigned long long)st.st_ino,
 		 (int)getpid());
 }
 
 /* Finds the next rank on this host, if there is one, and opens a pidfd of it if the kernel has
  * pidfds. */
-static int find_peer(void)
+static int find_peer(struct kd_boot *b)
 {
+	struct pmi *p = b->state;
 	char mine[KD_BOOT_VALUE_BYTES], theirs[KD_BOOT_VALUE_BYTES];
 	size_t host_len;
 	int pid, error;
 
-	identify(mine);
+	identify(b->rank, mine);
 	host_len = (size_t)(strrchr(mine, '/') - mine) + 1;
-	error = put("pid", mine, strlen(mine));
+	error = put(b, "pid", mine, strlen(mine));
 	if (!error)
-		error = fence(1);
-	for (uint32_t i = 1; !error && i < kd_boot.size; i++) {
-		uint32_t rank = (kd_boot.rank + i) % kd_boot.size;
+		error = fence(b, 1);
+	for (uint32_t i = 1; !error && i < b->size; i++) {
+		uint32_t rank = (b->rank + i) % b->size;
 		size_t size = sizeof(theirs) - 1;
 
-		error = get(rank, "pid", theirs, &size);
+		error = get(b, rank, "pid", theirs, &size);
 		if (error == -ENOENT || error == -EMSGSIZE)
-			return broken(-EPROTO, "rank %u has not published its pid", (unsigned)rank);
+			return broken(p, -EPROTO, "rank %u has not published its pid",
+				      (unsigned)rank);
 		if (error)
 			break;
 		theirs[size] = 0;
 		if (size <= host_len || memcmp(mine, theirs, host_len) ||
 		    parse(theirs + host_len, &pid) || pid <= 0)
 			continue;
-		pmi.peer = (int)syscall(SYS_pidfd_open, pid, 0);
-		pmi.peer_rank = rank;
-		return pmi.peer < 0 && errno == ESRCH ? peer_gone() : 0;
+		p->peer = (int)syscall(SYS_pidfd_open, pid, 0);
+		p->peer_rank = rank;
+		return p->peer < 0 && errno == ESRCH ? peer_gone(p) : 0;
 	}
 	return error;
 }
 
-static int watch(int fd)
+static int watch(const struct pmi *p, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
 
-	return fd >= 0 && epoll_ctl(pmi.watch, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
+	return fd >= 0 && epoll_ctl(p->watch, EPOLL_CTL_ADD, fd, &event) ? -errno : 0;
 }
 
-static void close_all(void)
+static void cancel(struct kd_boot *b)
 {
-	if (pmi.watch >= 0)
-		close(pmi.watch);
-	if (pmi.peer >= 0)
-		close(pmi.peer);
-	if (pmi.fd >= 0)
-		close(pmi.fd);
-	pmi.fd = pmi.peer = pmi.watch = kd_boot.fd = -1;
+	struct pmi *p = b->state;
+
+	if (p->watch >= 0)
+		close(p->watch);
+	if (p->peer >= 0)
+		close(p->peer);
+	close(p->fd);
+	free(p);
+	b->state = NULL;
+	b->fd = -1;
 }
 
-static int start(void)
+static int start(struct kd_boot *b)
 {
+	struct pmi *p;
 	int rank = 0, size = 0, fd = -1, error;
 	struct stat st;
 
@@ -482,60 +498,69 @@ static int start(void)
 	}
 	/* So that the launcher sees the end of this process, whatever programs it has started. */
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
-	pmi.fd = fd;
-	pmi.error = pmi.stopping = 0;
-	pmi.len = 0;
-	kd_boot.rank = (uint32_t)rank;
-	kd_boot.size = (uint32_t)size;
-	error = shake_hands();
+	p = b->state = kd_must(calloc(1, sizeof(*p)));
+	p->fd = fd;
+	p->peer = p->watch = -1;
+	p->answer_ms = b->pmi_answer_ms ? b->pmi_answer_ms : ANSWER_MS;
+	p->fence_ms = b->pmi_fence_ms ? b->pmi_fence_ms : FENCE_MS;
+	b->rank = (uint32_t)rank;
+	b->size = (uint32_t)size;
+	error = shake_hands(p);
 	if (!error && getenv("SLURM_STEP_ID") && getenv("PMI_JOBID"))
-		error = find_peer();
+		error = find_peer(b);
 	if (!error) {
-		pmi.watch = epoll_create1(EPOLL_CLOEXEC);
-		error = pmi.watch < 0 ? -errno : watch(pmi.fd);
+		p->watch = epoll_create1(EPOLL_CLOEXEC);
+		error = p->watch < 0 ? -errno : watch(p, p->fd);
 		if (!error)
-			error = watch(pmi.peer);
+			error = watch(p, p->peer);
 		if (error)
-			broken(error, "epoll: %s", kd_errno_text(-error));
+			broken(p, error, "epoll: %s", kd_errno_text(-error));
 	}
 	if (error) {
-		close_all();
+		cancel(b);
 		return error;
 	}
-	kd_boot.fd = pmi.watch;
+	b->fd = p->watch;
 	return 0;
 }
 
-static int event(void)
+static int event(struct kd_boot *b)
 {
-	struct pollfd fds[2] = {{.fd = pmi.fd, .events = POLLIN},
-				{.fd = pmi.peer, .events = POLLIN}};
+	struct pmi *p = b->state;
+	struct pollfd fds[2] = {{.fd = p->fd, .events = POLLIN},
+				{.fd = p->peer, .events = POLLIN}};
 
-	if (pmi.error)
-		return pmi.error;
+	if (p->error)
+		return p->error;
 	if (poll(fds, 2, 0) <= 0)
 		return 0;
 	if (fds[1].revents)
-		return peer_gone();
-	if (receive("between requests"))
-		return pmi.error;
-	if (take_line())
-		return broken(-EPROTO, "the launcher sent an unrequested line: %.128s", pmi.answer);
+		return peer_gone(p);
+	if (receive(p, "between requests"))
+		return p->error;
+	if (take_line(p))
+		return broken(p, -EPROTO, "the launcher sent an unrequested line: %.128s",
+			      p->answer);
 	return 0;
 }
 
-static int present(void)
+static int present(const struct kd_boot *b)
 {
+	(void)b;
 	return getenv("PMI_FD") && getenv("PMI_RANK") && getenv("PMI_SIZE");
 }
 
 /* The fence: no rank may end while another one would take its end for a death. */
-static void stop(void)
+static void stop(struct kd_boot *b)
 {
-	pmi.stopping = 1;
-	if (!pmi.error && !fence(0))
-		ask("finalize_ack", kd_pmi_answer_ms, NULL, "cmd=finalize");
-	close_all();
+	struct pmi *p = b->state;
+
+	p->stopping = 1;
+	if (!p->error && !fence(b, 0))
+		ask(p, "finalize_ack", p->answer_ms, NULL, "cmd=finalize");
+	cancel(b);
 }
 
-const struct kd_boot_launcher kd_boot_pmi = {"PMI", present, start, put, fence, get, event, stop};
+const struct kd_boot_launcher kd_boot_pmi = {
+	"PMI", present, start, put, fence, get, event, stop, cancel,
+};

@@ -6,10 +6,6 @@
 
 #include "base/base.h"
 
-/* Milliseconds for the launcher to answer, and for the other ranks to reach a fence. Tests shorten
- * them. */
-extern int kd_pmi_answer_ms, kd_pmi_fence_ms;
-
 /* Finds the field with that name in a line such as "cmd=get_result rc=0 value=6162" and copies its
  * value, with a NUL, to value, which has room for size bytes. 0; -ENOENT: no such field; -EMSGSIZE:
  * the value is longer. */

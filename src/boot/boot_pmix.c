@@ -1,27 +1,32 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * PMIx, which mpirun and srun --mpi=pmix speak: a client library, loaded when the environment says
- * that there is a server, so that programs run without it. A call that waits for the server may
- * wait forever, so another thread completes it: a callback in a thread of the library or, for
- * PMIx_Get, a thread of ours, since releases differ in who owns the value that the callback of
- * PMIx_Get_nb receives.
+ * PMIx, which mpirun and srun --mpi=pmix speak: a client library (pmix_library.h), loaded when the
+ * environment says that there is a server. A call that waits for the server may wait forever, so
+ * another thread completes it: a callback in a thread of the library or, for PMIx_Get, a thread of
+ * ours, since releases differ in who owns the value that the callback of PMIx_Get_nb receives.
  *
  * When a rank dies, mpirun and Slurm's server kill the others by themselves. The event handler is
  * for servers that leave this to the processes, and for a server that is gone.
+ *
+ * The library knows one client per process: PMIx_Init gives the process one name. So one struct
+ * kd_boot at a time can be that client, and the threads that call back find its state through a
+ * static pointer. (PMIX_EVENT_RETURN_OBJECT could give the event handler a pointer, where a release
+ * honours it, but not tell whether the state is still there: a handler outlives a client that did
+ * not call PMIx_Finalize, or that shares the library with an MPI in this process.)
  */
 #define _GNU_SOURCE
 #include <stdlib.h>
 
 #include "boot/boot_launcher.h"
 
-static int present(void)
+static int present(const struct kd_boot *b)
 {
+	(void)b;
 	return getenv("PMIX_RANK") && getenv("PMIX_NAMESPACE");
 }
 
 #ifdef KDDS_HAVE_PMIX
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <pmix.h>
 #include <pthread.h>
@@ -33,54 +38,37 @@ static int present(void)
 #include <unistd.h>
 
 #include "base/log.h"
+#include "boot/pmix_library.h"
 
-#define LIBRARY "libpmix.so.2"
 #define ANSWER_SECONDS 60
 #define FENCE_SECONDS 300 /* for the last rank to arrive */
 #define KEY_BYTES 64
 
-/* The functions used, each as lib.NAME with its type from the header. */
-#define FUNCTIONS(f)                                                                               \
-	f(Init) f(Finalize) f(Put) f(Commit) f(Fence_nb) f(Get) f(Register_event_handler)          \
-		f(Error_string)
-
-static struct {
-#define MEMBER(name) __typeof__(PMIx_##name) *name;
-	FUNCTIONS(MEMBER)
-#undef MEMBER
-} lib;
-
-static const struct {
-	const char *name;
-	void *pointer;
-} functions[] = {
-#define ROW(name) {"PMIx_" #name, &lib.name},
-	FUNCTIONS(ROW)
-#undef ROW
+struct client {
+	int fd; /* an eventfd, readable when there is bad news */
+	pmix_proc_t self;
+	pthread_cond_t answered;
+	/* The request in progress. */
+	struct {
+		uintptr_t number;
+		int done;
+		pmix_status_t status;
+		pmix_data_type_t type; /* of the value; PMIX_UNDEF: none */
+		uint64_t integer;
+		size_t size;
+		char bytes[KD_BOOT_VALUE_BYTES];
+	} request;
+	/* The first event that says that the job cannot go on; 0: none. */
+	pmix_status_t bad_news;
+	pmix_rank_t bad_rank;
 };
 
-static pmix_proc_t self;
-
-/* Main and these threads share what follows, under lock. */
+/* Main and the threads that call back share what follows, and *current, under the lock. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t answered;
-
-/* The request in progress. Its answer carries its number, so that a late answer to an earlier
- * request is recognised. */
-static struct {
-	uintptr_t number;
-	int done;
-	pmix_status_t status;
-	pmix_data_type_t type; /* of the value; PMIX_UNDEF: none */
-	uint64_t integer;
-	size_t size;
-	char bytes[KD_BOOT_VALUE_BYTES];
-} request;
-
-/* The first event that says that the job cannot go on; 0: none. */
-static pmix_status_t bad_news;
-static pmix_rank_t bad_rank;
-static int stopping;
+static struct client *current; /* the state of the started kd_boot; NULL: none */
+/* The number of the last request of this process. An answer carries its number, so that a late
+ * answer to an earlier request, maybe of a client that is gone, is recognised. */
+static uintptr_t last_number;
 
 /* Not const, because the library takes no const pointer; static, because it may read them later. */
 static pmix_status_t bad_codes[] = {
@@ -115,21 +103,21 @@ static int lost_connection(pmix_status_t status)
 
 static int failed(const char *what, pmix_status_t status)
 {
-	kd_error("PMIx: %s: %s (%d)", what, lib.Error_string(status), status);
+	kd_error("PMIx: %s: %s (%d)", what, kd_pmix.Error_string(status), status);
 	return lost_connection(status) ? -ECONNRESET : -EREMOTEIO;
 }
 
-static int tell_bad_news(void)
+static int tell_bad_news(const struct client *c)
 {
-	if (lost_connection(bad_news))
+	if (lost_connection(c->bad_news))
 		kd_error("PMIx: the launcher is gone");
-	else if (bad_rank <= PMIX_RANK_VALID)
-		kd_error("PMIx: rank %u has ended before the job did: %s", (unsigned)bad_rank,
-			 lib.Error_string(bad_news));
+	else if (c->bad_rank <= PMIX_RANK_VALID)
+		kd_error("PMIx: rank %u has ended before the job did: %s", (unsigned)c->bad_rank,
+			 kd_pmix.Error_string(c->bad_news));
 	else
 		kd_error("PMIx: a process has ended before the job did: %s",
-			 lib.Error_string(bad_news));
-	return lost_connection(bad_news) ? -ECONNRESET : -ECONNABORTED;
+			 kd_pmix.Error_string(c->bad_news));
+	return lost_connection(c->bad_news) ? -ECONNRESET : -ECONNABORTED;
 }
 
 static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source, pmix_info_t info[],
@@ -137,6 +125,7 @@ static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
 		     pmix_event_notification_cbfunc_fn_t then, void *then_data)
 {
 	const pmix_proc_t *whom = source;
+	struct client *c;
 
 	(void)id;
 	(void)results;
@@ -148,66 +137,70 @@ static void on_event(size_t id, pmix_status_t status, const pmix_proc_t *source,
 	pthread_mutex_lock(&lock);
 	/* Processes of other jobs do not matter. An event about the loss of the server may name no
 	 * process. */
-	if (!bad_news && !stopping &&
+	c = current;
+	if (c && !c->bad_news &&
 	    (lost_connection(status) || !whom ||
-	     !strncmp(whom->nspace, self.nspace, sizeof(self.nspace)))) {
-		bad_news = status;
-		bad_rank = whom ? whom->rank : PMIX_RANK_UNDEF;
-		eventfd_write(kd_boot.fd, 1);
-		pthread_cond_signal(&answered);
+	     !strncmp(whom->nspace, c->self.nspace, sizeof(c->self.nspace)))) {
+		c->bad_news = status;
+		c->bad_rank = whom ? whom->rank : PMIX_RANK_UNDEF;
+		eventfd_write(c->fd, 1);
+		pthread_cond_signal(&c->answered);
 	}
 	pthread_mutex_unlock(&lock);
 	if (then)
 		then(PMIX_EVENT_ACTION_COMPLETE, NULL, 0, NULL, NULL, then_data);
 }
 
-static void *begin_request(void)
+static void *begin_request(struct client *c)
 {
 	uintptr_t number;
 
 	pthread_mutex_lock(&lock);
-	number = ++request.number;
-	request.done = 0;
-	request.type = PMIX_UNDEF;
+	number = c->request.number = ++last_number;
+	c->request.done = 0;
+	c->request.type = PMIX_UNDEF;
 	pthread_mutex_unlock(&lock);
 	return (void *)number;
 }
 
-static void copy_value(const pmix_value_t *value)
+static void copy_value(struct client *c, const pmix_value_t *value)
 {
-	request.type = value->type;
+	c->request.type = value->type;
 	switch (value->type) {
 	case PMIX_BYTE_OBJECT:
-		request.size = value->data.bo.size;
-		if (request.size <= sizeof(request.bytes) && request.size)
-			memcpy(request.bytes, value->data.bo.bytes, request.size);
+		c->request.size = value->data.bo.size;
+		if (c->request.size <= sizeof(c->request.bytes) && c->request.size)
+			memcpy(c->request.bytes, value->data.bo.bytes, c->request.size);
 		break;
 	case PMIX_UINT16:
-		request.integer = value->data.uint16;
+		c->request.integer = value->data.uint16;
 		break;
 	case PMIX_UINT32:
-		request.integer = value->data.uint32;
+		c->request.integer = value->data.uint32;
 		break;
 	case PMIX_UINT64:
-		request.integer = value->data.uint64;
+		c->request.integer = value->data.uint64;
 		break;
 	case PMIX_PROC_RANK:
-		request.integer = value->data.rank;
+		c->request.integer = value->data.rank;
 		break;
 	default:
-		request.type = PMIX_UNDEF;
+		c->request.type = PMIX_UNDEF;
 	}
 }
 
 static void answer(uintptr_t number, pmix_status_t status, const pmix_value_t *value)
 {
+	struct client *c;
+
 	pthread_mutex_lock(&lock);
-	if (number == request.number && !request.done) {
-		request.done = 1;
-		request.status = status;
+	c = current;
+	if (c && number == c->request.number && !c->request.done) {
+		c->request.done = 1;
+		c->request.status = status;
 		if (value)
-			copy_value(value);
-		pthread_cond_signal(&answered);
+			copy_value(c, value);
+		pthread_cond_signal(&c->answered);
 	}
 	pthread_mutex_unlock(&lock);
 }
@@ -225,25 +218,25 @@ static void on_registered(pmix_status_t status, size_t id, void *number)
 
 /* Waits for the answer to a request whose function has returned status. 0 and the answer's status,
  * or -errno after a line. */
-static int end_request(const char *what, pmix_status_t status, int seconds, pmix_status_t *status_p)
+static int end_request(struct client *c, const char *what, pmix_status_t status, int seconds,
+		       pmix_status_t *status_p)
 {
 	struct timespec deadline;
 	int error = 0;
 
-	if (status != PMIX_SUCCESS) { /* or PMIX_OPERATION_SUCCEEDED: then no callback comes */
-		*status_p = status == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : status;
+	*status_p = status == PMIX_OPERATION_SUCCEEDED ? PMIX_SUCCESS : status;
+	if (status != PMIX_SUCCESS) /* or PMIX_OPERATION_SUCCEEDED: then no callback comes */
 		return 0;
-	}
 	clock_gettime(CLOCK_MONOTONIC, &deadline);
 	deadline.tv_sec += seconds;
 	pthread_mutex_lock(&lock);
-	while (!request.done && !bad_news && error != ETIMEDOUT)
-		error = pthread_cond_timedwait(&answered, &lock, &deadline);
+	while (!c->request.done && !c->bad_news && error != ETIMEDOUT)
+		error = pthread_cond_timedwait(&c->answered, &lock, &deadline);
 	error = 0;
-	if (request.done) {
-		*status_p = request.status;
-	} else if (bad_news) {
-		error = tell_bad_news();
+	if (c->request.done) {
+		*status_p = c->request.status;
+	} else if (c->bad_news) {
+		error = tell_bad_news(c);
 	} else {
 		kd_error("PMIx: %s: no answer in %d s", what, seconds);
 		error = -ETIMEDOUT;
@@ -272,7 +265,7 @@ static void *get_value(void *arg)
 {
 	struct question *q = arg;
 	pmix_value_t *value = NULL;
-	pmix_status_t status = lib.Get(&q->proc, q->key, &q->info, q->n_infos, &value);
+	pmix_status_t status = kd_pmix.Get(&q->proc, q->key, &q->info, q->n_infos, &value);
 
 	answer(q->number, status, status == PMIX_SUCCESS ? value : NULL);
 	if (value) {
@@ -303,15 +296,15 @@ static int start_thread(struct question *q)
 
 /* The value is then in request, or its type is PMIX_UNDEF. immediate: a value that is not there now
  * will never be. */
-static int ask(pmix_rank_t rank, const char *key, int immediate)
+static int ask(struct client *c, pmix_rank_t rank, const char *key, int immediate)
 {
 	struct question *q = calloc(1, sizeof(*q));
 	pmix_status_t status;
 	int error = -ENOMEM;
 
 	if (q) {
-		q->number = (uintptr_t)begin_request();
-		q->proc = self;
+		q->number = (uintptr_t)begin_request(c);
+		q->proc = c->self;
 		q->proc.rank = rank;
 		snprintf(q->key, sizeof(q->key), "%s", key);
 		q->n_infos = immediate ? 1 : 0;
@@ -323,32 +316,10 @@ static int ask(pmix_rank_t rank, const char *key, int immediate)
 		free(q);
 		return error;
 	}
-	error = end_request(key, PMIX_SUCCESS, ANSWER_SECONDS, &status);
+	error = end_request(c, key, PMIX_SUCCESS, ANSWER_SECONDS, &status);
 	if (error || status == PMIX_SUCCESS || status == PMIX_ERR_NOT_FOUND)
 		return error;
 	return failed(key, status);
-}
-
-static int load(void)
-{
-	void *handle = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL);
-
-	if (!handle) {
-		kd_error("PMIx: a PMIx launcher has started this process, but %s cannot be loaded "
-			 "(Debian: libpmix2): %s",
-			 LIBRARY, dlerror());
-		return -ENOENT;
-	}
-	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
-		void *f = dlsym(handle, functions[i].name);
-
-		if (!f) {
-			kd_error("PMIx: %s has no %s", LIBRARY, functions[i].name);
-			return -ENOSYS;
-		}
-		memcpy(functions[i].pointer, &f, sizeof(f)); /* C has no cast for this */
-	}
-	return 0;
 }
 
 /*
@@ -356,94 +327,133 @@ static int load(void)
  * --kill-on-bad-exit says), and the job works without them. So a refusal is not an error, and the
  * loss of the server, which the library itself notices, is registered separately.
  */
-static int register_events(pmix_status_t *codes, size_t n)
+static int register_events(struct client *c, pmix_status_t *codes, size_t n)
 {
-	pmix_status_t status = lib.Register_event_handler(codes, n, NULL, 0, on_event,
-							  on_registered, begin_request());
+	pmix_status_t status = kd_pmix.Register_event_handler(
+		codes, n, NULL, 0, on_event, on_registered, begin_request(c));
 
-	return end_request("PMIx_Register_event_handler", status, ANSWER_SECONDS, &status);
+	return end_request(c, "PMIx_Register_event_handler", status, ANSWER_SECONDS, &status);
 }
 
-static int introduce(void)
+static int introduce(struct kd_boot *b)
 {
-	int error = register_events(lost_codes, sizeof(lost_codes) / sizeof(*lost_codes));
+	struct client *c = b->state;
+	int error = register_events(c, lost_codes, sizeof(lost_codes) / sizeof(*lost_codes));
 
-	kd_boot.rank = self.rank;
+	b->rank = c->self.rank;
 	if (!error)
-		error = register_events(bad_codes, sizeof(bad_codes) / sizeof(*bad_codes));
+		error = register_events(c, bad_codes, sizeof(bad_codes) / sizeof(*bad_codes));
 	if (!error)
-		error = ask(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, 0);
+		error = ask(c, PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, 0);
 	if (error)
 		return error;
-	if (request.type == PMIX_UNDEF || request.integer <= kd_boot.rank ||
-	    request.integer > UINT32_MAX) {
+	if (c->request.type == PMIX_UNDEF || c->request.integer <= b->rank ||
+	    c->request.integer > UINT32_MAX) {
 		kd_error("PMIx: the launcher does not provide the number of processes");
 		return -EPROTO;
 	}
-	kd_boot.size = (uint32_t)request.integer;
+	b->size = (uint32_t)c->request.integer;
 
-	error = ask(PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, 1);
-	if (error || request.type == PMIX_UNDEF || request.integer < 1 ||
-	    request.integer > kd_boot.size)
+	error = ask(c, PMIX_RANK_WILDCARD, PMIX_LOCAL_SIZE, 1);
+	if (error || c->request.type == PMIX_UNDEF || c->request.integer < 1 ||
+	    c->request.integer > b->size)
 		return error;
-	uint32_t local_size = (uint32_t)request.integer;
+	uint32_t local_size = (uint32_t)c->request.integer;
 
-	error = ask(self.rank, PMIX_LOCAL_RANK, 1);
-	if (error || request.type == PMIX_UNDEF || request.integer >= local_size)
+	error = ask(c, c->self.rank, PMIX_LOCAL_RANK, 1);
+	if (error || c->request.type == PMIX_UNDEF || c->request.integer >= local_size)
 		return error;
-	kd_boot.local_size = local_size;
-	kd_boot.local_rank = (uint32_t)request.integer;
+	b->local_size = local_size;
+	b->local_rank = (uint32_t)c->request.integer;
 	return 0;
 }
 
-static void close_fd(void)
+/* Without PMIx_Finalize, so that the launcher sees the failure. */
+static void cancel(struct kd_boot *b)
 {
+	struct client *c = b->state;
+
 	pthread_mutex_lock(&lock);
-	stopping = 1;
-	if (kd_boot.fd >= 0)
-		close(kd_boot.fd);
-	kd_boot.fd = -1;
+	current = NULL;
 	pthread_mutex_unlock(&lock);
+	close(c->fd);
+	pthread_cond_destroy(&c->answered);
+	free(c);
+	b->state = NULL;
+	b->fd = -1;
 }
 
-static int start(void)
+/* Makes *b the client of this process. Under the lock. */
+static int become_client(struct kd_boot *b)
 {
 	pthread_condattr_t attr;
-	pmix_status_t status;
-	int error = load();
+	struct client *c;
+	int error;
 
-	if (error)
-		return error;
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&answered, &attr);
-	pthread_condattr_destroy(&attr);
-
-	kd_boot.fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (kd_boot.fd < 0) {
+	if (current) {
+		kd_error("PMIx: another rank in this process is its PMIx client already");
+		return -EBUSY;
+	}
+	c = kd_must(calloc(1, sizeof(*c)));
+	c->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->fd < 0) {
 		error = -errno;
 		kd_error("PMIx: eventfd: %s", kd_errno_text(-error));
+		free(c);
 		return error;
 	}
-	status = lib.Init(&self, NULL, 0);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&c->answered, &attr);
+	pthread_condattr_destroy(&attr);
+	b->state = c;
+	b->fd = c->fd;
+	current = c;
+	return 0;
+}
+
+static int initialise(struct client *c)
+{
+	pmix_proc_t self;
+	pmix_status_t status = kd_pmix.Init(&self, NULL, 0);
+
 	if (status != PMIX_SUCCESS) {
 		failed("PMIX_NAMESPACE is in the environment, but PMIx_Init finds no launcher",
 		       status);
-		close_fd();
 		return -ECONNREFUSED;
 	}
-	error = introduce();
-	if (error) /* without PMIx_Finalize, so that the launcher sees the failure */
-		close_fd();
+	pthread_mutex_lock(&lock);
+	c->self = self;
+	pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+static int start(struct kd_boot *b)
+{
+	int error;
+
+	pthread_mutex_lock(&lock);
+	error = kd_pmix_load();
+	if (!error)
+		error = become_client(b);
+	pthread_mutex_unlock(&lock);
+	if (error)
+		return error;
+	error = initialise(b->state);
+	if (!error)
+		error = introduce(b);
+	if (error)
+		cancel(b);
 	return error;
 }
 
-static int put(const char *name, const void *value, size_t size)
+static int put(struct kd_boot *b, const char *name, const void *value, size_t size)
 {
 	char key[KEY_BYTES];
 	pmix_value_t v;
 	pmix_status_t status;
 
+	(void)b;
 	if (snprintf(key, sizeof(key), "kdds-%s", name) >= (int)sizeof(key) ||
 	    size > KD_BOOT_VALUE_BYTES) {
 		kd_error("PMIx: put %s: its name or its value, of %zu bytes, is too long", key,
@@ -454,14 +464,15 @@ static int put(const char *name, const void *value, size_t size)
 	v.type = PMIX_BYTE_OBJECT;
 	v.data.bo.bytes = (char *)(uintptr_t)value; /* copied */
 	v.data.bo.size = size;
-	status = lib.Put(PMIX_GLOBAL, key, &v);
+	status = kd_pmix.Put(PMIX_GLOBAL, key, &v);
 	return status == PMIX_SUCCESS ? 0 : failed("PMIx_Put", status);
 }
 
-static int fence(int share)
+static int fence(struct kd_boot *b, int share)
 {
+	struct client *c = b->state;
 	pmix_info_t info;
-	pmix_status_t status = lib.Commit();
+	pmix_status_t status = kd_pmix.Commit();
 	void *number;
 	int error;
 
@@ -471,9 +482,9 @@ static int fence(int share)
 	/* Always: otherwise each get is a request to another host, and a get of a missing value
 	 * waits. */
 	set_flag(&info, PMIX_COLLECT_DATA);
-	number = begin_request();
-	status = lib.Fence_nb(NULL, 0, &info, 1, on_done, number);
-	error = end_request("PMIx_Fence", status, FENCE_SECONDS, &status);
+	number = begin_request(c);
+	status = kd_pmix.Fence_nb(NULL, 0, &info, 1, on_done, number);
+	error = end_request(c, "PMIx_Fence", status, FENCE_SECONDS, &status);
 	if (error || status == PMIX_SUCCESS)
 		return error;
 	if (status != PMIX_ERR_PARTIAL_SUCCESS)
@@ -482,44 +493,50 @@ static int fence(int share)
 	return -ECONNABORTED;
 }
 
-static int get(uint32_t rank, const char *name, void *value, size_t *size_p)
+static int get(struct kd_boot *b, uint32_t rank, const char *name, void *value, size_t *size_p)
 {
+	struct client *c = b->state;
 	char key[KEY_BYTES];
 	int error;
 
 	if (snprintf(key, sizeof(key), "kdds-%s", name) >= (int)sizeof(key))
 		return -ENOENT;
-	error = ask(rank, key, 1);
+	error = ask(c, rank, key, 1);
 	if (error)
 		return error;
-	if (request.type != PMIX_BYTE_OBJECT)
+	if (c->request.type != PMIX_BYTE_OBJECT)
 		return -ENOENT;
-	if (request.size > *size_p || request.size > sizeof(request.bytes))
+	if (c->request.size > *size_p || c->request.size > sizeof(c->request.bytes))
 		return -EMSGSIZE;
-	memcpy(value, request.bytes, request.size);
-	*size_p = request.size;
+	memcpy(value, c->request.bytes, c->request.size);
+	*size_p = c->request.size;
 	return 0;
 }
 
-static int event(void)
+static int event(struct kd_boot *b)
 {
+	const struct client *c = b->state;
 	int error;
 
 	pthread_mutex_lock(&lock);
-	error = bad_news ? tell_bad_news() : 0;
+	error = c->bad_news ? tell_bad_news(c) : 0;
 	pthread_mutex_unlock(&lock);
 	return error;
 }
 
-static void stop(void)
+static void stop(struct kd_boot *b)
 {
 	pmix_status_t status;
 
-	close_fd();
-	status = lib.Finalize(NULL, 0);
+	cancel(b);
+	status = kd_pmix.Finalize(NULL, 0);
 	if (status != PMIX_SUCCESS)
 		failed("PMIx_Finalize", status);
 }
+
+const struct kd_boot_launcher kd_boot_pmix = {
+	"PMIx", present, start, put, fence, get, event, stop, cancel,
+};
 
 #else
 
@@ -527,46 +544,15 @@ static void stop(void)
 
 #include "base/log.h"
 
-static int start(void)
+static int start(struct kd_boot *b)
 {
+	(void)b;
 	kd_error("PMIx: a PMIx launcher has started this process, but libkdds was built without "
 		 "PMIx (Debian: libpmix-dev)");
 	return -ENOSYS;
 }
 
-/* Not reached: start has failed. */
-static int put(const char *name, const void *value, size_t size)
-{
-	(void)name;
-	(void)value;
-	(void)size;
-	return -ENOSYS;
-}
-
-static int fence(int share)
-{
-	(void)share;
-	return -ENOSYS;
-}
-
-static int get(uint32_t rank, const char *name, void *value, size_t *size_p)
-{
-	(void)rank;
-	(void)name;
-	(void)value;
-	(void)size_p;
-	return -ENOSYS;
-}
-
-static int event(void)
-{
-	return -ENOSYS;
-}
-
-static void stop(void)
-{
-}
+/* The others are not reached: start has failed. */
+const struct kd_boot_launcher kd_boot_pmix = {.name = "PMIx", .present = present, .start = start};
 
 #endif
-
-const struct kd_boot_launcher kd_boot_pmix = {"PMIx", present, start, put, fence, get, event, stop};

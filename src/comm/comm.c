@@ -7,70 +7,81 @@
 #include "base/log.h"
 #include "comm/comm_engine.h"
 
-static const struct kd_comm_engine *engine;
-
-int kd_comm_open(const struct kd_comm_config *config, void *address, size_t *size_p)
+/* NULL after a line on stderr. */
+static const struct kd_comm_engine *choose(const struct kd_comm_config *config)
 {
 	const char *provider = config->provider && *config->provider ? config->provider : "tcp";
 	int loop = !strcmp(provider, "loop") || !strncmp(provider, "loop:", 5);
 
+	if (config->engine)
+		return config->engine;
 	if (!config->local && (loop || !strcmp(provider, "shm"))) {
 		kd_error("the %s provider reaches ranks on one host only: choose another "
 			 "(KDDS_PROVIDER, kddsrun --provider)",
 			 loop ? "loop" : provider);
-		return -EINVAL;
+		return NULL;
 	}
-	engine = loop ? &kd_comm_loop : strcmp(provider, "tcp") ? &kd_comm_ofi : &kd_comm_tcp;
-	return engine->open(config, address, size_p);
+	return loop ? &kd_comm_loop : strcmp(provider, "tcp") ? &kd_comm_ofi : &kd_comm_tcp;
 }
 
-void kd_comm_close(void)
+int kd_comm_open(const struct kd_comm_config *config, struct kd_comm **comm_p, void *address,
+		 size_t *size_p)
 {
-	engine->close();
+	const struct kd_comm_engine *engine = choose(config);
+	int error = engine ? engine->open(config, comm_p, address, size_p) : -EINVAL;
+
+	if (!error)
+		(*comm_p)->engine = engine;
+	return error;
 }
 
-const char *kd_comm_name(void)
+void kd_comm_close(struct kd_comm *c)
 {
-	return engine->name();
+	c->engine->close(c);
 }
 
-int kd_comm_connect(uint32_t rank, const void *address, size_t size)
+const char *kd_comm_name(struct kd_comm *c)
 {
-	return engine->connect(rank, address, size);
+	return c->engine->name(c);
 }
 
-int kd_comm_send(uint32_t rank, const void *message, size_t len)
+int kd_comm_connect(struct kd_comm *c, uint32_t rank, const void *address, size_t size)
 {
-	return engine->send(rank, message, len);
+	return c->engine->connect(c, rank, address, size);
 }
 
-int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
-		struct kd_comm_get *get)
+int kd_comm_send(struct kd_comm *c, uint32_t rank, const void *message, size_t len)
 {
-	return engine->get(rank, local, addr, key, len, get);
+	return c->engine->send(c, rank, message, len);
 }
 
-int kd_comm_expose(void *p, size_t len, struct kd_comm_region *region_p)
+int kd_comm_get(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uint64_t key,
+		size_t len, struct kd_comm_get *get)
 {
-	return engine->expose(p, len, region_p);
+	return c->engine->get(c, rank, local, addr, key, len, get);
 }
 
-void kd_comm_hide(struct kd_comm_region *region)
+int kd_comm_expose(struct kd_comm *c, void *p, size_t len, struct kd_comm_region *region_p)
 {
-	engine->hide(region);
+	return c->engine->expose(c, p, len, region_p);
 }
 
-int kd_comm_progress(void)
+void kd_comm_hide(struct kd_comm *c, struct kd_comm_region *region)
 {
-	return engine->progress();
+	c->engine->hide(c, region);
 }
 
-int kd_comm_wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
+int kd_comm_progress(struct kd_comm *c)
 {
-	return engine->wait(lock, fd, timeout_ns, watch);
+	return c->engine->progress(c);
 }
 
-void kd_comm_wake(void)
+int kd_comm_wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
 {
-	engine->wake();
+	return c->engine->wait(c, lock, fd, timeout_ns, watch);
+}
+
+void kd_comm_wake(struct kd_comm *c)
+{
+	c->engine->wake(c);
 }

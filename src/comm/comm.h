@@ -10,10 +10,11 @@
  * get ends with 0 or an error. Nothing is set up between two ranks before the first message or get
  * from one to the other.
  *
- * All functions but kd_comm_wake are called under one lock, the caller's (net.c). kd_comm_wait
- * releases it while it sleeps, and one thread at a time is in it. Callbacks are made under that
- * lock, by kd_comm_progress and, for the gets that are left, by kd_comm_close; they may call
- * kd_comm_send and kd_comm_get.
+ * A struct kd_comm is the endpoint of one rank. A process may have several: they share nothing. All
+ * functions but kd_comm_wake are called under one lock per object, the caller's (net.c).
+ * kd_comm_wait releases it while it sleeps, and one thread at a time is in it. Callbacks are made
+ * under that lock, by kd_comm_progress and, for the gets that are left, by kd_comm_close; they may
+ * call kd_comm_send and kd_comm_get.
  *
  * The layer above must
  *
@@ -28,41 +29,43 @@
 
 #include "comm/comm_engine.h"
 
-/* Opens this process's endpoint. Writes its address, at most KD_COMM_ADDRESS_BYTES, to be
- * published. 0, or -errno after a line on stderr that says what to install or set. */
-int kd_comm_open(const struct kd_comm_config *config, void *address, size_t *size_p);
-void kd_comm_close(void);
+/* Opens an endpoint. Writes its address, at most KD_COMM_ADDRESS_BYTES, to be published. 0, or
+ * -errno after a line on stderr that says what to install or set; then nothing is left open. One
+ * thread at a time opens one, since libfabric takes settings from the environment. */
+int kd_comm_open(const struct kd_comm_config *config, struct kd_comm **comm_p, void *address,
+		 size_t *size_p);
+void kd_comm_close(struct kd_comm *c);
 /* The provider in use, "tcp". */
-const char *kd_comm_name(void);
+const char *kd_comm_name(struct kd_comm *c);
 
 /* Sets the address of a rank: once, before anything is sent to it. 0 or -errno. */
-int kd_comm_connect(uint32_t rank, const void *address, size_t size);
+int kd_comm_connect(struct kd_comm *c, uint32_t rank, const void *address, size_t size);
 
 /* Sends a copy of the message. 0; -EAGAIN: not now, try again after some progress; another -errno:
  * the peer is unreachable. A dead peer looks like one that is about to answer: messages to it are
  * lost, and later ones get -EAGAIN. */
-int kd_comm_send(uint32_t rank, const void *message, size_t len);
+int kd_comm_send(struct kd_comm *c, uint32_t rank, const void *message, size_t len);
 
 /* Reads len bytes from addr in the rank's memory into local, memory of any kind. Returns 0, or an
  * error, never -EAGAIN. After 0 get->done is called once: with an error if the peer dies meanwhile;
  * only by kd_comm_close, with -ECANCELED, if nobody listens at the peer's address when the turn of
  * the read comes. A read of any length is split as the provider needs. */
-int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
-		struct kd_comm_get *get);
+int kd_comm_get(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uint64_t key,
+		size_t len, struct kd_comm_get *get);
 
-int kd_comm_expose(void *p, size_t len, struct kd_comm_region *region_p);
-void kd_comm_hide(struct kd_comm_region *region);
+int kd_comm_expose(struct kd_comm *c, void *p, size_t len, struct kd_comm_region *region_p);
+void kd_comm_hide(struct kd_comm *c, struct kd_comm_region *region);
 
 /* Handles what has arrived and what has been sent. Returns the number of events. Never blocks. */
-int kd_comm_progress(void);
+int kd_comm_progress(struct kd_comm *c);
 
 /* Sleeps until progress may be possible, or until something that was refused may be sent; until fd
  * (-1: none) is readable; until kd_comm_wake is called (or has been since the last wait: no wake is
  * lost); or until timeout_ns have passed. Without watch it leaves progress to other threads. The
  * lock is free meanwhile; other threads may use the engine. Returns 1 if fd is readable; while
  * there is always work it may look only now and then. */
-int kd_comm_wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch);
+int kd_comm_wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch);
 /* Any thread, no lock. */
-void kd_comm_wake(void);
+void kd_comm_wake(struct kd_comm *c);
 
 #endif

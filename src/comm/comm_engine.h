@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* An engine: the functions of comm.h, which specifies them. */
+/* An engine: the functions of comm.h, which specifies them. A test or a simulation may bring its
+ * own. */
 #ifndef KD_COMM_ENGINE_H
 #define KD_COMM_ENGINE_H
 
@@ -23,16 +24,18 @@ struct kd_comm_get {
 	void *handle;                                     /* the engine's */
 };
 
+/* arg: that of the config. */
 struct kd_comm_events {
 	/* A message of len bytes, 8-byte aligned, valid until the function returns. Only its
 	 * contents may say who sent it. */
-	void (*message)(const void *message, size_t len);
+	void (*message)(void *arg, const void *message, size_t len);
 	/* All attempts to connect to a rank have failed for patience_ns: at which address and
 	 * why. */
-	void (*unreached)(uint32_t rank, const char *address, const char *why);
+	void (*unreached)(void *arg, uint32_t rank, const char *address, const char *why);
 };
 
 struct kd_comm_config {
+	const struct kd_comm_engine *engine; /* NULL: the provider's */
 	const char *provider; /* "tcp", "loop", or libfabric's; NULL or "": tcp */
 	/* An address or name of this host; NULL or "": that of the host name. */
 	const char *listen;
@@ -42,21 +45,29 @@ struct kd_comm_config {
 	const uint8_t *secret; /* the job's, 32 bytes */
 	uint64_t patience_ns;
 	const struct kd_comm_events *events;
+	void *arg; /* passed to the events */
+};
+
+/* The endpoint of a rank. First in the engine's own struct. */
+struct kd_comm {
+	const struct kd_comm_engine *engine; /* set by kd_comm_open */
 };
 
 struct kd_comm_engine {
-	int (*open)(const struct kd_comm_config *config, void *address, size_t *size_p);
-	void (*close)(void);
-	const char *(*name)(void);
-	int (*connect)(uint32_t rank, const void *address, size_t size);
-	int (*send)(uint32_t rank, const void *message, size_t len);
-	int (*get)(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
-		   struct kd_comm_get *get);
-	int (*expose)(void *p, size_t len, struct kd_comm_region *region_p);
-	void (*hide)(struct kd_comm_region *region);
-	int (*progress)(void);
-	int (*wait)(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch);
-	void (*wake)(void);
+	int (*open)(const struct kd_comm_config *config, struct kd_comm **comm_p, void *address,
+		    size_t *size_p);
+	void (*close)(struct kd_comm *c);
+	const char *(*name)(struct kd_comm *c);
+	int (*connect)(struct kd_comm *c, uint32_t rank, const void *address, size_t size);
+	int (*send)(struct kd_comm *c, uint32_t rank, const void *message, size_t len);
+	int (*get)(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uint64_t key,
+		   size_t len, struct kd_comm_get *get);
+	int (*expose)(struct kd_comm *c, void *p, size_t len, struct kd_comm_region *region_p);
+	void (*hide)(struct kd_comm *c, struct kd_comm_region *region);
+	int (*progress)(struct kd_comm *c);
+	int (*wait)(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns,
+		    int watch);
+	void (*wake)(struct kd_comm *c);
 };
 
 extern const struct kd_comm_engine kd_comm_tcp, kd_comm_ofi, kd_comm_loop;

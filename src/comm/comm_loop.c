@@ -3,7 +3,7 @@
  * The engine for ranks on one host and for tests: datagrams between UNIX sockets, without a
  * library. Provider "loop". With "loop:SEED" it loses, duplicates and delays messages and delays
  * reads at random, to test peer.c and everything above it. It also alters a bit of what some reads
- * return: reading.c must notice this, which it does for data unless KDDS_VERIFY is 0.
+ * return: read.c must notice this, which it does for data unless KDDS_VERIFY is 0.
  *
  * A get is a request to the owner's engine, answered in pieces. Strangers can find the sockets and
  * send to them. The kernel reports who has sent a datagram, so a piece counts only if it comes from
@@ -71,9 +71,11 @@ struct address {
 	socklen_t size; /* 0: unknown */
 };
 
-static struct {
+struct loop {
+	struct kd_comm comm; /* first */
 	int socket, wake;
 	const struct kd_comm_events *events;
+	void *arg; /* of events */
 	struct address own, *ranks;
 	uint32_t nranks;
 	struct datagram *waiting, **last; /* delayed, or refused by the kernel so far */
@@ -84,108 +86,141 @@ static struct {
 	uint32_t random; /* 0: no faults */
 	char *buffer;
 	char name[32];
-} loop;
+};
 
-static void wake(void);
-
-static uint32_t draw(uint32_t n)
+static struct loop *loop_of(struct kd_comm *c)
 {
-	loop.random ^= loop.random << 13;
-	loop.random ^= loop.random >> 17;
-	loop.random ^= loop.random << 5;
-	return loop.random % n;
+	_Static_assert(!offsetof(struct loop, comm), "an engine begins with its struct kd_comm");
+	return (struct loop *)c;
 }
 
-static int start(const struct kd_comm_config *config, void *address, size_t *size_p)
+static void stop(struct kd_comm *c);
+static void wake(struct kd_comm *c);
+
+static uint32_t draw(struct loop *l, uint32_t n)
 {
+	l->random ^= l->random << 13;
+	l->random ^= l->random >> 17;
+	l->random ^= l->random << 5;
+	return l->random % n;
+}
+
+static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, void *address,
+		 size_t *size_p)
+{
+	struct loop *l = calloc(1, sizeof(*l));
 	const char *provider = config->provider;
 	uint64_t name[2] = {kd_os_random(), kd_os_random()};
-	int bytes = 1 << 20;
+	int bytes = 1 << 20, error;
 
-	memset(&loop, 0, sizeof(loop));
-	loop.events = config->events;
-	loop.last = &loop.waiting;
+	if (!l) {
+		kd_error("out of memory for an endpoint");
+		return -ENOMEM;
+	}
+	l->events = config->events;
+	l->arg = config->arg;
+	l->last = &l->waiting;
 	if (provider[4] == ':')
-		loop.random = 1u | ((uint32_t)strtoul(provider + 5, NULL, 0) * 2654435769u ^
-				    (uint32_t)getpid() * 40503u);
-	snprintf(loop.name, sizeof(loop.name), "%s", provider);
-	loop.buffer = malloc(sizeof(struct head) + PIECE_BYTES);
-	loop.socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	loop.wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-	if (!loop.buffer || loop.socket < 0 || loop.wake < 0) {
-		kd_error("cannot open a UNIX socket for messages: %s", kd_errno_text(errno));
-		return -errno;
+		l->random = 1u | ((uint32_t)strtoul(provider + 5, NULL, 0) * 2654435769u ^
+				  (uint32_t)getpid() * 40503u ^ config->rank * 2246822519u);
+	snprintf(l->name, sizeof(l->name), "%s", provider);
+	l->buffer = malloc(sizeof(struct head) + PIECE_BYTES);
+	l->socket = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	l->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (!l->buffer || l->socket < 0 || l->wake < 0) {
+		error = -errno;
+		kd_error("cannot open a UNIX socket for messages: %s", kd_errno_text(-error));
+		goto fail;
 	}
-	setsockopt(loop.socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
-	loop.own.name.sun_family = AF_UNIX;
+	setsockopt(l->socket, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+	l->own.name.sun_family = AF_UNIX;
 	/* An abstract name: nothing in the file system. */
-	snprintf(loop.own.name.sun_path + 1, sizeof(loop.own.name.sun_path) - 1,
+	snprintf(l->own.name.sun_path + 1, sizeof(l->own.name.sun_path) - 1,
 		 "kdds-%016llx%016llx", (unsigned long long)name[0], (unsigned long long)name[1]);
-	loop.own.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
-				    strlen(loop.own.name.sun_path + 1));
-	if (bind(loop.socket, (struct sockaddr *)&loop.own.name, loop.own.size)) {
-		kd_error("cannot bind a UNIX socket: %s", kd_errno_text(errno));
-		return -errno;
+	l->own.size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 +
+				 strlen(l->own.name.sun_path + 1));
+	if (bind(l->socket, (struct sockaddr *)&l->own.name, l->own.size)) {
+		error = -errno;
+		kd_error("cannot bind a UNIX socket: %s", kd_errno_text(-error));
+		goto fail;
 	}
-	*size_p = loop.own.size;
-	memcpy(address, &loop.own.name, loop.own.size);
+	*comm_p = &l->comm;
+	*size_p = l->own.size;
+	memcpy(address, &l->own.name, l->own.size);
 	return 0;
+fail:
+	stop(&l->comm);
+	return error;
 }
 
-static void stop(void)
+static void stop(struct kd_comm *c)
 {
-	close(loop.socket);
-	close(loop.wake);
-	for (struct datagram *d = loop.waiting, *next; d; d = next) {
+	struct loop *l = loop_of(c);
+
+	l->nranks = 0; /* the functions called below cannot start anything */
+	if (l->socket >= 0)
+		close(l->socket);
+	if (l->wake >= 0)
+		close(l->wake);
+	for (struct datagram *d = l->waiting, *next; d; d = next) {
 		next = d->next;
 		free(d);
 	}
-	for (struct reading *r = loop.readings, *next; r; r = next) {
+	for (struct reading *r = l->readings, *next; r; r = next) {
+		next = r->next;
+		r->get->done(r->get, -ECANCELED);
+		free(r);
+	}
+	for (struct region *r = l->regions, *next; r; r = next) {
 		next = r->next;
 		free(r);
 	}
-	for (struct region *r = loop.regions, *next; r; r = next) {
-		next = r->next;
-		free(r);
-	}
-	free(loop.ranks);
-	free(loop.buffer);
-	memset(&loop, 0, sizeof(loop));
+	free(l->ranks);
+	free(l->buffer);
+	free(l);
 }
 
-static const char *name(void)
+static const char *name(struct kd_comm *c)
 {
-	return loop.name;
+	return loop_of(c)->name;
 }
 
-static int connect_rank(uint32_t rank, const void *address, size_t size)
+static int connect_rank(struct kd_comm *c, uint32_t rank, const void *address, size_t size)
 {
-	if (rank >= loop.nranks) {
-		uint32_t n = kd_max(2 * loop.nranks, rank + 1);
-		struct address *grown = realloc(loop.ranks, n * sizeof(*grown));
+	struct loop *l = loop_of(c);
+
+	if (rank >= l->nranks) {
+		uint32_t n = kd_max(2 * l->nranks, rank + 1);
+		struct address *grown = realloc(l->ranks, n * sizeof(*grown));
 
 		if (!grown)
 			return -ENOMEM;
-		memset(grown + loop.nranks, 0, (n - loop.nranks) * sizeof(*grown));
-		loop.ranks = grown;
-		loop.nranks = n;
+		memset(grown + l->nranks, 0, (n - l->nranks) * sizeof(*grown));
+		l->ranks = grown;
+		l->nranks = n;
 	}
-	if (size > sizeof(loop.ranks[rank].name))
+	if (size > sizeof(l->ranks[rank].name))
 		return -EINVAL;
-	memcpy(&loop.ranks[rank].name, address, size);
-	loop.ranks[rank].size = (socklen_t)size;
+	memcpy(&l->ranks[rank].name, address, size);
+	l->ranks[rank].size = (socklen_t)size;
 	return 0;
 }
 
-static int put_out(const struct sockaddr_un *to, socklen_t to_size, const void *bytes, size_t size)
+static const struct address *address_of(const struct loop *l, uint32_t rank)
 {
-	if (sendto(loop.socket, bytes, size, 0, (const struct sockaddr *)to, to_size) >= 0)
+	return rank < l->nranks && l->ranks[rank].size ? &l->ranks[rank] : NULL;
+}
+
+static int put_out(struct loop *l, const struct sockaddr_un *to, socklen_t to_size,
+		   const void *bytes, size_t size)
+{
+	if (sendto(l->socket, bytes, size, 0, (const struct sockaddr *)to, to_size) >= 0)
 		return 0;
 	return errno == EAGAIN || errno == ENOBUFS || errno == EINTR ? -EAGAIN : -errno;
 }
 
-static int keep(const struct sockaddr_un *to, socklen_t to_size, const void *bytes, size_t size,
-		uint64_t due)
+static int keep(struct loop *l, const struct sockaddr_un *to, socklen_t to_size, const void *bytes,
+		size_t size, uint64_t due)
 {
 	struct datagram *d = malloc(sizeof(*d) + size);
 
@@ -197,52 +232,58 @@ static int keep(const struct sockaddr_un *to, socklen_t to_size, const void *byt
 			       .size = size,
 			       .bytes = (char *)(d + 1)};
 	memcpy(d->bytes, bytes, size);
-	*loop.last = d;
-	loop.last = &d->next;
-	if (loop.sleeping)
-		wake();
+	*l->last = d;
+	l->last = &d->next;
+	if (l->sleeping)
+		wake(&l->comm);
 	return 0;
 }
 
 /* Anything but a message is kept until it can be sent: nobody would repeat it. */
-static int put_out_surely(const struct sockaddr_un *to, socklen_t to_size, const void *bytes,
-			  size_t size)
+static int put_out_surely(struct loop *l, const struct sockaddr_un *to, socklen_t to_size,
+			  const void *bytes, size_t size)
 {
-	uint64_t delay = loop.random && draw(100) < DELAY_PERCENT ? draw(DELAY_NS) : 0;
+	uint64_t delay = l->random && draw(l, 100) < DELAY_PERCENT ? draw(l, DELAY_NS) : 0;
 	int error;
 
 	if (delay)
-		return keep(to, to_size, bytes, size, kd_os_now_ns() + delay);
-	error = loop.waiting ? -EAGAIN : put_out(to, to_size, bytes, size);
-	return error == -EAGAIN ? keep(to, to_size, bytes, size, 0) : error;
+		return keep(l, to, to_size, bytes, size, kd_os_now_ns() + delay);
+	error = l->waiting ? -EAGAIN : put_out(l, to, to_size, bytes, size);
+	return error == -EAGAIN ? keep(l, to, to_size, bytes, size, 0) : error;
 }
 
-static int send_message(uint32_t rank, const void *message, size_t len)
+static int send_message(struct kd_comm *c, uint32_t rank, const void *message, size_t len)
 {
-	const struct address *to = &loop.ranks[rank];
+	struct loop *l = loop_of(c);
+	const struct address *to = address_of(l, rank);
 	struct {
 		struct head head;
 		char message[KD_COMM_MESSAGE_BYTES];
 	} d;
 	size_t size = sizeof(d.head) + len;
 
+	if (!to)
+		return -ENOTCONN;
+	if (len > KD_COMM_MESSAGE_BYTES)
+		return -EMSGSIZE;
 	memset(&d.head, 0, sizeof(d.head));
 	d.head.bytes = (uint32_t)len;
 	memcpy(d.message, message, len);
-	if (loop.random) {
-		uint32_t fate = draw(100);
+	if (l->random) {
+		uint32_t fate = draw(l, 100);
 
 		if (fate < DROP_PERCENT)
 			return 0;
 		if (fate < DROP_PERCENT + DOUBLE_PERCENT)
-			keep(&to->name, to->size, &d, size, kd_os_now_ns() + draw(DELAY_NS));
+			keep(l, &to->name, to->size, &d, size, kd_os_now_ns() + draw(l, DELAY_NS));
 		else if (fate < DROP_PERCENT + DOUBLE_PERCENT + DELAY_PERCENT)
-			return keep(&to->name, to->size, &d, size, kd_os_now_ns() + draw(DELAY_NS));
+			return keep(l, &to->name, to->size, &d, size,
+				    kd_os_now_ns() + draw(l, DELAY_NS));
 	}
-	return put_out(&to->name, to->size, &d, size);
+	return put_out(l, &to->name, to->size, &d, size);
 }
 
-static int ask_piece(struct reading *r, uint32_t bytes)
+static int ask_piece(struct loop *l, struct reading *r, uint32_t bytes)
 {
 	struct head h = {.kind = ASK,
 			 .bytes = bytes,
@@ -252,14 +293,14 @@ static int ask_piece(struct reading *r, uint32_t bytes)
 			 .offset = r->asked};
 
 	r->asked += bytes;
-	return put_out_surely(&loop.ranks[r->rank].name, loop.ranks[r->rank].size, &h, sizeof(h));
+	return put_out_surely(l, &l->ranks[r->rank].name, l->ranks[r->rank].size, &h, sizeof(h));
 }
 
-static int ask(struct reading *r)
+static int ask(struct loop *l, struct reading *r)
 {
 	while (r->asked < r->len && r->asked - r->arrived < (uint64_t)PIECES_AHEAD * PIECE_BYTES) {
 		int error =
-			ask_piece(r, (uint32_t)kd_min(r->len - r->asked, (uint64_t)PIECE_BYTES));
+			ask_piece(l, r, (uint32_t)kd_min(r->len - r->asked, (uint64_t)PIECE_BYTES));
 
 		if (error)
 			return error;
@@ -267,34 +308,39 @@ static int ask(struct reading *r)
 	return 0;
 }
 
-static int get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
-	       struct kd_comm_get *get)
+static int get(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uint64_t key,
+	       size_t len, struct kd_comm_get *get)
 {
-	struct reading *r = calloc(1, sizeof(*r));
+	struct loop *l = loop_of(c);
+	struct reading *r;
 	int error;
 
+	if (!address_of(l, rank))
+		return -ENOTCONN;
+	r = calloc(1, sizeof(*r));
 	if (!r)
 		return -ENOMEM;
-	*r = (struct reading){.next = loop.readings,
+	*r = (struct reading){.next = l->readings,
 			      .get = get,
-			      .id = ++loop.ids,
+			      .id = ++l->ids,
 			      .rank = rank,
 			      .local = local,
 			      .addr = addr,
 			      .key = key,
 			      .len = len,
-			      .alter = loop.random && draw(100) < ALTER_PERCENT};
-	error = len ? ask(r) : ask_piece(r, 0);
+			      .alter = l->random && draw(l, 100) < ALTER_PERCENT};
+	error = len ? ask(l, r) : ask_piece(l, r, 0);
 	if (error) {
 		free(r);
 		return error;
 	}
-	loop.readings = r;
+	l->readings = r;
 	return 0;
 }
 
-static int expose(void *p, size_t len, struct kd_comm_region *region_p)
+static int expose(struct kd_comm *c, void *p, size_t len, struct kd_comm_region *region_p)
 {
+	struct loop *l = loop_of(c);
 	struct region *r = malloc(sizeof(*r));
 
 	if (!r)
@@ -302,15 +348,15 @@ static int expose(void *p, size_t len, struct kd_comm_region *region_p)
 	r->key = kd_os_random();
 	r->addr = (uintptr_t)p;
 	r->len = len;
-	r->next = loop.regions;
-	loop.regions = r;
+	r->next = l->regions;
+	l->regions = r;
 	*region_p = (struct kd_comm_region){r->addr, r->key, r};
 	return 0;
 }
 
-static void hide(struct kd_comm_region *region)
+static void hide(struct kd_comm *c, struct kd_comm_region *region)
 {
-	struct region **link = &loop.regions;
+	struct region **link = &loop_of(c)->regions;
 
 	while (*link && *link != region->handle)
 		link = &(*link)->next;
@@ -326,21 +372,21 @@ static int same_address(const struct address *a, const struct address *b)
 }
 
 /* Only ranks are answered: anyone who does not read the answers would fill the queue of all. */
-static int is_rank(const struct address *from)
+static int is_rank(const struct loop *l, const struct address *from)
 {
-	for (uint32_t i = 0; i < loop.nranks; i++)
-		if (same_address(from, &loop.ranks[i]))
+	for (uint32_t i = 0; i < l->nranks; i++)
+		if (same_address(from, &l->ranks[i]))
 			return 1;
 	return 0;
 }
 
-static void answer(const struct head *h, const struct address *from)
+static void answer(struct loop *l, const struct head *h, const struct address *from)
 {
-	char *bytes = loop.buffer;
+	char *bytes = l->buffer;
 	struct head out = {.kind = REFUSAL, .get = h->get, .offset = h->offset};
 	uint64_t addr;
 
-	for (struct region *r = loop.regions; r; r = r->next)
+	for (struct region *r = l->regions; r; r = r->next)
 		if (r->key == h->key && h->addr >= r->addr && h->addr - r->addr <= r->len &&
 		    h->bytes <= r->len - (h->addr - r->addr) && h->bytes <= PIECE_BYTES) {
 			out.kind = PIECE;
@@ -351,59 +397,59 @@ static void answer(const struct head *h, const struct address *from)
 	memcpy(bytes, &out, sizeof(out)); /* over h */
 	if (out.kind == PIECE)
 		memcpy(bytes + sizeof(out), (const void *)(uintptr_t)addr, out.bytes);
-	put_out_surely(&from->name, from->size, bytes, sizeof(out) + out.bytes);
+	put_out_surely(l, &from->name, from->size, bytes, sizeof(out) + out.bytes);
 }
 
-static void arrived(const struct head *h, const struct address *from)
+static void arrived(struct loop *l, const struct head *h, const struct address *from)
 {
-	struct reading **link = &loop.readings, *r;
+	struct reading **link = &l->readings, *r;
 
 	while (*link && (*link)->id != h->get)
 		link = &(*link)->next;
 	r = *link;
 	if (!r || h->offset > r->len || h->bytes > r->len - h->offset ||
-	    !same_address(from, &loop.ranks[r->rank]))
+	    !same_address(from, &l->ranks[r->rank]))
 		return;
 	if (h->kind == PIECE) {
 		memcpy(r->local + h->offset, h + 1, h->bytes);
 		if (r->alter && h->bytes)
-			r->local[h->offset + draw(h->bytes)] ^= (char)(1 << draw(8));
+			r->local[h->offset + draw(l, h->bytes)] ^= (char)(1 << draw(l, 8));
 		r->alter = 0;
 		r->arrived += h->bytes;
-		if (r->arrived < r->len && !ask(r))
+		if (r->arrived < r->len && !ask(l, r))
 			return;
 	}
 	*link = r->next;
-	r->get->done(r->get, r->arrived == r->len ? 0 : -EIO);
+	r->get->done(r->get, h->kind == PIECE && r->arrived == r->len ? 0 : -EIO);
 	free(r);
 }
 
-static void receive(size_t size, const struct address *from)
+static void receive(struct loop *l, size_t size, const struct address *from)
 {
-	const struct head *h = (const void *)loop.buffer;
+	const struct head *h = (const void *)l->buffer;
 
 	if (size < sizeof(*h) || (h->kind != ASK && h->bytes != size - sizeof(*h)))
 		return;
 	switch (h->kind) {
 	case MESSAGE:
-		loop.events->message(h + 1, h->bytes);
+		l->events->message(l->arg, h + 1, h->bytes);
 		break;
 	case ASK:
-		if (is_rank(from))
-			answer(h, from);
+		if (is_rank(l, from))
+			answer(l, h, from);
 		break;
 	case PIECE:
 	case REFUSAL:
-		arrived(h, from);
+		arrived(l, h, from);
 		break;
 	}
 }
 
 /* Sends waiting datagrams that are due, in order except for the delays. Returns when the next will
  * be due. */
-static uint64_t flush(uint64_t now)
+static uint64_t flush(struct loop *l, uint64_t now)
 {
-	struct datagram **link = &loop.waiting;
+	struct datagram **link = &l->waiting;
 	uint64_t due = UINT64_MAX;
 
 	while (*link) {
@@ -414,7 +460,7 @@ static uint64_t flush(uint64_t now)
 			link = &d->next;
 			continue;
 		}
-		if (put_out(&d->to, d->to_size, d->bytes, d->size) == -EAGAIN) {
+		if (put_out(l, &d->to, d->to_size, d->bytes, d->size) == -EAGAIN) {
 			/* The receiver's queue is full: poll would not report when it no longer
 			 * is. */
 			due = now + 200000;
@@ -422,56 +468,58 @@ static uint64_t flush(uint64_t now)
 		}
 		*link = d->next;
 		if (!*link)
-			loop.last = link;
+			l->last = link;
 		free(d);
 	}
 	return due;
 }
 
-static int progress(void)
+static int progress(struct kd_comm *c)
 {
+	struct loop *l = loop_of(c);
 	int events = 0;
 
-	if (loop.waiting)
-		flush(kd_os_now_ns());
+	if (l->waiting)
+		flush(l, kd_os_now_ns());
 	for (; events < 64; events++) {
 		struct address from = {.size = sizeof(from.name)};
-		ssize_t n = recvfrom(loop.socket, loop.buffer, sizeof(struct head) + PIECE_BYTES, 0,
+		ssize_t n = recvfrom(l->socket, l->buffer, sizeof(struct head) + PIECE_BYTES, 0,
 				     (struct sockaddr *)&from.name, &from.size);
 
 		if (n < 0)
 			break;
 		from.size = kd_min(from.size, (socklen_t)sizeof(from.name));
-		receive((size_t)n, &from);
+		receive(l, (size_t)n, &from);
 	}
 	return events;
 }
 
-static int wait(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
+static int wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
 {
-	struct pollfd p[3] = {{watch ? loop.socket : -1, POLLIN, 0},
-			      {loop.wake, POLLIN, 0},
+	struct loop *l = loop_of(c);
+	struct pollfd p[3] = {{watch ? l->socket : -1, POLLIN, 0},
+			      {l->wake, POLLIN, 0},
 			      {fd, POLLIN, 0}};
-	uint64_t now = kd_os_now_ns(), due = loop.waiting ? flush(now) : UINT64_MAX, count;
+	uint64_t now = kd_os_now_ns(), due = l->waiting ? flush(l, now) : UINT64_MAX, count;
 	struct timespec t;
 
 	timeout_ns = kd_min(timeout_ns, due <= now ? 0 : due - now);
 	t = (struct timespec){(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};
-	loop.sleeping = 1;
+	l->sleeping = 1;
 	pthread_mutex_unlock(lock);
 	if (ppoll(p, fd < 0 ? 2 : 3, &t, NULL) > 0 && p[1].revents &&
-	    read(loop.wake, &count, sizeof(count)) < 0)
+	    read(l->wake, &count, sizeof(count)) < 0)
 		count = 0; /* another wait has read it: this does not matter */
 	pthread_mutex_lock(lock);
-	loop.sleeping = 0;
+	l->sleeping = 0;
 	return fd >= 0 && p[2].revents;
 }
 
-static void wake(void)
+static void wake(struct kd_comm *c)
 {
 	uint64_t one = 1;
 
-	if (write(loop.wake, &one, sizeof(one)) < 0)
+	if (write(loop_of(c)->wake, &one, sizeof(one)) < 0)
 		return; /* the counter is full: that wakes as well */
 }
 

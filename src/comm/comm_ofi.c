@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * comm.h over libfabric: one reliable datagram endpoint, one completion queue, sends and receives
- * through our own buffers, gets as reads of registered memory.
+ * through our own buffers (buffers.h), gets as reads of registered memory.
  *
  *   send    Copied into a buffer, which the completion returns. At most SENDS buffers wait in the
  *           connection of one peer, so that a peer that reads nothing cannot take them all.
- *   receive RECEIVES posted buffers. Each is posted again when its message has been handled, or
- *           when its connection has died in the middle of it.
+ *   receive Into posted buffers. Each is posted again when its message has been handled, or when
+ *           its connection has died in the middle of it.
  *   get     gets.c splits it into chunks. Each is one read.
  *
  * A provider connects to a peer when something is first sent there, and returns -FI_EAGAIN until it
@@ -32,14 +32,13 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "comm/bell.h"
+#include "comm/buffers.h"
 #include "comm/endpoint.h"
 #include "comm/gets.h"
 #include "comm/netaddr.h"
 #include "comm/ofi.h"
 
-#define RECEIVES 64
 #define SENDS 64
-#define SMALL_BYTES 256
 /* Descriptors that must be free when a peer is added, for connections that others make meanwhile: a
  * provider may end the process when there are none. */
 #define SPARE_FILES 6
@@ -50,30 +49,9 @@
 #define BLIND_NS 1000000   /* sleep, with a provider that cannot wake us */
 #define CLOSE_NS 100000000 /* for what has been sent to leave when we close */
 
-/* What an event is about. First in everything that the provider gets as a context. */
-enum kind { RECEIVE, SEND, GET };
-
-/* Room for a message. */
-struct buffer {
-	enum kind kind;
-	uint8_t small;       /* SEND: SMALL_BYTES long */
-	uint32_t rank;       /* SEND: the peer whose .sends counts it */
-	void *desc;          /* of the registration */
-	struct buffer *next; /* in a free list; RECEIVE: not posted yet */
-	kd_aligned(16) char data[];
-};
-
-/* Buffers are allocated many at once. */
-struct slab {
-	struct slab *next;
-	size_t size;
-	struct fid_mr *mr; /* or NULL */
-	kd_aligned(16) char data[];
-};
-
 /* A get and what libfabric needs for it. */
 struct get {
-	enum kind kind;
+	enum kd_operation operation; /* first, KD_GET */
 	struct fid_mr *mr; /* of the memory that is read into, where the provider needs one */
 	struct kd_get get;
 };
@@ -89,8 +67,10 @@ struct peer {
 	struct peer *refused; /* the next of these */
 };
 
-static struct {
+struct engine {
+	struct kd_comm comm; /* first */
 	const struct kd_comm_events *events;
+	void *arg; /* of events */
 	struct kd_endpoint ofi;
 	int closing; /* arriving messages are dropped */
 	size_t address_size;
@@ -99,10 +79,8 @@ static struct {
 	uint32_t npeers;
 	struct peer *refused;
 
-	struct slab *slabs;
-	struct buffer *free[2];  /* [small] */
-	struct buffer *unposted; /* RECEIVE buffers that the provider refused */
-	uint32_t sends;          /* in flight to all */
+	struct kd_buffers buffers;
+	uint32_t sends; /* in flight to all */
 
 	struct kd_gets gets;
 
@@ -111,106 +89,68 @@ static struct {
 	struct kd_bell bell;
 	int watching; /* whether the sleeper watches: see kd_comm_wait */
 	uint32_t busy_waits; /* waits that found work */
-} engine = {.ofi = {.cq_fd = -1}, .bell = {.fd = -1}};
+};
+
+static struct engine *engine_of(struct kd_comm *c)
+{
+	_Static_assert(!offsetof(struct engine, comm), "an engine begins with its struct kd_comm");
+	return (struct engine *)c;
+}
+
+static struct engine *engine_of_gets(struct kd_gets *gets)
+{
+	return (struct engine *)(void *)((char *)gets - offsetof(struct engine, gets));
+}
 
 /* Memory */
 
-static int expose(void *p, size_t len, struct kd_comm_region *region_p)
+static int expose(struct kd_comm *c, void *p, size_t len, struct kd_comm_region *region_p)
 {
+	struct engine *e = engine_of(c);
 	struct fid_mr *mr;
-	int error = kd_endpoint_register(&engine.ofi, p, len, FI_REMOTE_READ, &mr);
+	int error = kd_endpoint_register(&e->ofi, p, len, FI_REMOTE_READ, &mr);
 
 	if (error)
 		return kd_ofi_errno(error);
-	region_p->addr = engine.ofi.virtual ? (uintptr_t)p : 0;
+	region_p->addr = e->ofi.virtual ? (uintptr_t)p : 0;
 	region_p->key = fi_mr_key(mr);
 	region_p->handle = mr;
 	return 0;
 }
 
-static void hide(struct kd_comm_region *region)
+static void hide(struct kd_comm *c, struct kd_comm_region *region)
 {
+	(void)c;
 	kd_endpoint_unregister(region->handle);
 	region->handle = NULL;
 }
 
-/* Buffers */
-
-/* Allocates n buffers for messages of up to `bytes'. */
-static struct buffer *buffers_create(size_t n, size_t bytes, enum kind kind)
-{
-	size_t stride =
-		(sizeof(struct buffer) + bytes + KD_CACHE_LINE - 1) / KD_CACHE_LINE * KD_CACHE_LINE;
-	size_t size = sizeof(struct slab) + n * stride;
-	struct slab *slab = kd_os_reserve(size);
-	struct buffer *list = NULL;
-
-	if (!slab)
-		return NULL;
-	slab->size = size;
-	if (kd_endpoint_register(&engine.ofi, slab, size, FI_SEND | FI_RECV, &slab->mr)) {
-		kd_os_release(slab, size);
-		return NULL;
-	}
-	slab->next = engine.slabs;
-	engine.slabs = slab;
-	while (n--) {
-		struct buffer *b = (struct buffer *)(slab->data + n * stride);
-
-		b->kind = kind;
-		b->small = bytes == SMALL_BYTES;
-		b->desc = slab->mr ? fi_mr_desc(slab->mr) : NULL;
-		b->next = list;
-		list = b;
-	}
-	return list;
-}
-
-static struct buffer *buffer_get(size_t len)
-{
-	int small = len <= SMALL_BYTES;
-	struct buffer *b = engine.free[small];
-
-	if (!b)
-		b = small ? buffers_create(56, SMALL_BYTES, SEND)
-			  : buffers_create(15, KD_COMM_MESSAGE_BYTES, SEND);
-	if (b)
-		engine.free[small] = b->next;
-	return b;
-}
-
-static void buffer_put(struct buffer *b)
-{
-	b->next = engine.free[b->small];
-	engine.free[b->small] = b;
-}
-
 /* Peers */
 
-static void stop(void);
-static void wake(void);
+static void stop(struct kd_comm *c);
+static void wake(struct kd_comm *c);
 
-static struct peer *peer_find(uint32_t rank)
+static struct peer *peer_find(const struct engine *e, uint32_t rank)
 {
-	return rank < engine.npeers ? engine.peers[rank] : NULL;
+	return rank < e->npeers ? e->peers[rank] : NULL;
 }
 
 /* Another thread has changed something, under the lock, so that there is more for the sleeper to
  * do, or sooner. A sleeper that does not watch has left it to others. */
-static void wake_sleeper(void)
+static void wake_sleeper(struct engine *e)
 {
-	if (engine.watching && kd_bell_sleeping(&engine.bell)) /* their writers hold the lock */
-		wake();
+	if (e->watching && kd_bell_sleeping(&e->bell)) /* their writers hold the lock */
+		wake(&e->comm);
 }
 
 /* The provider has returned -FI_EAGAIN. */
-static void peer_refuse(struct peer *p)
+static void peer_refuse(struct engine *e, struct peer *p)
 {
 	p->refused_ns = kd_min(kd_max(2 * p->refused_ns, REFUSED_NS_MIN), REFUSED_NS_MAX);
 	p->retry_ns = kd_os_now_ns() + p->refused_ns;
-	p->refused = engine.refused;
-	engine.refused = p;
-	wake_sleeper();
+	p->refused = e->refused;
+	e->refused = p;
+	wake_sleeper(e);
 }
 
 /* Gets: what gets.h needs of an engine */
@@ -222,20 +162,26 @@ static struct get *get_of(struct kd_get *g)
 
 static int get_request(struct kd_get *g, size_t n)
 {
-	struct peer *p = engine.peers[g->rank];
+	struct engine *e = engine_of_gets(g->gets);
+	struct peer *p = e->peers[g->rank];
 	struct fid_mr *mr = get_of(g)->mr;
 	ssize_t error;
 
 	if (p->retry_ns)
 		return -EAGAIN;
-	error = fi_read(engine.ofi.ep, g->local, n, mr ? fi_mr_desc(mr) : NULL, p->addr, g->addr,
+	error = fi_read(e->ofi.ep, g->local, n, mr ? fi_mr_desc(mr) : NULL, p->addr, g->addr,
 			g->key, get_of(g));
 	if (error == -FI_EAGAIN)
-		peer_refuse(p);
+		peer_refuse(e, p);
 	if (error)
 		return kd_ofi_errno(error);
 	p->refused_ns = 0;
 	return 0;
+}
+
+static void get_finished(struct kd_gets *gets)
+{
+	wake_sleeper(engine_of_gets(gets));
 }
 
 static void get_release(struct kd_get *g)
@@ -244,10 +190,11 @@ static void get_release(struct kd_get *g)
 	free(get_of(g));
 }
 
-static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
-		      struct kd_comm_get *get)
+static int get_memory(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uint64_t key,
+		      size_t len, struct kd_comm_get *get)
 {
-	struct peer *p = peer_find(rank);
+	struct engine *e = engine_of(c);
+	struct peer *p = peer_find(e, rank);
 	struct get *g;
 
 	if (!p)
@@ -255,30 +202,32 @@ static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, s
 	g = malloc(sizeof(*g));
 	if (!g)
 		return -ENOMEM;
-	*g = (struct get){.kind = GET, .get = {.rank = rank, .local = local, .addr = addr,
-					       .key = key, .left = len, .user = get}};
-	if (len && kd_endpoint_register(&engine.ofi, local, len, FI_READ, &g->mr)) {
+	*g = (struct get){.operation = KD_GET,
+			  .get = {.rank = rank, .local = local, .addr = addr,
+				  .key = key, .left = len, .user = get}};
+	if (len && kd_endpoint_register(&e->ofi, local, len, FI_READ, &g->mr)) {
 		free(g);
 		return -ENOMEM;
 	}
-	kd_get_start(&engine.gets, &p->gets, &g->get);
+	kd_get_start(&e->gets, &p->gets, &g->get);
 	return 0;
 }
 
-static void get_event(struct get *g, int error)
+static void get_event(struct engine *e, struct get *g, int error)
 {
-	struct peer *p = engine.peers[g->get.rank];
+	struct peer *p = e->peers[g->get.rank];
 
-	kd_get_chunk_end(&engine.gets, &p->gets, &g->get, error);
-	kd_gets_push(&engine.gets, &p->gets);
+	kd_get_chunk_end(&p->gets, &g->get, error);
+	kd_gets_push(&p->gets);
 }
 
 /* Messages */
 
-static int send_message(uint32_t rank, const void *message, size_t len)
+static int send_message(struct kd_comm *c, uint32_t rank, const void *message, size_t len)
 {
-	struct peer *p = peer_find(rank);
-	struct buffer *b;
+	struct engine *e = engine_of(c);
+	struct peer *p = peer_find(e, rank);
+	struct kd_buffer *b;
 	ssize_t error;
 
 	if (!p)
@@ -291,107 +240,86 @@ static int send_message(uint32_t rank, const void *message, size_t len)
 		p->full = 1;
 		return -EAGAIN;
 	}
-	b = buffer_get(len);
+	b = kd_buffers_get(&e->buffers, len);
 	if (!b) { /* no memory: perhaps later */
-		peer_refuse(p);
+		peer_refuse(e, p);
 		return -EAGAIN;
 	}
 	memcpy(b->data, message, len);
 	b->rank = rank;
-	error = fi_send(engine.ofi.ep, b->data, len, b->desc, p->addr, b);
+	error = fi_send(e->ofi.ep, b->data, len, b->desc, p->addr, b);
 	if (error) {
-		buffer_put(b);
+		kd_buffers_put(&e->buffers, b);
 		if (error == -FI_EAGAIN)
-			peer_refuse(p);
+			peer_refuse(e, p);
 		return kd_ofi_errno(error);
 	}
 	p->refused_ns = 0;
 	p->sends++;
-	engine.sends++;
+	e->sends++;
 	return 0;
 }
 
-static void send_event(struct buffer *b)
+static void send_event(struct engine *e, struct kd_buffer *b)
 {
-	struct peer *p = engine.peers[b->rank];
+	struct peer *p = e->peers[b->rank];
 
-	engine.sends--;
+	e->sends--;
 	p->sends--;
 	if (p->full) {
 		p->full = 0;
-		wake_sleeper();
+		wake_sleeper(e);
 	}
-	buffer_put(b);
-}
-
-static void receive_post(struct buffer *b)
-{
-	if (fi_recv(engine.ofi.ep, b->data, KD_COMM_MESSAGE_BYTES, b->desc, FI_ADDR_UNSPEC, b)) {
-		b->next = engine.unposted;
-		engine.unposted = b;
-	}
-}
-
-static void receives_post(void)
-{
-	struct buffer *b = engine.unposted;
-
-	engine.unposted = NULL;
-	while (b) {
-		struct buffer *next = b->next;
-
-		receive_post(b);
-		b = next;
-	}
+	kd_buffers_put(&e->buffers, b);
 }
 
 /* Progress */
 
-static void event(void *context, size_t len, int error)
+static void event(struct engine *e, void *context, size_t len, int error)
 {
-	struct buffer *b = context;
+	struct kd_buffer *b = context;
 
 	if (!context) { /* the provider has lost something and does not know what */
-		engine.lost_events++;
+		e->lost_events++;
 		return;
 	}
-	switch (*(enum kind *)context) {
-	case RECEIVE:
+	switch (*(enum kd_operation *)context) {
+	case KD_RECEIVE:
 		if (error)
-			engine.lost_receives++;
-		else if (!engine.closing)
-			engine.events->message(b->data, len);
-		receive_post(b);
+			e->lost_receives++;
+		else if (!e->closing)
+			e->events->message(e->arg, b->data, len);
+		kd_buffers_post(&e->buffers, b);
 		break;
-	case SEND:
-		engine.lost_sends += !!error;
-		send_event(b);
+	case KD_SEND:
+		e->lost_sends += !!error;
+		send_event(e, b);
 		break;
-	case GET:
-		get_event(context, error);
+	case KD_GET:
+		get_event(e, context, error);
 		break;
 	}
 }
 
 /* Tries the refused peers whose time is over. Senders may try again as well, so each counts as an
  * event. */
-static int refused_retry(void)
+static int refused_retry(struct engine *e)
 {
-	struct peer *p = engine.refused;
+	struct peer *p = e->refused;
 	uint64_t now = kd_os_now_ns();
 	int n = 0;
 
-	engine.refused = NULL;
+	e->refused = NULL;
 	while (p) {
 		struct peer *next = p->refused;
 
 		if (p->retry_ns > now) {
-			p->refused = engine.refused;
-			engine.refused = p;
+			p->refused = e->refused;
+			e->refused = p;
 		} else {
 			p->retry_ns = 0;
-			kd_gets_push(&engine.gets, &p->gets);
-			wake_sleeper();
+			kd_gets_push(&p->gets);
+			wake_sleeper(e);
 			n++;
 		}
 		p = next;
@@ -399,28 +327,29 @@ static int refused_retry(void)
 	return n;
 }
 
-static int progress(void)
+static int progress(struct kd_comm *c)
 {
+	struct engine *e = engine_of(c);
 	struct fi_cq_msg_entry entries[16];
 	int n = 0;
 
-	if (engine.unposted)
-		receives_post();
+	if (e->buffers.unposted)
+		kd_buffers_post_again(&e->buffers);
 	while (n < EVENTS_MAX) {
-		ssize_t got = fi_cq_read(engine.ofi.cq, entries, 16);
+		ssize_t got = fi_cq_read(e->ofi.cq, entries, 16);
 
 		if (got == -FI_EAVAIL) {
-			struct fi_cq_err_entry e = {0};
+			struct fi_cq_err_entry f = {0};
 
-			if (fi_cq_readerr(engine.ofi.cq, &e, 0) <= 0)
+			if (fi_cq_readerr(e->ofi.cq, &f, 0) <= 0)
 				break;
-			event(e.op_context, 0, e.err ? kd_ofi_errno(-e.err) : -EIO);
+			event(e, f.op_context, 0, f.err ? kd_ofi_errno(-f.err) : -EIO);
 			got = 1;
 		} else if (got <= 0) {
 			break;
 		} else {
 			for (ssize_t i = 0; i < got; i++)
-				event(entries[i].op_context, entries[i].len, 0);
+				event(e, entries[i].op_context, entries[i].len, 0);
 			if (got < 16) {
 				n += (int)got;
 				break; /* another read would usually be a system call for nothing */
@@ -428,115 +357,122 @@ static int progress(void)
 		}
 		n += (int)got;
 	}
-	if (engine.refused)
-		n += refused_retry();
-	if (engine.gets.finished)
-		n += kd_gets_deliver(&engine.gets);
+	if (e->refused)
+		n += refused_retry(e);
+	if (e->gets.finished)
+		n += kd_gets_deliver(&e->gets);
 	/*
 	 * Another thread sleeps. The set that it sleeps on must include the connections that have
 	 * been made here (the provider adds them in fi_trywait only), and if something is left to
 	 * read, that thread must read it.
 	 */
-	if (engine.watching && kd_bell_sleeping(&engine.bell)) {
-		struct fid *fid = &engine.ofi.cq->fid;
+	if (e->watching && kd_bell_sleeping(&e->bell)) {
+		struct fid *fid = &e->ofi.cq->fid;
 
-		if (engine.ofi.cq_fd >= 0 && fi_trywait(engine.ofi.fabric, &fid, 1))
-			wake();
+		if (e->ofi.cq_fd >= 0 && fi_trywait(e->ofi.fabric, &fid, 1))
+			wake(c);
 	}
 	return n;
 }
 
-static void wake(void)
+static void wake(struct kd_comm *c)
 {
-	kd_bell_ring(&engine.bell);
+	kd_bell_ring(&engine_of(c)->bell);
 }
 
-static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
+static int wait_events(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns,
+		       int watch)
 {
-	struct pollfd fds[2] = {{fd, POLLIN, 0}, {watch ? engine.ofi.cq_fd : -1, POLLIN, 0}};
-	struct fid *fid = &engine.ofi.cq->fid;
+	struct engine *e = engine_of(c);
+	struct pollfd fds[2] = {{fd, POLLIN, 0}, {watch ? e->ofi.cq_fd : -1, POLLIN, 0}};
+	struct fid *fid = &e->ofi.cq->fid;
 
-	engine.watching = watch;
-	if (watch && (engine.gets.finished || engine.unposted))
+	e->watching = watch;
+	if (watch && (e->gets.finished || e->buffers.unposted))
 		timeout_ns = 0;
-	if (watch && timeout_ns && engine.refused) {
+	if (watch && timeout_ns && e->refused) {
 		uint64_t now = kd_os_now_ns();
 
-		for (struct peer *p = engine.refused; p; p = p->refused)
+		for (struct peer *p = e->refused; p; p = p->refused)
 			timeout_ns = kd_min(timeout_ns, p->retry_ns > now ? p->retry_ns - now : 0);
 	}
-	if (watch && engine.ofi.cq_fd < 0) {
+	if (watch && e->ofi.cq_fd < 0) {
 		timeout_ns = kd_min(timeout_ns, BLIND_NS);
-	} else if (watch && timeout_ns && fi_trywait(engine.ofi.fabric, &fid, 1)) {
+	} else if (watch && timeout_ns && fi_trywait(e->ofi.fabric, &fid, 1)) {
 		/* There is work. The caller's descriptor must be checked all the same, but a system
 		 * call costs as much as a message. */
-		if (++engine.busy_waits % 16)
+		if (++e->busy_waits % 16)
 			return 0;
 		timeout_ns = 0;
 	}
-	kd_bell_sleep(&engine.bell, lock, fds, timeout_ns);
+	kd_bell_sleep(&e->bell, lock, fds, timeout_ns);
 	return fds[0].revents != 0;
 }
 
 /* Opening */
 
-static int start(const struct kd_comm_config *config, void *address, size_t *size_p)
+static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, void *address,
+		 size_t *size_p)
 {
-	static const struct kd_get_engine gets = {get_request, wake_sleeper, get_release};
+	static const struct kd_get_engine gets = {get_request, get_finished, get_release};
 	char node[KD_NETADDR_BYTES];
-	int error;
+	struct engine *e;
+	int error = kd_netaddr_choose(config->listen, config->local, node);
 
-	engine.events = config->events;
-	error = kd_netaddr_choose(config->listen, config->local, node);
 	if (error)
 		return error;
-	error = kd_bell_open(&engine.bell);
-	if (error)
-		goto fail;
-	error = kd_endpoint_open(&engine.ofi, config->provider, node, address,
-				 &engine.address_size);
-	if (error)
-		goto fail;
-	*size_p = engine.address_size;
-	kd_gets_init(&engine.gets, &gets, engine.ofi.info->ep_attr->max_msg_size);
-	engine.unposted = buffers_create(RECEIVES, KD_COMM_MESSAGE_BYTES, RECEIVE);
-	if (!engine.unposted) {
-		error = -ENOMEM;
-		kd_error("no memory for %d messages", RECEIVES);
-		goto fail;
+	e = calloc(1, sizeof(*e));
+	if (!e) {
+		kd_error("out of memory for an endpoint");
+		return -ENOMEM;
 	}
-	receives_post();
+	e->events = config->events;
+	e->arg = config->arg;
+	e->ofi.cq_fd = -1;
+	error = kd_bell_open(&e->bell);
+	if (error)
+		goto fail;
+	error = kd_endpoint_open(&e->ofi, config->provider, node, address, &e->address_size);
+	if (error)
+		goto fail;
+	*size_p = e->address_size;
+	kd_gets_init(&e->gets, &gets, e->ofi.info->ep_attr->max_msg_size);
+	error = kd_buffers_start(&e->buffers, &e->ofi);
+	if (error)
+		goto fail;
+	*comm_p = &e->comm;
 	return 0;
 fail:
-	stop();
+	stop(&e->comm);
 	return error;
 }
 
-static const char *name(void)
+static const char *name(struct kd_comm *c)
 {
-	return kd_endpoint_name(&engine.ofi);
+	return kd_endpoint_name(&engine_of(c)->ofi);
 }
 
-static int connect_rank(uint32_t rank, const void *address, size_t size)
+static int connect_rank(struct kd_comm *c, uint32_t rank, const void *address, size_t size)
 {
+	struct engine *e = engine_of(c);
 	kd_aligned(16) char copy[KD_COMM_ADDRESS_BYTES] = {0};
 	struct peer *p;
 	fi_addr_t addr;
 
-	if (size != engine.address_size)
+	if (size != e->address_size)
 		return -EINVAL;
 	memcpy(copy, address, size);
-	if (rank >= engine.npeers) {
-		uint32_t n = kd_max(rank + 1, kd_max(2 * engine.npeers, 16u));
-		struct peer **peers = realloc(engine.peers, n * sizeof(*peers));
+	if (rank >= e->npeers) {
+		uint32_t n = kd_max(rank + 1, kd_max(2 * e->npeers, 16u));
+		struct peer **peers = realloc(e->peers, n * sizeof(*peers));
 
 		if (!peers)
 			return -ENOMEM;
-		memset(peers + engine.npeers, 0, (n - engine.npeers) * sizeof(*peers));
-		engine.peers = peers;
-		engine.npeers = n;
+		memset(peers + e->npeers, 0, (n - e->npeers) * sizeof(*peers));
+		e->peers = peers;
+		e->npeers = n;
 	}
-	if (engine.peers[rank])
+	if (e->peers[rank])
 		return -EISCONN;
 	if (!kd_os_can_open(SPARE_FILES)) {
 		kd_error("libfabric has run out of open files with rank %u: each rank needs some; "
@@ -547,48 +483,42 @@ static int connect_rank(uint32_t rank, const void *address, size_t size)
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	if (fi_av_insert(engine.ofi.av, copy, 1, &addr, 0, NULL) != 1) {
+	if (fi_av_insert(e->ofi.av, copy, 1, &addr, 0, NULL) != 1) {
 		free(p);
 		return -EADDRNOTAVAIL;
 	}
 	p->addr = addr;
 	kd_get_queue_init(&p->gets);
-	engine.peers[rank] = p;
+	e->peers[rank] = p;
 	return 0;
 }
 
 /* Also closes what kd_comm_open has begun. */
-static void stop(void)
+static void stop(struct kd_comm *c)
 {
+	struct engine *e = engine_of(c);
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	uint64_t end = kd_os_now_ns() + CLOSE_NS;
 
-	engine.closing = 1;
+	e->closing = 1;
 	pthread_mutex_lock(&lock);
-	while (engine.sends && kd_os_now_ns() < end)
-		if (!progress())
-			wait_events(&lock, -1, 1000000, 1);
+	while (e->sends && kd_os_now_ns() < end)
+		if (!progress(c))
+			wait_events(c, &lock, -1, 1000000, 1);
 	pthread_mutex_unlock(&lock);
 
 	/* From here on nobody writes to buffers and the memory of gets. Once there are no peers,
 	 * the functions called below cannot start anything. */
-	kd_endpoint_stop(&engine.ofi);
-	for (uint32_t i = 0; i < engine.npeers; i++)
-		free(engine.peers[i]);
-	free(engine.peers);
-	engine.npeers = 0;
-	kd_gets_cancel(&engine.gets);
-	while (engine.slabs) {
-		struct slab *slab = engine.slabs;
-
-		engine.slabs = slab->next;
-		kd_endpoint_unregister(slab->mr);
-		kd_os_release(slab, slab->size);
-	}
-	kd_endpoint_close(&engine.ofi);
-	kd_bell_close(&engine.bell);
-	memset(&engine, 0, sizeof(engine));
-	engine.ofi.cq_fd = engine.bell.fd = -1;
+	kd_endpoint_stop(&e->ofi);
+	for (uint32_t i = 0; i < e->npeers; i++)
+		free(e->peers[i]);
+	free(e->peers);
+	e->npeers = 0;
+	kd_gets_cancel(&e->gets);
+	kd_buffers_destroy(&e->buffers);
+	kd_endpoint_close(&e->ofi);
+	kd_bell_close(&e->bell);
+	free(e);
 }
 
 const struct kd_comm_engine kd_comm_ofi = {

@@ -74,8 +74,10 @@ struct peer {
 	int waits;
 };
 
-static struct {
+struct tcp {
+	struct kd_comm comm; /* first */
 	const struct kd_comm_events *events;
+	void *arg; /* of events */
 	struct kd_bell bell;
 	int closing, watching;
 	uint64_t patience_ns;
@@ -84,27 +86,45 @@ static struct {
 	struct peer **peers; /* by rank; NULL: never met */
 	struct peer *waiting;
 	struct kd_gets gets;
+	struct kd_regions regions;
+	struct kd_links links;
 	uint64_t lost_links; /* for the debugger */
-} tcp = {.bell = {.fd = -1}};
+};
+
+static struct tcp *tcp_of(struct kd_comm *c)
+{
+	_Static_assert(!offsetof(struct tcp, comm), "an engine begins with its struct kd_comm");
+	return (struct tcp *)c;
+}
+
+static struct tcp *tcp_of_gets(struct kd_gets *gets)
+{
+	return (struct tcp *)(void *)((char *)gets - offsetof(struct tcp, gets));
+}
+
+static struct tcp *tcp_of_links(struct kd_links *links)
+{
+	return (struct tcp *)(void *)((char *)links - offsetof(struct tcp, links));
+}
 
 /* Something has changed under the lock, so that there is more for the sleeper to do. A sleeper that
  * does not watch has left it to others. */
-static void wake_sleeper(void)
+static void wake_sleeper(struct tcp *t)
 {
-	if (tcp.watching && kd_bell_sleeping(&tcp.bell))
-		kd_bell_ring(&tcp.bell);
+	if (t->watching && kd_bell_sleeping(&t->bell))
+		kd_bell_ring(&t->bell);
 }
 
 /* Peers */
 
-static struct peer *peer_find(uint32_t rank)
+static struct peer *peer_find(const struct tcp *t, uint32_t rank)
 {
-	return rank < tcp.size ? tcp.peers[rank] : NULL;
+	return rank < t->size ? t->peers[rank] : NULL;
 }
 
-static struct peer *peer_meet(uint32_t rank)
+static struct peer *peer_meet(struct tcp *t, uint32_t rank)
 {
-	struct peer *p = tcp.peers[rank];
+	struct peer *p = t->peers[rank];
 
 	if (p)
 		return p;
@@ -113,7 +133,7 @@ static struct peer *peer_meet(uint32_t rank)
 		return NULL;
 	p->rank = rank;
 	kd_get_queue_init(&p->gets);
-	return tcp.peers[rank] = p;
+	return t->peers[rank] = p;
 }
 
 /* The link to send on, or NULL. */
@@ -125,46 +145,47 @@ static struct kd_link *peer_link(const struct peer *p)
 }
 
 /* Makes alarm_rang() look at the peer at that time. */
-static void peer_wait(struct peer *p, uint64_t at_ns)
+static void peer_wait(struct tcp *t, struct peer *p, uint64_t at_ns)
 {
 	if (!p->waits) {
 		p->waits = 1;
-		p->waiting = tcp.waiting;
-		tcp.waiting = p;
+		p->waiting = t->waiting;
+		t->waiting = p;
 	}
 	p->retry_ns = at_ns;
-	kd_link_alarm(at_ns);
+	kd_links_alarm(&t->links, at_ns);
 }
 
 /* An attempt to connect has failed. */
-static void peer_failed(struct peer *p, int error)
+static void peer_failed(struct tcp *t, struct peer *p, int error)
 {
 	uint64_t now = kd_os_now_ns();
 
-	if (now - p->since_ns >= tcp.patience_ns && tcp.events->unreached) {
+	if (now - p->since_ns >= t->patience_ns && t->events->unreached) {
 		char address[KD_NETADDR_BYTES];
 
 		kd_netaddr_print((struct sockaddr *)&p->address, p->address_size, address);
-		tcp.events->unreached(p->rank, address, kd_errno_text(-error));
+		t->events->unreached(t->arg, p->rank, address, kd_errno_text(-error));
 	}
 	p->pause_ns =
 		kd_min(kd_max(2 * p->pause_ns, (uint64_t)RETRY_NS_MIN), (uint64_t)RETRY_NS_MAX);
-	peer_wait(p, now + p->pause_ns);
+	peer_wait(t, p, now + p->pause_ns);
 }
 
 /* There is something for the peer, and no link. */
-static void peer_dial(struct peer *p)
+static void peer_dial(struct tcp *t, struct peer *p)
 {
 	int error;
 
 	p->wanted = 1;
-	if (p->ours || p->retry_ns || tcp.closing)
+	if (p->ours || p->retry_ns || t->closing)
 		return;
 	if (!p->pause_ns)
 		p->since_ns = kd_os_now_ns();
-	p->ours = kd_link_dial(p->rank, (struct sockaddr *)&p->address, p->address_size, &error);
+	p->ours = kd_link_dial(&t->links, p->rank, (struct sockaddr *)&p->address,
+			       p->address_size, &error);
 	if (!p->ours)
-		peer_failed(p, error);
+		peer_failed(t, p, error);
 }
 
 /* Gets: what gets.h needs of an engine */
@@ -195,18 +216,24 @@ static int ask(struct kd_link *l, struct kd_get *g, size_t n)
 
 static int get_request(struct kd_get *g, size_t n)
 {
-	struct peer *p = tcp.peers[g->rank];
+	struct tcp *t = tcp_of_gets(g->gets);
+	struct peer *p = t->peers[g->rank];
 	struct kd_link *l = peer_link(p);
 
 	if (!l) {
-		peer_dial(p);
+		peer_dial(t, p);
 		return -EAGAIN;
 	}
 	if (ask(l, g, n)) { /* no memory, or the link is down: later */
-		peer_wait(p, kd_os_now_ns() + RETRY_NS_MIN);
+		peer_wait(t, p, kd_os_now_ns() + RETRY_NS_MIN);
 		return -EAGAIN;
 	}
 	return 0;
+}
+
+static void get_finished(struct kd_gets *gets)
+{
+	wake_sleeper(tcp_of_gets(gets));
 }
 
 static void get_release(struct kd_get *g)
@@ -217,26 +244,27 @@ static void get_release(struct kd_get *g)
 /* A chunk has arrived, or never will. */
 static void chunk_end(struct peer *p, struct kd_chunk *c, int error)
 {
-	kd_get_chunk_end(&tcp.gets, &p->gets, c->get, error);
+	kd_get_chunk_end(&p->gets, c->get, error);
 	free(c);
 }
 
-static void alarm_rang(uint64_t now)
+static void alarm_rang(struct kd_links *links, uint64_t now)
 {
-	struct peer *p = tcp.waiting;
+	struct tcp *t = tcp_of_links(links);
+	struct peer *p = t->waiting;
 
-	tcp.waiting = NULL;
+	t->waiting = NULL;
 	while (p) {
 		struct peer *next = p->waiting;
 
 		p->waits = 0;
 		if (p->retry_ns > now) {
-			peer_wait(p, p->retry_ns);
+			peer_wait(t, p, p->retry_ns);
 		} else {
 			p->retry_ns = 0;
-			kd_gets_push(&tcp.gets, &p->gets);
+			kd_gets_push(&p->gets);
 			if (p->wanted && !peer_link(p))
-				peer_dial(p);
+				peer_dial(t, p);
 		}
 		p = next;
 	}
@@ -246,7 +274,8 @@ static void alarm_rang(uint64_t now)
 
 static void link_up(struct kd_link *l)
 {
-	struct peer *p = peer_meet(l->rank);
+	struct tcp *t = tcp_of_links(l->links);
+	struct peer *p = peer_meet(t, l->rank);
 
 	if (!p) {
 		kd_link_end(l, -ENOMEM);
@@ -259,17 +288,18 @@ static void link_up(struct kd_link *l)
 		if (older)
 			kd_link_end(older, -ECONNRESET);
 		/* Both have dialled: the lower rank's link serves both. */
-		if (p->ours && p->ours->state != KD_LINK_UP && l->rank < tcp.rank)
+		if (p->ours && p->ours->state != KD_LINK_UP && l->rank < t->rank)
 			kd_link_end(p->ours, -EISCONN);
 	}
 	p->pause_ns = 0;
 	p->wanted = 0;
-	kd_gets_push(&tcp.gets, &p->gets);
+	kd_gets_push(&p->gets);
 }
 
 static void link_down(struct kd_link *l, int error)
 {
-	struct peer *p = tcp.peers[l->rank];
+	struct tcp *t = tcp_of_links(l->links);
+	struct peer *p = t->peers[l->rank];
 	struct kd_chunk *c = l->asked;
 
 	if (!p) /* there was no memory for the peer */
@@ -286,15 +316,15 @@ static void link_down(struct kd_link *l, int error)
 		p->theirs = NULL;
 	if (p->ours == l)
 		p->ours = NULL;
-	if (tcp.closing)
+	if (t->closing)
 		return;
-	tcp.lost_links += (uint64_t)l->was_up;
+	t->lost_links += (uint64_t)l->was_up;
 	if (error == -EAGAIN)
 		p->pause_ns = 0; /* it can be reached */
 	if (!l->was_up && error != -EISCONN && error != -EAGAIN)
-		peer_failed(p, error);
+		peer_failed(t, p, error);
 	else if (p->gets.first)
-		peer_wait(p, kd_os_now_ns());
+		peer_wait(t, p, kd_os_now_ns());
 }
 
 /* Frames */
@@ -302,7 +332,8 @@ static void link_down(struct kd_link *l, int error)
 /* The peer has requested a chunk. */
 static void answer(struct kd_link *l, const struct ask *a, uint32_t bytes)
 {
-	struct kd_region *r = kd_region_find(a->key, a->addr, bytes);
+	struct tcp *t = tcp_of_links(l->links);
+	struct kd_region *r = kd_region_find(&t->regions, a->key, a->addr, bytes);
 	struct head h = {.kind = CHUNK, .bytes = bytes};
 
 	if (!r) {
@@ -317,21 +348,23 @@ static void answer(struct kd_link *l, const struct ask *a, uint32_t bytes)
 	}
 }
 
-static void piece_left(void *owner)
+static void piece_left(struct kd_link *l, void *owner)
 {
+	(void)l;
 	((struct kd_region *)owner)->waiting--;
 }
 
 static void chunk_answered(struct kd_link *l, int error)
 {
-	struct peer *p = tcp.peers[l->rank];
+	struct tcp *t = tcp_of_links(l->links);
+	struct peer *p = t->peers[l->rank];
 	struct kd_chunk *c = l->asked;
 
 	l->asked = c->next;
 	if (!l->asked)
 		l->asked_last = &l->asked;
 	chunk_end(p, c, error);
-	kd_gets_push(&tcp.gets, &p->gets);
+	kd_gets_push(&p->gets);
 }
 
 static void chunk_filled(struct kd_link *l)
@@ -341,6 +374,7 @@ static void chunk_filled(struct kd_link *l)
 
 static size_t frame(struct kd_link *l, const char *bytes, size_t n)
 {
+	struct tcp *t = tcp_of_links(l->links);
 	const struct head *h = (const void *)bytes;
 	const size_t padded = sizeof(*h) + (((size_t)h->bytes + 7) & ~(size_t)7);
 
@@ -350,8 +384,8 @@ static size_t frame(struct kd_link *l, const char *bytes, size_t n)
 			break;
 		if (n < padded)
 			return 0;
-		if (!tcp.closing)
-			tcp.events->message(h + 1, h->bytes);
+		if (!t->closing)
+			t->events->message(t->arg, h + 1, h->bytes);
 		return padded;
 	case ASK:
 		if (n < sizeof(*h) + sizeof(struct ask))
@@ -375,9 +409,10 @@ static size_t frame(struct kd_link *l, const char *bytes, size_t n)
 
 /* The engine */
 
-static int send_message(uint32_t rank, const void *message, size_t len)
+static int send_message(struct kd_comm *c, uint32_t rank, const void *message, size_t len)
 {
-	struct peer *p = peer_find(rank);
+	struct tcp *t = tcp_of(c);
+	struct peer *p = peer_find(t, rank);
 	struct head h = {.kind = MESSAGE, .bytes = (uint32_t)len};
 	struct kd_link *l;
 
@@ -387,7 +422,7 @@ static int send_message(uint32_t rank, const void *message, size_t len)
 		return -EMSGSIZE;
 	l = peer_link(p);
 	if (!l) {
-		peer_dial(p);
+		peer_dial(t, p);
 		return -EAGAIN;
 	}
 	if (l->stream.copies >= SENDS)
@@ -395,10 +430,11 @@ static int send_message(uint32_t rank, const void *message, size_t len)
 	return kd_link_send(l, &h, message, len, NULL) ? -EAGAIN : 0;
 }
 
-static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
-		      struct kd_comm_get *get)
+static int get_memory(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uint64_t key,
+		      size_t len, struct kd_comm_get *get)
 {
-	struct peer *p = peer_find(rank);
+	struct tcp *t = tcp_of(c);
+	struct peer *p = peer_find(t, rank);
 	struct kd_get *g;
 
 	if (!p || !p->address_size)
@@ -408,13 +444,14 @@ static int get_memory(uint32_t rank, void *local, uint64_t addr, uint64_t key, s
 		return -ENOMEM;
 	*g = (struct kd_get){
 		.rank = rank, .local = local, .addr = addr, .key = key, .left = len, .user = get};
-	kd_get_start(&tcp.gets, &p->gets, g);
+	kd_get_start(&t->gets, &p->gets, g);
 	return 0;
 }
 
-static int expose(void *memory, size_t len, struct kd_comm_region *region_p)
+static int expose(struct kd_comm *c, void *memory, size_t len, struct kd_comm_region *region_p)
 {
-	struct kd_region *r = kd_region_add(memory, len);
+	struct tcp *t = tcp_of(c);
+	struct kd_region *r = kd_region_add(&t->regions, memory, len);
 
 	if (!r)
 		return -ENOMEM;
@@ -422,53 +459,59 @@ static int expose(void *memory, size_t len, struct kd_comm_region *region_p)
 	return 0;
 }
 
-static void hide(struct kd_comm_region *region)
+static void hide(struct kd_comm *c, struct kd_comm_region *region)
 {
+	struct tcp *t = tcp_of(c);
 	struct kd_region *r = region->handle;
 
 	if (r->waiting)
-		kd_links_forget(r);
-	kd_region_remove(r);
+		kd_links_forget(&t->links, r);
+	kd_region_remove(&t->regions, r);
 	region->handle = NULL;
 }
 
-static int progress(void)
+static int progress(struct kd_comm *c)
 {
-	int n = kd_links_progress();
+	struct tcp *t = tcp_of(c);
+	int n = kd_links_progress(&t->links);
 
-	if (tcp.gets.finished)
-		n += kd_gets_deliver(&tcp.gets);
+	if (t->gets.finished)
+		n += kd_gets_deliver(&t->gets);
 	return n;
 }
 
-static int wait_events(pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
+static int wait_events(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns,
+		       int watch)
 {
-	struct pollfd fds[2] = {{fd, POLLIN, 0}, {watch ? kd_links_fd() : -1, POLLIN, 0}};
+	struct tcp *t = tcp_of(c);
+	struct pollfd fds[2] = {{fd, POLLIN, 0}, {watch ? kd_links_fd(&t->links) : -1, POLLIN, 0}};
 
-	tcp.watching = watch;
-	if (watch && tcp.gets.finished)
+	t->watching = watch;
+	if (watch && t->gets.finished)
 		timeout_ns = 0;
-	kd_bell_sleep(&tcp.bell, lock, fds, timeout_ns);
+	kd_bell_sleep(&t->bell, lock, fds, timeout_ns);
 	return fds[0].revents != 0;
 }
 
-static void wake(void)
+static void wake(struct kd_comm *c)
 {
-	kd_bell_ring(&tcp.bell);
+	kd_bell_ring(&tcp_of(c)->bell);
 }
 
-static const char *name(void)
+static const char *name(struct kd_comm *c)
 {
+	(void)c;
 	return "tcp";
 }
 
-static int connect_rank(uint32_t rank, const void *address, size_t size)
+static int connect_rank(struct kd_comm *c, uint32_t rank, const void *address, size_t size)
 {
+	struct tcp *t = tcp_of(c);
 	struct peer *p;
 
-	if (size != tcp.address_size || rank >= tcp.size)
+	if (size != t->address_size || rank >= t->size)
 		return -EINVAL;
-	p = peer_meet(rank);
+	p = peer_meet(t, rank);
 	if (!p)
 		return -ENOMEM;
 	if (p->address_size)
@@ -478,54 +521,69 @@ static int connect_rank(uint32_t rank, const void *address, size_t size)
 	return 0;
 }
 
-static void stop(void)
+static void stop(struct kd_comm *c)
 {
-	tcp.closing = 1;
-	kd_links_close();
+	struct tcp *t = tcp_of(c);
+
+	t->closing = 1;
+	kd_links_close(&t->links);
 	/* From here on nobody writes to the memory of gets. */
-	kd_gets_cancel(&tcp.gets);
-	for (uint32_t i = 0; i < tcp.size; i++)
-		free(tcp.peers[i]);
-	free(tcp.peers);
-	kd_region_remove_all();
-	kd_bell_close(&tcp.bell);
-	memset(&tcp, 0, sizeof(tcp));
-	tcp.bell.fd = -1;
+	kd_gets_cancel(&t->gets);
+	for (uint32_t i = 0; t->peers && i < t->size; i++)
+		free(t->peers[i]);
+	free(t->peers);
+	kd_region_remove_all(&t->regions);
+	kd_bell_close(&t->bell);
+	free(t);
 }
 
-static int start(const struct kd_comm_config *config, void *address, size_t *size_p)
+static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, void *address,
+		 size_t *size_p)
 {
-	static const struct kd_get_engine gets = {get_request, wake_sleeper, get_release};
+	static const struct kd_get_engine gets = {get_request, get_finished, get_release};
 	static const struct kd_link_events events = {link_up,	   link_down,  frame,
 						     chunk_filled, piece_left, alarm_rang};
 	struct sockaddr_storage own;
 	char node[KD_NETADDR_BYTES];
+	socklen_t own_size;
+	struct tcp *t;
 	int listener, error = kd_netaddr_choose(config->listen, config->local, node);
 
 	if (error)
 		return error;
-	listener = kd_netaddr_listen(node, config->ports, &own, &tcp.address_size);
+	listener = kd_netaddr_listen(node, config->ports, &own, &own_size);
 	if (listener < 0)
 		return listener;
-	tcp.events = config->events;
-	tcp.rank = config->rank;
-	tcp.size = config->size;
-	tcp.patience_ns = config->patience_ns;
-	kd_gets_init(&tcp.gets, &gets, UINT32_MAX);
-	error = kd_links_open(listener, config->rank, config->size, config->secret, &events);
+	t = calloc(1, sizeof(*t));
+	if (!t) {
+		kd_error("out of memory for connections");
+		close(listener);
+		return -ENOMEM;
+	}
+	t->events = config->events;
+	t->arg = config->arg;
+	t->bell.fd = -1;
+	t->rank = config->rank;
+	t->size = config->size;
+	t->address_size = own_size;
+	t->patience_ns = config->patience_ns;
+	kd_gets_init(&t->gets, &gets, UINT32_MAX);
+	error = kd_links_open(&t->links, listener, config->rank, config->size, config->secret,
+			      &events);
 	if (!error)
-		error = kd_bell_open(&tcp.bell);
-	tcp.peers = calloc(config->size, sizeof(*tcp.peers));
-	if (!error && !tcp.peers) {
+		error = kd_bell_open(&t->bell);
+	t->peers = calloc(config->size, sizeof(*t->peers));
+	if (!error && !t->peers) {
 		kd_error("out of memory for the table of %u ranks", config->size);
 		error = -ENOMEM;
 	}
 	if (error) {
-		stop();
+		stop(&t->comm);
 		return error;
 	}
-	*size_p = tcp.address_size;
-	memcpy(address, &own, tcp.address_size);
+	*comm_p = &t->comm;
+	*size_p = own_size;
+	memcpy(address, &own, own_size);
 	return 0;
 }
 

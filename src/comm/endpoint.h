@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What libfabric opens for a process: a fabric, a domain in it, and there one endpoint of reliable
+ * What libfabric opens for a rank: a fabric, a domain in it, and there one endpoint of reliable
  * datagrams and reads, with its completion queue and its address table; and what the provider
  * requires of memory that it uses. comm_ofi.c sends and receives on it.
  */
@@ -12,6 +12,9 @@
 #include <rdma/fi_endpoint.h>
 
 #include "base/base.h"
+
+/* What a completion is about: the context of each operation begins with this. */
+enum kd_operation { KD_RECEIVE, KD_SEND, KD_GET };
 
 struct kd_endpoint {
 	struct fi_info *info;

@@ -22,16 +22,19 @@ void kd_get_queue_init(struct kd_get_queue *q)
 }
 
 /* Everything has been requested and nothing is in flight. */
-static void finish(struct kd_gets *gets, struct kd_get *g)
+static void finish(struct kd_get *g)
 {
+	struct kd_gets *gets = g->gets;
+
 	g->next = NULL;
 	*gets->finished_last = g;
 	gets->finished_last = &g->next;
-	gets->engine->finished();
+	gets->engine->finished(gets);
 }
 
 void kd_get_start(struct kd_gets *gets, struct kd_get_queue *q, struct kd_get *g)
 {
+	g->gets = gets;
 	g->weight = kd_min(kd_max(g->left, (size_t)GET_BYTES_MIN), gets->chunk_bytes);
 	g->user->handle = g;
 	g->older = gets->newest;
@@ -39,19 +42,19 @@ void kd_get_start(struct kd_gets *gets, struct kd_get_queue *q, struct kd_get *g
 		g->older->newer = g;
 	gets->newest = g;
 	if (!g->left) {
-		finish(gets, g);
+		finish(g);
 		return;
 	}
 	*q->last = g;
 	q->last = &g->next;
-	kd_gets_push(gets, q);
+	kd_gets_push(q);
 }
 
 /* Requests the next chunk of a get. */
-static int request(struct kd_gets *gets, struct kd_get_queue *q, struct kd_get *g)
+static int request(struct kd_get_queue *q, struct kd_get *g)
 {
-	size_t n = kd_min(g->left, gets->chunk_bytes);
-	int error = gets->engine->request(g, n);
+	size_t n = kd_min(g->left, g->gets->chunk_bytes);
+	int error = g->gets->engine->request(g, n);
 
 	if (error)
 		return error;
@@ -63,13 +66,13 @@ static int request(struct kd_gets *gets, struct kd_get_queue *q, struct kd_get *
 	return 0;
 }
 
-void kd_gets_push(struct kd_gets *gets, struct kd_get_queue *q)
+void kd_gets_push(struct kd_get_queue *q)
 {
 	while (q->first && (q->bytes < WINDOW_BYTES || q->first->error)) {
 		struct kd_get *g = q->first;
 
 		if (!g->error) {
-			int error = request(gets, q, g);
+			int error = request(q, g);
 
 			if (error == -EAGAIN)
 				return;
@@ -83,12 +86,12 @@ void kd_gets_push(struct kd_gets *gets, struct kd_get_queue *q)
 			if (!q->first)
 				q->last = &q->first;
 			if (!g->chunks)
-				finish(gets, g);
+				finish(g);
 		}
 	}
 }
 
-void kd_get_chunk_end(struct kd_gets *gets, struct kd_get_queue *q, struct kd_get *g, int error)
+void kd_get_chunk_end(struct kd_get_queue *q, struct kd_get *g, int error)
 {
 	q->bytes -= g->weight;
 	g->chunks--;
@@ -97,11 +100,12 @@ void kd_get_chunk_end(struct kd_gets *gets, struct kd_get_queue *q, struct kd_ge
 	/* A get with something left to request is at the head of the queue, where kd_gets_push
 	 * finds the error. */
 	if (!g->left && !g->chunks)
-		finish(gets, g);
+		finish(g);
 }
 
-static void deliver(struct kd_gets *gets, struct kd_get *g)
+static void deliver(struct kd_get *g)
 {
+	struct kd_gets *gets = g->gets;
 	struct kd_comm_get *user = g->user;
 	int error = g->error;
 
@@ -127,7 +131,7 @@ int kd_gets_deliver(struct kd_gets *gets)
 	for (; g; n++) {
 		struct kd_get *next = g->next;
 
-		deliver(gets, g);
+		deliver(g);
 		g = next;
 	}
 	return n;
@@ -140,6 +144,6 @@ void kd_gets_cancel(struct kd_gets *gets)
 
 		if (!g->error && (g->left || g->chunks))
 			g->error = -ECANCELED;
-		deliver(gets, g);
+		deliver(g);
 	}
 }

@@ -14,14 +14,18 @@
  * the head, and finishes when its last chunk has ended.
  *
  * done is called only by kd_gets_deliver and kd_gets_cancel, since the callers of the other
- * functions may hold locks. Everything is under the lock of comm.h.
+ * functions may hold locks. Everything is under the lock of comm.h. The engine finds its own state
+ * from its struct kd_gets, which is part of that.
  */
 #ifndef KD_GETS_H
 #define KD_GETS_H
 
 #include "comm/comm_engine.h"
 
+struct kd_gets;
+
 struct kd_get {
+	struct kd_gets *gets; /* that it is one of */
 	int error;
 	uint32_t rank;
 	uint32_t chunks; /* in flight */
@@ -46,7 +50,7 @@ struct kd_get_engine {
 	 * kd_gets_push will be called again; another -errno: g fails. */
 	int (*request)(struct kd_get *g, size_t n);
 	/* A get has finished: wakes the thread that is to call kd_gets_deliver. */
-	void (*finished)(void);
+	void (*finished)(struct kd_gets *gets);
 	/* Frees g. */
 	void (*release)(struct kd_get *g);
 };
@@ -66,9 +70,9 @@ void kd_get_queue_init(struct kd_get_queue *q);
  * is 0. */
 void kd_get_start(struct kd_gets *gets, struct kd_get_queue *q, struct kd_get *g);
 /* Requests what the window of the peer has room for. */
-void kd_gets_push(struct kd_gets *gets, struct kd_get_queue *q);
+void kd_gets_push(struct kd_get_queue *q);
 /* A chunk has arrived, or (error) never will. */
-void kd_get_chunk_end(struct kd_gets *gets, struct kd_get_queue *q, struct kd_get *g, int error);
+void kd_get_chunk_end(struct kd_get_queue *q, struct kd_get *g, int error);
 
 /* Calls done for the gets that have finished. Returns how many. */
 int kd_gets_deliver(struct kd_gets *gets);

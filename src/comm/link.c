@@ -24,75 +24,62 @@
 #define FLUSH_NS 100000000u /* for what has been sent to leave when we close */
 #define EVENTS 64
 
-static struct {
-	int epoll, timer, listener;
-	uint32_t rank, size;
-	uint8_t key[32];
-	const struct kd_link_events *events;
-	struct kd_link *first, *last;
-	struct kd_link *dead; /* by next: freed when nobody looks at them any more */
-	uint32_t strangers;
-	uint64_t armed_ns; /* when the timer expires; UINT64_MAX: never */
-	uint64_t alarm_ns; /* the user's */
-	uint64_t pause_ns; /* 0, or the time until which the listener is not watched */
-	uint64_t rate_ns;  /* start of the count in accepted */
-	uint32_t accepted;
-} me = {.epoll = -1, .timer = -1, .listener = -1};
-
 static size_t stream_frame(struct kd_stream *s, const char *p, size_t n);
 static void stream_filled(struct kd_stream *s);
-static void stream_left(void *owner);
+static void stream_left(struct kd_stream *s, void *owner);
 static const struct kd_stream_events stream_events = {stream_frame, stream_filled, stream_left};
 
 /* Time */
 
-static void arm(uint64_t at_ns)
+static void arm(struct kd_links *links, uint64_t at_ns)
 {
 	struct itimerspec t = {{0, 0},
 			       {(time_t)(at_ns / 1000000000u), (long)(at_ns % 1000000000u)}};
 
-	if (at_ns >= me.armed_ns)
+	if (at_ns >= links->armed_ns)
 		return;
-	me.armed_ns = at_ns;
-	timerfd_settime(me.timer, TFD_TIMER_ABSTIME, &t, NULL);
+	links->armed_ns = at_ns;
+	timerfd_settime(links->timer, TFD_TIMER_ABSTIME, &t, NULL);
 }
 
-void kd_link_alarm(uint64_t at_ns)
+void kd_links_alarm(struct kd_links *links, uint64_t at_ns)
 {
-	me.alarm_ns = kd_min(me.alarm_ns, at_ns);
-	arm(at_ns);
+	links->alarm_ns = kd_min(links->alarm_ns, at_ns);
+	arm(links, at_ns);
 }
 
 /* Links */
 
-static int watch(int op, int fd, uint32_t events, void *what)
+static int watch(const struct kd_links *links, int op, int fd, uint32_t events, void *what)
 {
 	struct epoll_event e = {.events = events, .data.ptr = what};
 
-	return epoll_ctl(me.epoll, op, fd, &e) ? -errno : 0;
+	return epoll_ctl(links->epoll, op, fd, &e) ? -errno : 0;
 }
 
-static struct kd_link *create(int fd, enum kd_link_state state, uint64_t patience_ns)
+static struct kd_link *create(struct kd_links *links, int fd, enum kd_link_state state,
+			      uint64_t patience_ns)
 {
 	struct kd_link *l = calloc(1, sizeof(*l));
 	int on = 1;
 
 	if (!l)
 		return NULL;
-	kd_stream_init(&l->stream, fd, &stream_events);
+	kd_stream_init(&l->stream, fd, &links->buffer, &stream_events);
+	l->links = links;
 	l->state = state;
 	l->asked_last = &l->asked;
 	l->due_ns = kd_os_now_ns() + patience_ns;
 	l->waits_out = state == KD_LINK_DIALS;
-	if (watch(EPOLL_CTL_ADD, fd, l->waits_out ? EPOLLIN | EPOLLOUT : EPOLLIN, l)) {
+	if (watch(links, EPOLL_CTL_ADD, fd, l->waits_out ? EPOLLIN | EPOLLOUT : EPOLLIN, l)) {
 		free(l);
 		return NULL;
 	}
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-	arm(l->due_ns);
-	l->prev = me.last;
-	*(me.last ? &me.last->next : &me.first) = l;
-	me.last = l;
+	arm(links, l->due_ns);
+	l->prev = links->last;
+	*(links->last ? &links->last->next : &links->first) = l;
+	links->last = l;
 	return l;
 }
 
@@ -103,27 +90,28 @@ static int is_stranger(const struct kd_link *l)
 
 void kd_link_end(struct kd_link *l, int error)
 {
+	struct kd_links *links = l->links;
 	enum kd_link_state state = l->state;
 
 	if (state == KD_LINK_DOWN)
 		return;
-	me.strangers -= (uint32_t)is_stranger(l);
+	links->strangers -= (uint32_t)is_stranger(l);
 	l->state = KD_LINK_DOWN;
 	kd_stream_close(&l->stream);
-	*(l->prev ? &l->prev->next : &me.first) = l->next;
-	*(l->next ? &l->next->prev : &me.last) = l->prev;
-	l->next = me.dead;
-	me.dead = l;
+	*(l->prev ? &l->prev->next : &links->first) = l->next;
+	*(l->next ? &l->next->prev : &links->last) = l->prev;
+	l->next = links->dead;
+	links->dead = l;
 	if (state == KD_LINK_UP || l->dialled)
-		me.events->down(l, error);
+		links->events->down(l, error);
 }
 
-static void bury(void)
+static void bury(struct kd_links *links)
 {
-	while (me.dead) {
-		struct kd_link *l = me.dead;
+	while (links->dead) {
+		struct kd_link *l = links->dead;
 
-		me.dead = l->next;
+		links->dead = l->next;
 		free(l);
 	}
 }
@@ -136,7 +124,7 @@ static void watch_out(struct kd_link *l)
 	if (wanted == l->waits_out)
 		return;
 	l->waits_out = wanted;
-	watch(EPOLL_CTL_MOD, l->stream.fd, wanted ? EPOLLIN | EPOLLOUT : EPOLLIN, l);
+	watch(l->links, EPOLL_CTL_MOD, l->stream.fd, wanted ? EPOLLIN | EPOLLOUT : EPOLLIN, l);
 }
 
 int kd_link_send(struct kd_link *l, const void *head, const void *payload, size_t len, void *owner)
@@ -150,9 +138,9 @@ int kd_link_send(struct kd_link *l, const void *head, const void *payload, size_
 	return error;
 }
 
-void kd_links_forget(const void *owner)
+void kd_links_forget(struct kd_links *links, const void *owner)
 {
-	for (struct kd_link *l = me.first, *next; l; l = next) {
+	for (struct kd_link *l = links->first, *next; l; l = next) {
 		next = l->next;
 		if (kd_stream_keeps(&l->stream, owner))
 			kd_link_end(l, -ECONNABORTED);
@@ -166,7 +154,7 @@ static void greet(struct kd_link *l, enum kd_handshake_step step)
 	struct kd_greeting g;
 	const char *p = (const char *)&g;
 
-	kd_handshake_write(&l->handshake, me.key, step, &g);
+	kd_handshake_write(&l->handshake, l->links->key, step, &g);
 	_Static_assert(sizeof(g) > KD_STREAM_HEAD_BYTES && sizeof(g) % 8 == 0,
 		       "a greeting is a frame");
 	kd_link_send(l, p, p + KD_STREAM_HEAD_BYTES, sizeof(g) - KD_STREAM_HEAD_BYTES, NULL);
@@ -174,25 +162,27 @@ static void greet(struct kd_link *l, enum kd_handshake_step step)
 
 static void come_up(struct kd_link *l)
 {
-	me.strangers -= (uint32_t)is_stranger(l);
+	l->links->strangers -= (uint32_t)is_stranger(l);
 	l->state = KD_LINK_UP;
 	l->was_up = 1;
-	me.events->up(l);
+	l->links->events->up(l);
 }
 
 /* A greeting has arrived. */
 static void heard(struct kd_link *l, const struct kd_greeting *g)
 {
+	const struct kd_links *links = l->links;
+	const uint8_t *key = links->key;
 	struct kd_handshake *h = &l->handshake;
 
-	if (l->state == KD_LINK_STRANGER && kd_handshake_read(h, me.key, KD_HELLO, g) &&
-	    h->to == me.rank && h->from != me.rank && h->from < me.size) {
+	if (l->state == KD_LINK_STRANGER && kd_handshake_read(h, key, KD_HELLO, g) &&
+	    h->to == links->rank && h->from != links->rank && h->from < links->size) {
 		l->rank = h->from;
 		l->state = KD_LINK_CLAIMS;
 		greet(l, KD_CHALLENGE);
-	} else if (l->state == KD_LINK_CLAIMS && kd_handshake_read(h, me.key, KD_PROOF, g)) {
+	} else if (l->state == KD_LINK_CLAIMS && kd_handshake_read(h, key, KD_PROOF, g)) {
 		come_up(l);
-	} else if (l->state == KD_LINK_GREETS && kd_handshake_read(h, me.key, KD_CHALLENGE, g)) {
+	} else if (l->state == KD_LINK_GREETS && kd_handshake_read(h, key, KD_CHALLENGE, g)) {
 		greet(l, KD_PROOF);
 		if (l->state != KD_LINK_DOWN)
 			come_up(l);
@@ -208,7 +198,7 @@ static size_t stream_frame(struct kd_stream *s, const char *p, size_t n)
 
 	_Static_assert(!offsetof(struct kd_link, stream), "a link begins with its stream");
 	if (l->state == KD_LINK_UP)
-		return me.events->frame(l, p, n);
+		return l->links->events->frame(l, p, n);
 	if (n < sizeof(g))
 		return 0;
 	memcpy(&g, p, sizeof(g));
@@ -218,18 +208,22 @@ static size_t stream_frame(struct kd_stream *s, const char *p, size_t n)
 
 static void stream_filled(struct kd_stream *s)
 {
-	me.events->filled((struct kd_link *)s);
+	struct kd_link *l = (struct kd_link *)s;
+
+	l->links->events->filled(l);
 }
 
-static void stream_left(void *owner)
+static void stream_left(struct kd_stream *s, void *owner)
 {
-	me.events->left(owner);
+	struct kd_link *l = (struct kd_link *)s;
+
+	l->links->events->left(l, owner);
 }
 
 /* Dialling */
 
-struct kd_link *kd_link_dial(uint32_t rank, const struct sockaddr *address, socklen_t size,
-			     int *error_p)
+struct kd_link *kd_link_dial(struct kd_links *links, uint32_t rank, const struct sockaddr *address,
+			     socklen_t size, int *error_p)
 {
 	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	struct kd_link *l;
@@ -243,7 +237,7 @@ struct kd_link *kd_link_dial(uint32_t rank, const struct sockaddr *address, sock
 		close(fd);
 		return NULL;
 	}
-	l = create(fd, KD_LINK_DIALS, DIAL_NS);
+	l = create(links, fd, KD_LINK_DIALS, DIAL_NS);
 	if (!l) {
 		*error_p = -ENOMEM;
 		close(fd);
@@ -251,7 +245,7 @@ struct kd_link *kd_link_dial(uint32_t rank, const struct sockaddr *address, sock
 	}
 	l->dialled = 1;
 	l->rank = rank;
-	l->handshake = (struct kd_handshake){.from = me.rank, .to = rank};
+	l->handshake = (struct kd_handshake){.from = links->rank, .to = rank};
 	return l;
 }
 
@@ -273,20 +267,20 @@ static void dialled(struct kd_link *l)
 
 /* Accepting */
 
-static void pause_until(uint64_t at_ns)
+static void pause_until(struct kd_links *links, uint64_t at_ns)
 {
-	if (!me.pause_ns)
-		watch(EPOLL_CTL_DEL, me.listener, 0, NULL);
-	me.pause_ns = at_ns;
-	arm(at_ns);
+	if (!links->pause_ns)
+		watch(links, EPOLL_CTL_DEL, links->listener, 0, NULL);
+	links->pause_ns = at_ns;
+	arm(links, at_ns);
 }
 
 /* Makes room for another stranger. */
-static void displace(void)
+static void displace(struct kd_links *links)
 {
 	struct kd_link *claims = NULL;
 
-	for (struct kd_link *l = me.first; l; l = l->next) {
+	for (struct kd_link *l = links->first; l; l = l->next) {
 		if (l->state == KD_LINK_STRANGER) {
 			kd_link_end(l, 0);
 			return;
@@ -300,41 +294,41 @@ static void displace(void)
 
 static void readable(struct kd_link *l);
 
-static int accept_some(uint64_t now)
+static int accept_some(struct kd_links *links, uint64_t now)
 {
 	int n = 0;
 
-	if (now - me.rate_ns >= RATE_NS) {
-		me.rate_ns = now;
-		me.accepted = 0;
+	if (now - links->rate_ns >= RATE_NS) {
+		links->rate_ns = now;
+		links->accepted = 0;
 	}
-	for (; me.accepted < RATE; n++) {
+	for (; links->accepted < RATE; n++) {
 		struct kd_link *l;
 		int fd;
 
-		if (me.strangers >= STRANGERS)
-			displace();
-		fd = accept4(me.listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		if (links->strangers >= STRANGERS)
+			displace(links);
+		fd = accept4(links->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
 			    errno == ENOMEM) {
-				displace();
-				pause_until(now + FULL_NS);
+				displace(links);
+				pause_until(links, now + FULL_NS);
 			}
 			return n;
 		}
-		me.accepted++;
-		l = create(fd, KD_LINK_STRANGER, STRANGER_NS);
+		links->accepted++;
+		l = create(links, fd, KD_LINK_STRANGER, STRANGER_NS);
 		if (!l) {
 			close(fd);
 			continue;
 		}
-		me.strangers++;
+		links->strangers++;
 		/* The greeting of a rank has usually arrived: then idle strangers cannot displace
 		 * it. */
 		readable(l);
 	}
-	pause_until(me.rate_ns + RATE_NS);
+	pause_until(links, links->rate_ns + RATE_NS);
 	return n;
 }
 
@@ -368,17 +362,17 @@ static int handle(struct kd_link *l, uint32_t events)
 }
 
 /* The timer has expired: ends the links that are late, and arms it for the next. */
-static int late(uint64_t now)
+static int late(struct kd_links *links, uint64_t now)
 {
 	uint64_t due = UINT64_MAX;
 	int n = 0;
 
-	me.armed_ns = UINT64_MAX;
-	if (me.pause_ns && now >= me.pause_ns) {
-		me.pause_ns = 0;
-		watch(EPOLL_CTL_ADD, me.listener, EPOLLIN, &me.listener);
+	links->armed_ns = UINT64_MAX;
+	if (links->pause_ns && now >= links->pause_ns) {
+		links->pause_ns = 0;
+		watch(links, EPOLL_CTL_ADD, links->listener, EPOLLIN, &links->listener);
 	}
-	for (struct kd_link *l = me.first, *next; l; l = next) {
+	for (struct kd_link *l = links->first, *next; l; l = next) {
 		next = l->next;
 		if (l->state == KD_LINK_UP)
 			continue;
@@ -390,61 +384,61 @@ static int late(uint64_t now)
 			due = kd_min(due, l->due_ns);
 		}
 	}
-	if (now >= me.alarm_ns) {
-		me.alarm_ns = UINT64_MAX;
-		me.events->alarm(now);
+	if (now >= links->alarm_ns) {
+		links->alarm_ns = UINT64_MAX;
+		links->events->alarm(links, now);
 		n++;
 	}
-	if (me.pause_ns)
-		due = kd_min(due, me.pause_ns);
-	arm(kd_min(due, me.alarm_ns));
+	if (links->pause_ns)
+		due = kd_min(due, links->pause_ns);
+	arm(links, kd_min(due, links->alarm_ns));
 	return n;
 }
 
-int kd_links_progress(void)
+int kd_links_progress(struct kd_links *links)
 {
 	struct epoll_event events[EVENTS];
-	int n = epoll_wait(me.epoll, events, EVENTS, 0), happened = 0;
+	int n = epoll_wait(links->epoll, events, EVENTS, 0), happened = 0;
 
 	for (int i = 0; i < n; i++) {
 		void *what = events[i].data.ptr;
 
-		if (what == &me.timer) {
+		if (what == &links->timer) {
 			uint64_t count;
 
-			if (read(me.timer, &count, sizeof(count)) == sizeof(count))
-				happened += late(kd_os_now_ns());
-		} else if (what == &me.listener) {
-			happened += accept_some(kd_os_now_ns());
+			if (read(links->timer, &count, sizeof(count)) == sizeof(count))
+				happened += late(links, kd_os_now_ns());
+		} else if (what == &links->listener) {
+			happened += accept_some(links, kd_os_now_ns());
 		} else {
 			happened += handle(what, events[i].events);
 		}
 	}
-	bury();
+	bury(links);
 	return happened;
 }
 
-int kd_links_fd(void)
+int kd_links_fd(const struct kd_links *links)
 {
-	return me.epoll;
+	return links->epoll;
 }
 
 /* Opening */
 
-int kd_links_open(int listener, uint32_t rank, uint32_t size, const uint8_t *secret,
-		  const struct kd_link_events *events)
+int kd_links_open(struct kd_links *links, int listener, uint32_t rank, uint32_t size,
+		  const uint8_t *secret, const struct kd_link_events *events)
 {
-	memset(&me, 0, sizeof(me));
-	me.rank = rank;
-	me.size = size;
-	kd_handshake_key(me.key, secret);
-	me.events = events;
-	me.armed_ns = me.alarm_ns = UINT64_MAX;
-	me.listener = listener;
-	me.epoll = epoll_create1(EPOLL_CLOEXEC);
-	me.timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
-	if (me.epoll < 0 || me.timer < 0 || watch(EPOLL_CTL_ADD, me.timer, EPOLLIN, &me.timer) ||
-	    watch(EPOLL_CTL_ADD, listener, EPOLLIN, &me.listener)) {
+	links->rank = rank;
+	links->size = size;
+	kd_handshake_key(links->key, secret);
+	links->events = events;
+	links->armed_ns = links->alarm_ns = UINT64_MAX;
+	links->listener = listener;
+	links->epoll = epoll_create1(EPOLL_CLOEXEC);
+	links->timer = timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC);
+	if (links->epoll < 0 || links->timer < 0 ||
+	    watch(links, EPOLL_CTL_ADD, links->timer, EPOLLIN, &links->timer) ||
+	    watch(links, EPOLL_CTL_ADD, listener, EPOLLIN, &links->listener)) {
 		int error = -errno;
 
 		kd_error("cannot wait for messages: %s", kd_errno_text(-error));
@@ -453,27 +447,27 @@ int kd_links_open(int listener, uint32_t rank, uint32_t size, const uint8_t *sec
 	return 0;
 }
 
-static int all_sent(void)
+static int all_sent(const struct kd_links *links)
 {
-	for (struct kd_link *l = me.first; l; l = l->next)
+	for (struct kd_link *l = links->first; l; l = l->next)
 		if (l->stream.first)
 			return 0;
 	return 1;
 }
 
-void kd_links_close(void)
+void kd_links_close(struct kd_links *links)
 {
 	uint64_t end = kd_os_now_ns() + FLUSH_NS;
 	struct epoll_event event;
 
-	while (!all_sent() && kd_os_now_ns() < end)
-		if (!kd_links_progress())
-			epoll_wait(me.epoll, &event, 1, 1);
-	while (me.first)
-		kd_link_end(me.first, -ECANCELED);
-	bury();
-	close(me.listener);
-	close(me.epoll);
-	close(me.timer);
-	me.epoll = me.timer = me.listener = -1;
+	while (!all_sent(links) && kd_os_now_ns() < end)
+		if (!kd_links_progress(links))
+			epoll_wait(links->epoll, &event, 1, 1);
+	while (links->first)
+		kd_link_end(links->first, -ECANCELED);
+	bury(links);
+	close(links->listener);
+	close(links->epoll);
+	close(links->timer);
+	links->epoll = links->timer = links->listener = -1;
 }

@@ -17,6 +17,8 @@
 /* The oldest that has what we use: any library since then will do. */
 #define API_VERSION FI_VERSION(1, 9)
 
+/* What is static in this file belongs to the library, which a process has once, or to the
+ * environment. One thread at a time opens an endpoint (comm.h). */
 struct kd_ofi kd_ofi;
 
 int kd_ofi_errno(ssize_t error)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * libfabric, loaded when a provider is first requested: linking with it would make every program
- * load some twenty libraries, one of which installs signal handlers.
+ * load some twenty libraries, one of which installs signal handlers. It is one per process, as is
+ * the environment that it reads; the endpoints are not.
  */
 #ifndef KD_OFI_H
 #define KD_OFI_H

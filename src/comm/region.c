@@ -6,25 +6,21 @@
 #include "base/log.h"
 #include "base/os.h"
 
-#define BUCKETS 4096
-
-static struct kd_region *buckets[BUCKETS];
-
-struct kd_region *kd_region_add(const void *p, size_t len)
+struct kd_region *kd_region_add(struct kd_regions *regions, const void *p, size_t len)
 {
 	struct kd_region *r = malloc(sizeof(*r)), **link;
 
 	if (!r)
 		return NULL;
 	*r = (struct kd_region){.addr = (uintptr_t)p, .len = len, .key = kd_os_random()};
-	link = &buckets[r->key % BUCKETS];
+	link = &regions->buckets[r->key % KD_REGION_BUCKETS];
 	r->next = *link;
 	return *link = r;
 }
 
-void kd_region_remove(struct kd_region *r)
+void kd_region_remove(struct kd_regions *regions, struct kd_region *r)
 {
-	struct kd_region **link = &buckets[r->key % BUCKETS];
+	struct kd_region **link = &regions->buckets[r->key % KD_REGION_BUCKETS];
 
 	kd_assert(!r->waiting);
 	while (*link != r)
@@ -33,9 +29,10 @@ void kd_region_remove(struct kd_region *r)
 	free(r);
 }
 
-struct kd_region *kd_region_find(uint64_t key, uint64_t addr, uint64_t len)
+struct kd_region *kd_region_find(const struct kd_regions *regions, uint64_t key, uint64_t addr,
+				 uint64_t len)
 {
-	struct kd_region *r = buckets[key % BUCKETS];
+	struct kd_region *r = regions->buckets[key % KD_REGION_BUCKETS];
 
 	while (r && r->key != key)
 		r = r->next;
@@ -44,9 +41,9 @@ struct kd_region *kd_region_find(uint64_t key, uint64_t addr, uint64_t len)
 	return r;
 }
 
-void kd_region_remove_all(void)
+void kd_region_remove_all(struct kd_regions *regions)
 {
-	for (size_t i = 0; i < BUCKETS; i++)
-		while (buckets[i])
-			kd_region_remove(buckets[i]);
+	for (size_t i = 0; i < KD_REGION_BUCKETS; i++)
+		while (regions->buckets[i])
+			kd_region_remove(regions, regions->buckets[i]);
 }

@@ -11,7 +11,6 @@
 
 #include "base/log.h"
 
-#define ROOM 65536
 #define PIECES 32 /* sent with one call */
 
 /* A frame that is not sent completely. */
@@ -24,8 +23,6 @@ struct kd_piece {
 	char copy[];
 };
 
-/* No callback keeps anything in it. */
-static kd_aligned(16) char buffer[KD_STREAM_FRAME_BYTES + ROOM];
 static const char zeros[8];
 
 static size_t padding(size_t len)
@@ -33,9 +30,10 @@ static size_t padding(size_t len)
 	return -len & 7;
 }
 
-void kd_stream_init(struct kd_stream *s, int fd, const struct kd_stream_events *events)
+void kd_stream_init(struct kd_stream *s, int fd, struct kd_stream_buffer *buffer,
+		    const struct kd_stream_events *events)
 {
-	*s = (struct kd_stream){.events = events, .fd = fd};
+	*s = (struct kd_stream){.events = events, .buffer = buffer, .fd = fd};
 	s->urgent = s->last = &s->first;
 }
 
@@ -51,7 +49,7 @@ static void drop_first(struct kd_stream *s)
 	if (s->last == &p->next)
 		s->last = &s->first;
 	if (p->owner)
-		s->events->left(p->owner);
+		s->events->left(s, p->owner);
 	else
 		s->copies--;
 	free(p);
@@ -185,7 +183,7 @@ int kd_stream_send(struct kd_stream *s, const void *head, const void *payload, s
 			return (int)sent;
 		if ((size_t)sent == KD_STREAM_HEAD_BYTES + len + padding(len)) {
 			if (owner)
-				s->events->left(owner);
+				s->events->left(s, owner);
 			return 0;
 		}
 	}
@@ -258,10 +256,10 @@ static int hand_up(struct kd_stream *s, const char *p, size_t n)
 
 int kd_stream_receive(struct kd_stream *s)
 {
-	char pad[8];
+	char pad[8], *buffer = s->buffer->bytes;
 	struct iovec v[3] = {{s->into, s->wanted},
 			     {pad, s->skip},
-			     {buffer + s->naside, sizeof(buffer) - s->naside}};
+			     {buffer + s->naside, sizeof(s->buffer->bytes) - s->naside}};
 	size_t direct;
 	ssize_t got;
 

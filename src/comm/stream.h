@@ -9,9 +9,9 @@
  *                 begun? | copies ......... | bulk ......... |
  *                 ^first                    ^urgent          ^last
  *
- *   in    Frames are read into one buffer that all streams share, and handed up from there. The
- *         beginning of an incomplete frame is set aside. A payload can instead be received directly
- *         into place (kd_stream_into).
+ *   in    Frames are read into a buffer that the streams of a user share, and handed up from there.
+ *         The beginning of an incomplete frame is set aside. A payload can instead be received
+ *         directly into place (kd_stream_into).
  */
 #ifndef KD_STREAM_H
 #define KD_STREAM_H
@@ -20,9 +20,15 @@
 
 #define KD_STREAM_HEAD_BYTES 16
 #define KD_STREAM_FRAME_BYTES 8208 /* the longest frame that is handed up whole */
+#define KD_STREAM_ROOM_BYTES 65536 /* for what follows it */
 
 struct kd_stream;
 struct kd_piece;
+
+/* Between two calls of kd_stream_receive nothing is in it. */
+struct kd_stream_buffer {
+	kd_aligned(16) char bytes[KD_STREAM_FRAME_BYTES + KD_STREAM_ROOM_BYTES];
+};
 
 struct kd_stream_events {
 	/* n bytes have arrived, 8-byte aligned. Returns how many of them belong to the first frame;
@@ -31,11 +37,12 @@ struct kd_stream_events {
 	/* The payload is where kd_stream_into requested it. */
 	void (*filled)(struct kd_stream *s);
 	/* A piece of bulk has been sent, or never will be. */
-	void (*left)(void *owner);
+	void (*left)(struct kd_stream *s, void *owner);
 };
 
 struct kd_stream {
 	const struct kd_stream_events *events;
+	struct kd_stream_buffer *buffer;
 	int fd;		 /* -1: closed */
 	uint32_t copies; /* kept */
 	struct kd_piece *first, **urgent, **last;
@@ -45,12 +52,14 @@ struct kd_stream {
 	size_t wanted, skip; /* bytes of payload to receive there, and of padding after them */
 };
 
-void kd_stream_init(struct kd_stream *s, int fd, const struct kd_stream_events *events);
+/* buffer: to receive in; for streams of one lock. */
+void kd_stream_init(struct kd_stream *s, int fd, struct kd_stream_buffer *buffer,
+		    const struct kd_stream_events *events);
 /* Closes the socket and drops what is kept. */
 void kd_stream_close(struct kd_stream *s);
 
 /* Sends a frame. owner NULL: the payload is copied if it must wait. Otherwise the payload must stay
- * until events->left(owner). 0 or -errno. */
+ * until events->left(s, owner). 0 or -errno. */
 int kd_stream_send(struct kd_stream *s, const void *head, const void *payload, size_t len,
 		   void *owner);
 /* Sends what is kept. 0, or -errno: the connection is broken. */

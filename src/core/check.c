@@ -69,13 +69,13 @@ struct tally {
 /* The list of those that wait for the closure at position at. */
 static void check_waiters(const struct kd_view *v, uint32_t at, struct tally *t)
 {
-	const struct kd_note *q = kd_note_of(v, at), *n;
+	const struct kd_record *q = kd_record_of(v, at), *n;
 	const struct kd_index *x = v->index;
 
 	for (uint32_t w = q->waiters; w && t->listed < WAITERS; w = n->next, t->listed++) {
-		n = kd_note_of(v, w);
+		n = kd_record_of(v, w);
 		kd_assert(w > at && w < x->cursor); /* nobody waits for a younger closure */
-		kd_assert(n->life == x->life);
+		kd_assert(n->epoch == x->epoch);
 		kd_assert(n->state != KD_READY);
 		if (n->state != KD_WAITS)
 			continue; /* taken by a thief, for which what it waited for was complete */
@@ -90,10 +90,10 @@ static void check_ready_list(const struct kd_view *v)
 {
 	const struct kd_index *x = v->index;
 	uint32_t at = x->ready, last = 0, n = 0;
-	const struct kd_note *r;
+	const struct kd_record *r;
 
 	for (; at && n < RECORDS; last = at, at = r->next, n++) {
-		r = kd_note_of(v, at);
+		r = kd_record_of(v, at);
 		kd_assert(at >= x->passed && at < x->cursor);
 		kd_assert(r->state == KD_READY && r->link == last);
 	}
@@ -115,9 +115,9 @@ void kd_index_check(const struct kd_view *v)
 	kd_assert(!x->ordered || x->passed == x->cursor); /* nothing is even looked at */
 	check_ready_list(v);
 	for (; at < x->cursor && records < RECORDS; records++) {
-		const struct kd_note *n = kd_note_of(v, at);
+		const struct kd_record *n = kd_record_of(v, at);
 
-		kd_assert(n->life == x->life);
+		kd_assert(n->epoch == x->epoch);
 		kd_assert(n->units == kd_closure_at(kd_position_at(v->stack, at))->bytes / 16);
 		ready += n->state == KD_READY;
 		if (n->state == KD_WAITS && at != head) { /* the owner's own is on no list */
@@ -139,7 +139,7 @@ void kd_index_check(const struct kd_view *v)
 void kd_index_check_stolen(const struct kd_view *v)
 {
 	const struct kd_index *x = v->index;
-	const struct kd_note *n;
+	const struct kd_record *n;
 	int before = 0;
 
 	kd_index_check(v);
@@ -148,8 +148,8 @@ void kd_index_check_stolen(const struct kd_view *v)
 		uint32_t state = kd_load_relaxed(&c->state);
 		int stolen;
 
-		n = kd_note_of(v, at);
-		stolen = n->state == KD_TAKEN || n->state == KD_AWAY;
+		n = kd_record_of(v, at);
+		stolen = n->state == KD_TAKEN || n->state == KD_RETAINED;
 		if (stolen && !before)
 			kd_assert((state & (KD_STOLEN | KD_DONE)) == KD_STOLEN);
 		before = stolen;

@@ -12,7 +12,7 @@
 /* X(name, meaning) */
 #define KD_WORKER_COUNTS(X) \
 	X(tasks, "closures run") \
-	X(requests, "attempts at a victim") \
+	X(attempts, "steal attempts") \
 	X(steals, "attempts that brought work") \
 	X(stolen, "closures they brought") \
 	X(robbed, "times work was taken from this worker's stacks") \

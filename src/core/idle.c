@@ -14,8 +14,10 @@ static void sleep_now(struct kd_worker *w)
 {
 	/* If all sleep, no owner can miss this worker's wake hint, and what comes from other ranks
 	 * wakes a worker; but, if several wait in bodies, perhaps another one. */
-	int all = !w->bound && (kd_remote ? kd_remote->sleepers() : kd_load(&kd_pool.sleepers)) >=
-				       (uint32_t)kd_pool.count;
+	struct kd_pool *p = w->pool;
+	struct kd_remote *r = p->remote;
+	int all = !w->bound && (r ? r->ops->sleepers(r) : kd_load(&p->sleepers)) >=
+				       (uint32_t)p->count;
 	unsigned doublings = all ? NAP_DOUBLINGS : kd_min(w->idle_naps, NAP_DOUBLINGS);
 	uint64_t ns = (uint64_t)NAP_NS << doublings;
 
@@ -31,27 +33,29 @@ static void sleep_now(struct kd_worker *w)
 
 static int nap(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg), void *arg)
 {
-	int found, far = w->far;
+	struct kd_pool *p = w->pool;
+	struct kd_remote *r = p->remote;
+	int found, remote = w->remote;
 
 	/* Dekker with kd_idle_wake_one and with the change of stacks in sched.c: we are counted,
 	 * then we look. A fence, because a plain load may overtake the store of a read-modify-write
 	 * (aarch64, exclusives). */
 	kd_store(&w->sleeps, 1);
-	kd_fetch_add(&kd_pool.sleepers, 1);
+	kd_fetch_add(&p->sleepers, 1);
 	kd_fence();
 	found = look(w, arg);
-	if (!found && !kd_load(&kd_pool.stop) && !kd_load(&w->halt)) {
+	if (!found && !kd_load(&p->stop) && !kd_load(&w->halt)) {
 		if (w->polls)
-			kd_remote->leave(w);
-		if (far)
-			kd_remote->demand(1);
-		if (kd_remote)
-			kd_remote->sleep();
+			r->ops->leave(r, w);
+		if (remote)
+			r->ops->demand(r, 1);
+		if (r)
+			r->ops->sleep(r);
 		sleep_now(w);
-		if (far)
-			kd_remote->demand(-1);
+		if (remote)
+			r->ops->demand(r, -1);
 	}
-	kd_fetch_add(&kd_pool.sleepers, -1);
+	kd_fetch_add(&p->sleepers, -1);
 	kd_store(&w->sleeps, 0);
 	return found;
 }
@@ -62,11 +66,10 @@ int kd_idle(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg), vo
 
 	kd_watch_phase(w, KD_PHASE_IDLE);
 	/* More workers than processors: whoever has work needs this one. */
-	if (++w->idle_tries % TRIES_PER_YIELD == 0 || kd_pool.count > kd_pool.cpus)
+	if (++w->idle_tries % TRIES_PER_YIELD == 0 || w->pool->count > w->pool->cpus)
 		kd_os_yield();
 	else
-		for (unsigned i = 0; i < kd_min(8u << kd_min(w->idle_tries, 5u), 256u); i++)
-			kd_pause();
+		kd_os_spin(kd_min(8u << kd_min(w->idle_tries, 5u), 256u));
 	now = kd_os_now_ns();
 	if (!w->idle_since_ns)
 		w->idle_since_ns = now;
@@ -84,7 +87,7 @@ void kd_idle_end(struct kd_worker *w)
 	w->idle_tries = 0;
 	w->idle_naps = 0;
 	if (w->polls)
-		kd_remote->leave(w);
+		w->pool->remote->ops->leave(w->pool->remote, w);
 }
 
 static int wake(struct kd_worker *w)
@@ -97,27 +100,26 @@ static int wake(struct kd_worker *w)
 
 /* Workers that wait in a body come last: the work may not be in their scope, and they would go to
  * sleep again. */
-static int wake_any(uint32_t bound)
+static int wake_any(struct kd_pool *p, uint32_t bound)
 {
-	for (int i = 0; i < kd_pool.count; i++)
-		if (kd_load_relaxed(&kd_pool.workers[i].bound) == bound &&
-		    wake(&kd_pool.workers[i]))
+	for (int i = 0; i < p->count; i++)
+		if (kd_load_relaxed(&p->workers[i].bound) == bound && wake(&p->workers[i]))
 			return 1;
 	return 0;
 }
 
-void kd_idle_wake_one(void)
+void kd_idle_wake_one(struct kd_pool *p)
 {
-	if (kd_load(&kd_pool.sleepers) && (wake_any(0) || wake_any(1)))
+	if (kd_load(&p->sleepers) && (wake_any(p, 0) || wake_any(p, 1)))
 		return;
-	if (kd_remote)
-		kd_remote->available();
+	if (p->remote)
+		p->remote->ops->available(p->remote);
 }
 
-void kd_idle_wake_all(void)
+void kd_idle_wake_all(struct kd_pool *p)
 {
-	for (int i = 0; i < kd_pool.count; i++)
-		wake(&kd_pool.workers[i]);
+	for (int i = 0; i < p->count; i++)
+		wake(&p->workers[i]);
 }
 
 void kd_idle_interrupt(struct kd_worker *w)

@@ -12,25 +12,25 @@
 
 /* Whether c, which waits, needs the results that it waits for to be fetched: it reads them, or must
  * not run where they are. A writer that may run there does not need them here. */
-static int wants(const struct kdds_closure *c, const struct kd_note *n)
+static int wants(const struct kdds_closure *c, const struct kd_record *n)
 {
 	return c->type->access[n->access].mode == KDDS_R || c->attr & KDDS_LOCAL;
 }
 
-static void news(struct kd_view *v, uint32_t what)
+static void event(struct kd_view *v, uint32_t what)
 {
-	kd_store_relaxed(&v->stack->news, kd_load_relaxed(&v->stack->news) | what);
+	kd_store_relaxed(&v->stack->events, kd_load_relaxed(&v->stack->events) | what);
 }
 
 /* c waits for a closure whose results are retained elsewhere: records the event. */
-static void tell(struct kd_view *v, const struct kdds_closure *c, const struct kd_note *n,
-		 struct kd_note *away)
+static void tell(struct kd_view *v, const struct kdds_closure *c, const struct kd_record *n,
+		 struct kd_record *away)
 {
 	int wanted = wants(c, n);
 
 	if (wanted)
 		away->access = 1;
-	news(v, wanted ? KD_NEWS_WANTED : KD_NEWS_FOLLOWER);
+	event(v, wanted ? KD_STACK_WANTED : KD_STACK_FOLLOWER);
 }
 
 /* Whatever waits for the closure q waits until the owner has passed it. The owner, in turn, must
@@ -38,7 +38,7 @@ static void tell(struct kd_view *v, const struct kdds_closure *c, const struct k
 static void press(struct kd_view *v, const char *q)
 {
 	v->index->press = kd_max(v->index->press, kd_position(v->stack, q));
-	news(v, KD_NEWS_WANTED);
+	event(v, KD_STACK_WANTED);
 }
 
 /* Whether the range lies before a reducing closure that others wait for the owner to pass. */
@@ -50,10 +50,10 @@ static int pressed(const struct kd_view *v, const struct kd_range *range)
 }
 
 /* Puts c on the list of the closure it waits for. 0: it waits for none and is ready. */
-static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
+static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_record *n)
 {
 	uint32_t thief = v->thief;
-	struct kd_note *before;
+	struct kd_record *before;
 	int inside;
 	char *q;
 
@@ -63,18 +63,18 @@ static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n
 	if (!q)
 		return 0;
 	kd_assert(q >= v->head && q < (char *)c);
-	before = kd_note_at(v->stack, q);
+	before = kd_record_at(v->stack, q);
 	n->next = before->waiters;
 	before->waiters = kd_position(v->stack, (char *)c);
-	if (before->state == KD_AWAY)
+	if (before->state == KD_RETAINED)
 		tell(v, c, n, before);
-	else if (kd_closure_at(q)->type->reduces || before->state == KD_COMPLETE)
+	else if (kd_ready_needs_pass(v, c, n, q))
 		press(v, q);
 	return 1;
 }
 
 /* The cursor has reached c: c waits or is ready. */
-static void settle(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
+static void settle(struct kd_view *v, struct kdds_closure *c, struct kd_record *n)
 {
 	if (!wait_for(v, c, n))
 		kd_readylist_insert(v, c, c->attr & KDDS_PRIORITY_HIGH ? 0 : v->index->ready_end);
@@ -82,13 +82,13 @@ static void settle(struct kd_view *v, struct kdds_closure *c, struct kd_note *n)
 
 /* Handles the closures that waited, oldest first, so that those that become ready together can form
  * a range. They were put on the list youngest first. */
-static void fire(struct kd_view *v, struct kd_note *done)
+static void fire(struct kd_view *v, struct kd_record *done)
 {
 	uint32_t at = done->waiters, oldest = 0, last = 0;
 
 	done->waiters = 0;
 	while (at) {
-		struct kd_note *n = kd_note_at(v->stack, kd_position_at(v->stack, at));
+		struct kd_record *n = kd_record_at(v->stack, kd_position_at(v->stack, at));
 		uint32_t next = n->next;
 
 		n->next = oldest;
@@ -97,7 +97,7 @@ static void fire(struct kd_view *v, struct kd_note *done)
 	}
 	for (at = oldest; at;) {
 		struct kdds_closure *c = kd_closure_at(kd_position_at(v->stack, at));
-		struct kd_note *n = kd_note_at(v->stack, (char *)c);
+		struct kd_record *n = kd_record_at(v->stack, (char *)c);
 		uint32_t here = at;
 
 		at = n->next;
@@ -112,17 +112,20 @@ static void fire(struct kd_view *v, struct kd_note *done)
 	}
 }
 
-static struct kd_note *note(struct kd_view *v, char *at)
+static struct kd_record *note(struct kd_view *v, char *at)
 {
 	struct kdds_closure *c = kd_closure_at(at);
-	struct kd_note *n = kd_note_at(v->stack, at);
+	struct kd_record *n = kd_record_at(v->stack, at);
 
 	kd_assert(kd_position(v->stack, at) == v->index->cursor && at + c->bytes <= v->tail);
-	*n = (struct kd_note){.units = c->bytes / 16 & 0xfffu,
-			      .high = (c->attr & KDDS_PRIORITY_HIGH) != 0,
-			      .life = v->index->life};
+	*n = (struct kd_record){.units = c->bytes / 16 & 0xfffu,
+				.high = (c->attr & KDDS_PRIORITY_HIGH) != 0,
+				.epoch = v->index->epoch};
 	v->index->cursor = kd_position(v->stack, at + c->bytes);
-	if (kd_remote && at > v->head) /* the running one's accesses may just be redirected */
+	/* The accesses of the running closure may just be redirected. */
+	if (c->type->reduces && c->type->naccess > 1)
+		n->mixes = at <= v->head || kd_value_mixes(c);
+	if (v->pool->remote && at > v->head)
 		kd_ready_mark_uses(v, c);
 	return n;
 }
@@ -130,13 +133,14 @@ static struct kd_note *note(struct kd_view *v, char *at)
 int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 {
 	struct kd_index *x = kd_index_at(s, f);
-	uint64_t gen = kd_frame_life(f);
+	uint64_t gen = kd_frame_epoch(f);
 	/* before f's, and before what that closure uses */
 	char *parent_head = kd_load_acquire(&f->parent->head);
-	uint32_t bias = kd_load_acquire(&f->bias);
+	uint32_t link_base = kd_load_acquire(&f->link_base);
 
 	kd_assert_locked(s);
 	kd_assert((char *)f >= s->mem && (char *)f < s->end);
+	v->pool = s->home->pool;
 	v->stack = s;
 	v->frame = f;
 	v->index = x;
@@ -146,13 +150,13 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 	v->thief = 0;
 	if (v->tail == v->first)
 		return 0;
-	if (x->gen != gen || x->head != parent_head || x->bias != bias) {
+	if (x->gen != gen || x->head != parent_head || x->link_base != link_base) {
 		int known = x->gen == gen && x->head == parent_head;
 
 		*x = (struct kd_index){
-			.gen = gen, .head = parent_head, .bias = bias,
+			.gen = gen, .head = parent_head, .link_base = link_base,
 			.passed = kd_position(s, v->first), .cursor = kd_position(s, v->first),
-			.life = (uint8_t)++s->life,
+			.epoch = (uint8_t)++s->epoch,
 			.task_ns = known ? x->task_ns : 0, .rests = known ? x->rests & 0x7f : 0,
 			.rest_ns = known ? x->rest_ns : 0,
 			.ordered = parent_head && (kd_value_overlap(kd_closure_at(parent_head)) &
@@ -165,10 +169,10 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 		x->ready = x->ready_end = x->ready_count = 0;
 	}
 	while (kd_position_at(s, x->passed) < v->head) {
-		struct kd_note *n = kd_note_of(v, x->passed);
+		struct kd_record *n = kd_record_of(v, x->passed);
 
 		/* The owner passes a stolen range only when it is done, hence recorded so. */
-		kd_assert(n->state != KD_TAKEN && n->state != KD_AWAY);
+		kd_assert(n->state != KD_TAKEN && n->state != KD_RETAINED);
 		x->passed += n->units;
 		if (n->state == KD_READY)
 			kd_readylist_remove(v, n);
@@ -204,15 +208,15 @@ static char *next_ready(struct kd_view *v, int (*wanted)(const struct kdds_closu
 	unsigned steps = 0;
 	uint32_t at, high = 0;
 
-	for (at = x->ready; at && kd_note_of(v, at)->high && steps < READY_STEPS;
-	     high = at, at = kd_note_of(v, at)->next, steps++)
+	for (at = x->ready; at && kd_record_of(v, at)->high && steps < READY_STEPS;
+	     high = at, at = kd_record_of(v, at)->next, steps++)
 		if (takable(v, at, wanted, arg))
 			return kd_position_at(v->stack, at);
-	for (at = x->ready_end, steps = 0; at && at != high; at = kd_note_of(v, at)->link)
+	for (at = x->ready_end, steps = 0; at && at != high; at = kd_record_of(v, at)->link)
 		if (takable(v, at, wanted, arg))
 			return kd_position_at(v->stack, at);
-		else if (++steps == READY_STEPS && kd_note_of(v, at)->link != high) {
-			kd_readylist_rotate(v, kd_note_of(v, at)->link, high);
+		else if (++steps == READY_STEPS && kd_record_of(v, at)->link != high) {
+			kd_readylist_rotate(v, kd_record_of(v, at)->link, high);
 			break;
 		}
 	return NULL;
@@ -223,10 +227,10 @@ static char *begin_before(struct kd_view *v, char *c, uint32_t n,
 			  int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
 	while (--n) {
-		uint32_t at = kd_note_at(v->stack, c)->link;
+		uint32_t at = kd_record_at(v->stack, c)->link;
 
 		if (!at ||
-		    kd_position_at(v->stack, at) + (size_t)kd_note_of(v, at)->units * 16 != c ||
+		    kd_position_at(v->stack, at) + (size_t)kd_record_of(v, at)->units * 16 != c ||
 		    !takable(v, at, wanted, arg))
 			break;
 		c = kd_position_at(v->stack, at);
@@ -235,9 +239,9 @@ static char *begin_before(struct kd_view *v, char *c, uint32_t n,
 }
 
 /* Whether the closure after the range can join it; if so, marks it as taken. */
-static int join(struct kd_view *v, struct kd_range *r, struct kdds_closure *c, struct kd_note *n)
+static int join(struct kd_view *v, struct kd_range *r, struct kdds_closure *c, struct kd_record *n)
 {
-	struct kd_note before = *n;
+	struct kd_record before = *n;
 	int inside = 0;
 
 	if (n->state == KD_WAITS && kd_ready_waits_for(v, c, n, r->begin, &inside)) {
@@ -265,7 +269,7 @@ static void extend(struct kd_view *v, struct kd_range *r, uint32_t length,
 	for (uint32_t taken = 1; taken < length && r->end < v->tail; taken++) {
 		struct kdds_closure *c = kd_closure_at(r->end);
 		int fresh = kd_position(v->stack, r->end) == v->index->cursor;
-		struct kd_note *n = fresh ? note(v, r->end) : kd_note_at(v->stack, r->end);
+		struct kd_record *n = fresh ? note(v, r->end) : kd_record_at(v->stack, r->end);
 
 		if ((n->state != KD_WAITS && n->state != KD_READY) || !wanted(c, arg) ||
 		    !join(v, r, c, n)) {
@@ -302,7 +306,7 @@ static void look_ahead(struct kd_view *v, unsigned budget, uint32_t enough, unsi
 	for (unsigned n = 0; n < budget && x->cursor < kd_position(v->stack, v->tail) &&
 			     (n < LOOK_FURTHER || x->ready_count < enough); n++) {
 		char *at = kd_position_at(v->stack, x->cursor);
-		struct kd_note *fresh;
+		struct kd_record *fresh;
 
 		if (n >= patience && x->ready_count - before < n / 2)
 			break;
@@ -315,9 +319,10 @@ static void look_ahead(struct kd_view *v, unsigned budget, uint32_t enough, unsi
 /* How many of the ready closures a range gets: a share, so that others find some while they wait
  * for those that depend on this range; but enough to make a visit worth it, if as many remain for
  * others. */
-static uint32_t share(const struct kd_index *x)
+static uint32_t share(const struct kd_view *v)
 {
-	uint32_t n = x->ready_count / (2 * kd_max((uint32_t)kd_pool.count, 2u));
+	const struct kd_index *x = v->index;
+	uint32_t n = x->ready_count / (2 * kd_max((uint32_t)v->pool->count, 2u));
 
 	n = kd_max(n, kd_min(length_of(x, SHORT_NS), (x->ready_count + 1) / 2));
 	return kd_max(kd_min(n, length_of(x, LONG_NS)), 1u);
@@ -345,18 +350,18 @@ char *kd_index_take(struct kd_view *v, unsigned budget, uint32_t length,
 		    uint32_t *length_p)
 {
 	uint32_t most = length;
-	struct kd_note *n;
+	struct kd_record *n;
 	char *c;
 
 	c = find_ready(v, budget, wanted, arg);
 	if (!c)
 		return NULL;
 	if (!length) {
-		length = share(v->index);
+		length = share(v);
 		most = kd_max(length, length_of(v->index, SHORT_NS));
 	}
 	c = begin_before(v, c, length, wanted, arg);
-	n = kd_note_at(v->stack, c);
+	n = kd_record_at(v->stack, c);
 	kd_assert(c > v->head && !v->index->ordered);
 	kd_readylist_remove(v, n);
 	n->state = KD_TAKEN;
@@ -383,36 +388,36 @@ void kd_index_look_ahead(struct kd_view *v, uint32_t taken)
 	if (v->index->rests) /* too fine: this steal was to see whether they still are */
 		return;
 	look_ahead(v, kd_max(kd_min(4 * taken, LOOK_FURTHEST), LOOK_TWICE),
-		   2 * ((uint32_t)kd_pool.count + 1) * next, LOOK_TWICE);
+		   2 * ((uint32_t)v->pool->count + 1) * next, LOOK_TWICE);
 }
 
-void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thief)
+void kd_index_retain(struct kd_view *v, const struct kd_range *range, uint32_t thief)
 {
 	for (char *q = range->begin; q < range->end;) {
-		struct kd_note *n = kd_note_at(v->stack, q);
+		struct kd_record *n = kd_record_at(v->stack, q);
 
 		kd_assert(n->state == KD_TAKEN);
 		q += (size_t)n->units * 16;
-		n->state = KD_AWAY;
+		n->state = KD_RETAINED;
 		n->link = thief + 1;
 		n->access = 0;
-		for (uint32_t at = n->waiters; at; at = kd_note_of(v, at)->next) {
+		for (uint32_t at = n->waiters; at; at = kd_record_of(v, at)->next) {
 			char *c = kd_position_at(v->stack, at);
 
-			if (kd_note_at(v->stack, c)->state == KD_WAITS)
-				tell(v, kd_closure_at(c), kd_note_at(v->stack, c), n);
+			if (kd_record_at(v->stack, c)->state == KD_WAITS)
+				tell(v, kd_closure_at(c), kd_record_at(v->stack, c), n);
 		}
 	}
 	if (pressed(v, range))
-		news(v, KD_NEWS_WANTED);
+		event(v, KD_STACK_WANTED);
 }
 
 void kd_index_fetch(struct kd_view *v, const struct kd_range *range)
 {
 	for (char *q = range->begin; q < range->end;) {
-		struct kd_note *n = kd_note_at(v->stack, q);
+		struct kd_record *n = kd_record_at(v->stack, q);
 
-		kd_assert(n->state == KD_AWAY);
+		kd_assert(n->state == KD_RETAINED);
 		q += (size_t)n->units * 16;
 		n->state = KD_TAKEN;
 		n->link = n->access = 0;
@@ -426,9 +431,9 @@ static char *follower(struct kd_view *v, const char *q,
 	unsigned steps = 0;
 	int inside;
 
-	for (uint32_t at = kd_note_at(v->stack, q)->waiters; at && steps < READY_STEPS; steps++) {
+	for (uint32_t at = kd_record_at(v->stack, q)->waiters; at && steps < READY_STEPS; steps++) {
 		struct kdds_closure *c = kd_closure_at(kd_position_at(v->stack, at));
-		struct kd_note *n = kd_note_at(v->stack, (char *)c), before = *n;
+		struct kd_record *n = kd_record_at(v->stack, (char *)c), before = *n;
 
 		if (n->state == KD_WAITS && wanted(c, arg)) {
 			int ready = !kd_ready_waits_for(v, c, n, NULL, &inside);
@@ -450,18 +455,19 @@ static int anything(const struct kdds_closure *c, void *arg)
 	return 1;
 }
 
-unsigned kd_index_look_away(struct kd_view *v, const struct kd_range *range, unsigned asked)
+unsigned kd_index_look_retained(struct kd_view *v, const struct kd_range *range, unsigned asked)
 {
-	unsigned found = (v->index->cursor < kd_position(v->stack, v->tail) ? KD_AWAY_LATER : 0) |
-			 (pressed(v, range) ? KD_AWAY_WANTED : 0);
-	const struct kd_note *n;
+	unsigned found =
+		(v->index->cursor < kd_position(v->stack, v->tail) ? KD_RETAINED_LATER : 0) |
+		(pressed(v, range) ? KD_RETAINED_WANTED : 0);
+	const struct kd_record *n;
 
 	v->thief = KD_ANYWHERE;
 	for (const char *q = range->begin; q < range->end; q += (size_t)n->units * 16) {
-		n = kd_note_at(v->stack, q);
-		found |= (n->access ? KD_AWAY_WANTED : 0) | (n->later ? KD_AWAY_LATER : 0);
-		if (asked & ~found & KD_AWAY_FOLLOWED && follower(v, q, anything, NULL))
-			found |= KD_AWAY_FOLLOWED;
+		n = kd_record_at(v->stack, q);
+		found |= (n->access ? KD_RETAINED_WANTED : 0) | (n->later ? KD_RETAINED_LATER : 0);
+		if (asked & ~found & KD_RETAINED_FOLLOWED && follower(v, q, anything, NULL))
+			found |= KD_RETAINED_FOLLOWED;
 	}
 	v->thief = 0;
 	return found & asked;
@@ -475,10 +481,10 @@ int kd_index_follow(struct kd_view *v, const struct kd_range *away, uint32_t thi
 
 	v->thief = thief + 1;
 	for (char *q = away->begin; !c && q < away->end;
-	     q += (size_t)kd_note_at(v->stack, q)->units * 16)
+	     q += (size_t)kd_record_at(v->stack, q)->units * 16)
 		c = follower(v, q, wanted, arg);
 	if (c) {
-		kd_note_at(v->stack, c)->state = KD_TAKEN; /* whatever list it is on skips it */
+		kd_record_at(v->stack, c)->state = KD_TAKEN; /* whatever list it is on skips it */
 		begin_range(v, range_p, c);
 		extend(v, range_p, length, wanted, arg);
 		range_p->independent &= range_p->count > 1;
@@ -494,15 +500,15 @@ uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range)
 
 	kd_assert(range->begin >= v->head && range->end <= v->tail);
 	for (char *c = range->begin; c < range->end; count++) {
-		struct kd_note *n = kd_note_at(v->stack, c);
+		struct kd_record *n = kd_record_at(v->stack, c);
 
-		kd_assert(n->state == KD_TAKEN || n->state == KD_AWAY);
-		kd_assert(n->units && n->life == v->index->life);
+		kd_assert(n->state == KD_TAKEN || n->state == KD_RETAINED);
+		kd_assert(n->units && n->epoch == v->index->epoch);
 		c += (size_t)n->units * 16;
 		n->state = KD_COMPLETE;
 		fire(v, n);
 	}
-	kd_note_at(v->stack, range->begin)->link = kd_position(v->stack, range->end);
+	kd_record_at(v->stack, range->begin)->link = kd_position(v->stack, range->end);
 	return count;
 }
 

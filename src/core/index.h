@@ -50,21 +50,21 @@ void kd_index_extend(struct kd_view *v, char *c, uint32_t length,
 void kd_index_look_ahead(struct kd_view *v, uint32_t taken);
 
 /* Rank `thief` has run the closures of a stolen range and retains the results: to all others they
- * are not complete. What waits for them, now or later, becomes an event in the stack's `news`. */
-void kd_index_away(struct kd_view *v, const struct kd_range *range, uint32_t thief);
+ * are not complete. What waits for them, now or later, becomes an event in the stack's `events`. */
+void kd_index_retain(struct kd_view *v, const struct kd_range *range, uint32_t thief);
 /* The retained results are being fetched. Until they have arrived, nothing that overwrites them may
  * begin, not even at the rank that retained them. */
 void kd_index_fetch(struct kd_view *v, const struct kd_range *range);
 
 /* Conditions that a range whose results are retained can meet; "one" is another closure. */
 enum {
-	KD_AWAY_WANTED = 1,   /* one waits to read the results, or for the owner to pass them */
-	KD_AWAY_FOLLOWED = 2, /* one waits only for retained results, of this range or others */
-	KD_AWAY_LATER = 4,    /* a later one uses them, or one not recorded yet may */
+	KD_RETAINED_WANTED = 1,   /* one waits to read the results, or for the owner to pass them */
+	KD_RETAINED_FOLLOWED = 2, /* one waits only for retained results, of this range or others */
+	KD_RETAINED_LATER = 4,    /* a later one uses them, or one not recorded yet may */
 };
 
 /* Which of the conditions in asked are true of such a range. */
-unsigned kd_index_look_away(struct kd_view *v, const struct kd_range *range, unsigned asked);
+unsigned kd_index_look_retained(struct kd_view *v, const struct kd_range *range, unsigned asked);
 /*
  * Like kd_index_take, for rank `thief`: takes a closure that waits only for results that the thief
  * retains, those of the range `away` and others. The owner cannot be about to reach it, so this

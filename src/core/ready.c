@@ -9,7 +9,7 @@
  * epoch. */
 static char *linked(const struct kd_view *v, uint32_t link, const char *c)
 {
-	uint32_t names_first = ((uint32_t)((uintptr_t)v->first >> 3) + v->index->bias) | 1u;
+	uint32_t names_first = ((uint32_t)((uintptr_t)v->first >> 3) + v->index->link_base) | 1u;
 	size_t offset = (size_t)(uint32_t)(link - names_first) << 3;
 
 	if (!link || offset > (size_t)(c - v->first))
@@ -22,7 +22,7 @@ static char *linked(const struct kd_view *v, uint32_t link, const char *c)
 static int repeats(const struct kd_view *v, const struct kdds_closure *c,
 		   const struct kdds_access *a)
 {
-	return a->p == (((uint32_t)((uintptr_t)c >> 3) + v->index->bias) | 1u);
+	return a->p == (((uint32_t)((uintptr_t)c >> 3) + v->index->link_base) | 1u);
 }
 
 /* How access i of c and those that repeat it use the data: KDDS_R, KDDS_W, or both; 0: they
@@ -43,7 +43,7 @@ static uint32_t use_of(const struct kd_view *v, struct kdds_closure *c, uint32_t
  * The access of q by the same reference as access i of c: its number, or q's number of accesses if
  * there is none, or *several_p if there is more than one. An address alone does not identify the
  * access: data items without elements begin where others do, and a program may have two references
- * to one object.
+ * to one object. Contributions do not count: whoever runs q redirects them.
  */
 static uint32_t access_to(const struct kd_view *v, struct kdds_closure *q, struct kdds_closure *c,
 			  uint32_t i, int *several_p)
@@ -53,7 +53,8 @@ static uint32_t access_to(const struct kd_view *v, struct kdds_closure *q, struc
 
 	*several_p = 0;
 	for (uint32_t k = 0; k < q->type->naccess; k++) {
-		if (kd_closure_access(q, k)->data != mine.data ||
+		if (q->type->access[k].mode == KDDS_CW ||
+		    kd_closure_access(q, k)->data != mine.data ||
 		    repeats(v, q, kd_closure_access(q, k)))
 			continue;
 		theirs = kd_value_of(q, k);
@@ -73,6 +74,7 @@ static int same_shape(struct kdds_closure *c, uint32_t i, struct kdds_closure *q
 	for (uint32_t k = 0; k < q->type->naccess; k++) {
 		struct kd_value theirs = kd_value_of(q, k);
 
+		kd_assert(q->type->access[k].mode != KDDS_CW);
 		if (mine.data == theirs.data && kd_value_empty(&mine) == kd_value_empty(&theirs) &&
 		    (mine.rows != theirs.rows || mine.cols != theirs.cols || mine.ld != theirs.ld ||
 		     mine.size != theirs.size || mine.pack != theirs.pack ||
@@ -85,17 +87,23 @@ static int same_shape(struct kdds_closure *c, uint32_t i, struct kdds_closure *q
 static int noted(const struct kd_view *v, const char *c)
 {
 	return kd_position(v->stack, c) < v->index->cursor &&
-	       kd_note_at(v->stack, c)->life == v->index->life;
+	       kd_record_at(v->stack, c)->epoch == v->index->epoch;
 }
 
-/* Whether q counts as complete for a later closure. A reduction does when the owner has merged it,
- * hence passed it. */
+/* Whether q counts as complete for a later closure that uses no result of a reduction of q. */
 static int complete(const struct kd_view *v, char *q)
 {
-	const struct kd_note *n = kd_note_at(v->stack, q);
+	const struct kd_record *n = kd_record_at(v->stack, q);
 
-	return (n->state == KD_COMPLETE && !kd_closure_at(q)->type->reduces) ||
-	       (n->state == KD_AWAY && (n->link == v->thief || v->thief == KD_ANYWHERE));
+	return n->state == KD_COMPLETE ||
+	       (n->state == KD_RETAINED && (n->link == v->thief || v->thief == KD_ANYWHERE));
+}
+
+/* Whether q contributes to what another closure uses: k is q's access to it, as by access_to. */
+static int reduced(const struct kd_view *v, struct kdds_closure *q, uint32_t k)
+{
+	return q->type->reduces &&
+	       (k == q->type->naccess || kd_record_at(v->stack, (char *)q)->mixes);
 }
 
 /*
@@ -107,11 +115,11 @@ static int complete(const struct kd_view *v, char *q)
  *   write:       waits for every closure back to the last writer, including it
  *   reduction:   waits for no closure: a thief reduces into a private copy
  *
- * The walk does not look at the accesses of a reducing closure, because its runner redirects them.
- * Such a closure counts as a writer of everything until the owner has passed it. So does a closure
- * several of whose accesses may be by the same reference.
+ * A closure that contributes to the data item is waited for until the owner has passed it, because
+ * the owner merges contributions; so is one that contributes to what it also uses otherwise, and
+ * one several of whose accesses may be by the same reference.
  */
-static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, const char *from,
+static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_record *n, const char *from,
 		  int *inside_p)
 {
 	const struct kdds_access *a = kd_closure_access(c, n->access);
@@ -134,15 +142,15 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, 
 		if (!at || at < v->head || !noted(v, at))
 			return NULL; /* complete, and so is everything that it waited for */
 		n->link = link;
-		if (q->type->reduces || (!inside && !complete(v, at)))
+		if (inside ? q->type->reduces : !complete(v, at))
 			return at;
 		*inside_p |= inside;
 		k = access_to(v, q, c, n->access, &several);
-		if (several)
+		if (several || reduced(v, q, k))
 			return at;
 		if (k == q->type->naccess)
 			return NULL;
-		if ((inside || (kd_note_at(v->stack, at)->state == KD_AWAY &&
+		if ((inside || (kd_record_at(v->stack, at)->state == KD_RETAINED &&
 				v->thief != KD_ANYWHERE)) &&
 		    !same_shape(c, n->access, q))
 			return at; /* a steal message has one copy of a data item, in one shape, and
@@ -153,7 +161,17 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_note *n, 
 	}
 }
 
-char *kd_ready_waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n,
+int kd_ready_needs_pass(const struct kd_view *v, struct kdds_closure *c,
+			const struct kd_record *n, char *q)
+{
+	struct kdds_closure *before = kd_closure_at(q);
+	int several;
+
+	return kd_record_at(v->stack, q)->state == KD_COMPLETE ||
+	       reduced(v, before, access_to(v, before, c, n->access, &several));
+}
+
+char *kd_ready_waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_record *n,
 			 const char *from, int *inside_p)
 {
 	for (; n->access < c->type->naccess; n->access++, n->link = 0) {
@@ -171,6 +189,6 @@ void kd_ready_mark_uses(struct kd_view *v, struct kdds_closure *c)
 		char *q = linked(v, kd_closure_access(c, i)->w, (char *)c);
 
 		if (q && q != (char *)c && noted(v, q))
-			kd_note_at(v->stack, q)->later = 1;
+			kd_record_at(v->stack, q)->later = 1;
 	}
 }

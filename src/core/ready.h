@@ -13,8 +13,13 @@
 /* The closure that c waits for. NULL: c is ready. n is the record of c. Closures from `from` on
  * (NULL: none) count as complete: they precede c in the range being built; *inside_p is set if c
  * depends on one of them. */
-char *kd_ready_waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_note *n,
+char *kd_ready_waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_record *n,
 			 const char *from, int *inside_p);
+
+/* c waits for q, as its record n says. Whether that q is complete is not enough: the owner must pass
+ * it, because c uses what q contributes to. */
+int kd_ready_needs_pass(const struct kd_view *v, struct kdds_closure *c,
+			const struct kd_record *n, char *q);
 
 /* Marks the last writers before c of the data that c uses: a later closure needs their results. */
 void kd_ready_mark_uses(struct kd_view *v, struct kdds_closure *c);

@@ -17,27 +17,27 @@ static inline void kd_readylist_insert(struct kd_view *v, struct kdds_closure *c
 {
 	struct kd_index *x = v->index;
 	uint32_t at = kd_position(v->stack, (char *)c);
-	uint32_t *link = before ? &kd_note_of(v, before)->next : &x->ready;
-	struct kd_note *n = kd_note_at(v->stack, (char *)c);
+	uint32_t *link = before ? &kd_record_of(v, before)->next : &x->ready;
+	struct kd_record *n = kd_record_at(v->stack, (char *)c);
 
 	kd_assert(n->state == KD_WAITS);
-	kd_assert(!before || kd_note_of(v, before)->state == KD_READY);
+	kd_assert(!before || kd_record_of(v, before)->state == KD_READY);
 	n->state = KD_READY;
 	n->next = *link;
 	n->link = before;
-	*(n->next ? &kd_note_of(v, n->next)->link : &x->ready_end) = at;
+	*(n->next ? &kd_record_of(v, n->next)->link : &x->ready_end) = at;
 	*link = at;
 	x->ready_count++;
 }
 
 /* Removes n from the ready list. */
-static inline void kd_readylist_remove(struct kd_view *v, struct kd_note *n)
+static inline void kd_readylist_remove(struct kd_view *v, struct kd_record *n)
 {
 	struct kd_index *x = v->index;
 
 	kd_assert(n->state == KD_READY && x->ready_count);
-	*(n->link ? &kd_note_of(v, n->link)->next : &x->ready) = n->next;
-	*(n->next ? &kd_note_of(v, n->next)->link : &x->ready_end) = n->link;
+	*(n->link ? &kd_record_of(v, n->link)->next : &x->ready) = n->next;
+	*(n->next ? &kd_record_of(v, n->next)->link : &x->ready_end) = n->link;
 	n->link = n->next = 0;
 	x->ready_count--;
 }
@@ -51,11 +51,11 @@ static inline uint32_t kd_readylist_place(const struct kd_view *v, uint32_t at, 
 	uint32_t next;
 
 	for (unsigned n = 0;; n++, before = next) {
-		next = before ? kd_note_of(v, before)->next : v->index->ready;
-		if (!next || (next > at && !kd_note_of(v, next)->high))
+		next = before ? kd_record_of(v, before)->next : v->index->ready;
+		if (!next || (next > at && !kd_record_of(v, next)->high))
 			return before;
 		if (n == KD_SORT_STEPS)
-			return kd_note_of(v, next)->high ? v->index->ready_end : before;
+			return kd_record_of(v, next)->high ? v->index->ready_end : before;
 	}
 }
 
@@ -64,15 +64,15 @@ static inline uint32_t kd_readylist_place(const struct kd_view *v, uint32_t at, 
 static inline void kd_readylist_rotate(struct kd_view *v, uint32_t last, uint32_t front)
 {
 	struct kd_index *x = v->index;
-	uint32_t moved = kd_note_of(v, last)->next, end = x->ready_end;
-	uint32_t *link = front ? &kd_note_of(v, front)->next : &x->ready;
+	uint32_t moved = kd_record_of(v, last)->next, end = x->ready_end;
+	uint32_t *link = front ? &kd_record_of(v, front)->next : &x->ready;
 
 	kd_assert(moved && *link && last != front); /* there are closures before and after */
-	kd_note_of(v, last)->next = 0;
+	kd_record_of(v, last)->next = 0;
 	x->ready_end = last;
-	kd_note_of(v, moved)->link = front;
-	kd_note_of(v, end)->next = *link;
-	kd_note_of(v, *link)->link = end;
+	kd_record_of(v, moved)->link = front;
+	kd_record_of(v, end)->next = *link;
+	kd_record_of(v, *link)->link = end;
 	*link = moved;
 }
 

@@ -2,7 +2,7 @@
 /*
  * Readiness records, one for each closure, and the index of a frame.
  *
- * They lie in the stack's mirror, at half the offset: 16 bytes for a closure, which has at least 32
+ * They lie in kd_stack.records, at half the offset: 16 bytes for a closure, which has at least 32
  * bytes, and 64 for a frame header, which has 128. Nothing is allocated, and thieves do not write
  * to the cache lines that the owner is about to read.
  *
@@ -17,36 +17,37 @@
 #include "core/closure.h"
 #include "core/stack.h"
 
-enum kd_note_state { KD_WAITS, KD_READY, KD_TAKEN, KD_AWAY, KD_COMPLETE };
+enum kd_record_state { KD_WAITS, KD_READY, KD_TAKEN, KD_RETAINED, KD_COMPLETE };
 
 /* The readiness record of a closure. Positions are in units of 16 bytes from the stack's mem; 0 is
  * no closure. */
-struct kd_note {
+struct kd_record {
 	uint32_t waiters; /* the first closure that waits for this one */
 	uint32_t next;    /* in the list of waiters or the ready list */
 	uint32_t link;    /* KD_WAITS: how far the chain of the waiting access has been walked.
 			     KD_READY: the previous closure on the ready list.
-			     KD_AWAY: the rank that retains its results, + 1.
+			     KD_RETAINED: the rank that retains its results, + 1.
 			     KD_COMPLETE, at the begin of a stolen range: where the range ends */
 	uint16_t units : 12; /* its size in units of 16 bytes: a walk need not read the closure */
 	uint16_t later : 1;  /* a recorded closure uses what it wrote */
 	uint16_t high : 1;   /* KDDS_PRIORITY_HIGH */
-	uint8_t access : 5, state : 3; /* access: the one that waits. KD_AWAY: whether another
+	uint16_t mixes : 1;  /* it contributes to what it also uses otherwise */
+	uint8_t access : 5, state : 3; /* access: the one that waits. KD_RETAINED: whether another
 					  closure reads what this one wrote */
-	uint8_t life;     /* that of the index if the record belongs to the frame's current epoch */
+	uint8_t epoch;    /* that of the index if the record belongs to the frame's current one */
 };
 
 /* The index of a frame. */
 struct kd_index {
-	uint64_t gen; /* kd_frame_life; with head and bias, the epoch of the frame it describes */
+	uint64_t gen; /* kd_frame_epoch; with head and link_base, the frame's epoch */
 	char *head;   /* of the frame's parent */
 	uint32_t cursor, passed; /* positions */
 	uint32_t ready, ready_end, ready_count; /* the ready list, oldest first: those in state
 						   KD_READY */
-	uint32_t bias;
+	uint32_t link_base;
 	uint32_t press;   /* position of a reducing closure that the owner must get past: others
 			     wait for that */
-	uint8_t life;
+	uint8_t epoch;
 	uint8_t ordered : 1; /* its closures run in reference order: see kd_index_ordered */
 	/* Learned from steals from this frame; kept when it is emptied and filled again: */
 	uint8_t rests : 7;   /* how often in a row its tasks were found too fine to steal; see
@@ -55,14 +56,15 @@ struct kd_index {
 	uint64_t rest_ns; /* steal nothing from the frame until this time */
 };
 
-/* The mirror has 64 bytes for a frame header, minus 8 if the frame begins in the middle of the 32
+/* The records have 64 bytes for a frame header, minus 8 if the frame begins in the middle of the 32
  * bytes of a record. */
-_Static_assert(sizeof(struct kd_index) <= 56,
+_Static_assert(sizeof(struct kd_index) <= sizeof(struct kdds_frame) / 2 - 8,
 	       "an index overlaps the record of its frame's first closure");
-_Static_assert(sizeof(struct kd_note) == 16, "a record is as large as half the smallest closure");
+_Static_assert(sizeof(struct kd_record) == 16, "a record is as large as half the smallest closure");
 
 /* A visitor's view of the frame: read once, head before tail. */
 struct kd_view {
+	const struct kd_pool *pool; /* the stack's */
 	struct kd_stack *stack;
 	struct kdds_frame *frame;
 	struct kd_index *index;
@@ -83,19 +85,21 @@ static inline char *kd_position_at(const struct kd_stack *s, uint32_t position)
 	return s->mem + ((size_t)position << 4);
 }
 
-static inline struct kd_note *kd_note_at(const struct kd_stack *s, const char *c)
+static inline struct kd_record *kd_record_at(const struct kd_stack *s, const char *c)
 {
-	return (struct kd_note *)(s->mirror + ((size_t)(c - s->mem) >> 5) * sizeof(struct kd_note));
+	size_t i = (size_t)(c - s->mem) >> 5;
+
+	return (struct kd_record *)(s->records + i * sizeof(struct kd_record));
 }
 
 static inline struct kd_index *kd_index_at(const struct kd_stack *s, const struct kdds_frame *f)
 {
-	return (struct kd_index *)(s->mirror + ((size_t)((const char *)f - s->mem) >> 1));
+	return (struct kd_index *)(s->records + ((size_t)((const char *)f - s->mem) >> 1));
 }
 
-static inline struct kd_note *kd_note_of(const struct kd_view *v, uint32_t position)
+static inline struct kd_record *kd_record_of(const struct kd_view *v, uint32_t position)
 {
-	return kd_note_at(v->stack, kd_position_at(v->stack, position));
+	return kd_record_at(v->stack, kd_position_at(v->stack, position));
 }
 
 #endif

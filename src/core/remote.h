@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the core asks of the other ranks. remote/job.c sets kd_remote before there are workers and
- * clears it when they have ended. In a job of one rank it is NULL.
+ * What the core asks of the other ranks. kd_pool.remote is set before there are workers and cleared
+ * when they have ended. In a job of one rank it is NULL.
  */
 #ifndef KD_REMOTE_H
 #define KD_REMOTE_H
@@ -12,33 +12,39 @@ struct kd_filter;
 struct kd_range;
 struct kd_worker;
 
-struct kd_remote {
+struct kd_remote;
+
+struct kd_remote_ops {
 	/* Takes closures that have come from another rank, to run here (filter NULL) or to pass
 	 * on. Any thread may call it, without locks. */
-	int (*take)(struct kd_filter *filter, struct kd_range *range_p);
+	int (*take)(struct kd_remote *r, struct kd_filter *filter, struct kd_range *range_p);
 	/* The closures of the range, which was stolen from another rank, are complete. Any worker
 	 * may call it, without locks. */
-	void (*complete)(const struct kd_range *range);
+	void (*complete)(struct kd_remote *r, const struct kd_range *range);
 
 	/* An idle worker's contribution: it handles messages and, if ask is set, sends a request
-	 * when it is time for one. It never waits. From then on messages are left to the worker,
-	 * if it has a processor of its own, until it calls leave. */
-	void (*help)(struct kd_worker *w, int ask);
-	void (*leave)(struct kd_worker *w);
+	 * when it is time for one. If another rank has not begun the closure that w waits for
+	 * (NULL: for none), it requests that one back. It never waits. From then on messages are
+	 * left to the worker, if it has a processor of its own, until it calls leave. */
+	void (*help)(struct kd_remote *r, struct kd_worker *w, int ask, const char *closure);
+	void (*leave)(struct kd_remote *r, struct kd_worker *w);
 	/* A worker without work goes to sleep (1) or wakes up (-1). */
-	void (*demand)(int change);
+	void (*demand)(struct kd_remote *r, int change);
 	/* A worker is about to sleep and is counted in kd_pool.sleepers. */
-	void (*sleep)(void);
+	void (*sleep)(struct kd_remote *r);
 	/* How many of kd_pool.sleepers are workers: waiting thieves of other ranks count as one
 	 * more. */
-	uint32_t (*sleepers)(void);
+	uint32_t (*sleepers)(struct kd_remote *r);
 
 	/* There may be work for waiting thieves of other ranks. */
-	void (*available)(void);
-	/* Results that a thief retains are needed here: KD_AWAY_WANTED in index.h. */
-	void (*want)(void);
+	void (*available)(struct kd_remote *r);
+	/* Results that a thief retains are needed here: KD_RETAINED_WANTED in index.h. */
+	void (*want)(struct kd_remote *r);
 };
 
-extern const struct kd_remote *kd_remote;
+/* A rank as its workers know it. */
+struct kd_remote {
+	const struct kd_remote_ops *ops;
+};
 
 #endif

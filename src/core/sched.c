@@ -32,7 +32,7 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c);
  * finds 0 and calls membarrier, or we find its lock and continue to fence. */
 static void unshare(struct kd_stack *s)
 {
-	if (!kd_pool.membarrier)
+	if (!s->home->pool->membarrier)
 		return;
 	kd_assert(s->ack); /* by await_visitor, which has found KD_SHARED */
 	kd_store(&s->ack, 0);
@@ -40,11 +40,11 @@ static void unshare(struct kd_stack *s)
 		kd_fetch_and(&s->flags, ~(uint32_t)KD_SHARED);
 }
 
-static void poked(struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char *c)
+static void hinted(struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *g, char *c)
 {
 	if (c + kd_closure_at(c)->bytes < kd_load_relaxed(&f->tail)) {
-		kd_fetch_and(&s->flags, ~(uint32_t)KD_POKE);
-		kd_idle_wake_one();
+		kd_fetch_and(&s->flags, ~(uint32_t)KD_HINT);
+		kd_idle_wake_one(s->home->pool);
 	} else {
 		kd_store_relaxed(&g->limit, NULL); /* wake at the first push of this closure */
 	}
@@ -87,8 +87,8 @@ static int heed_flags(struct kd_worker *w, struct kd_stack *s, struct kdds_frame
 			unshare(s);
 		s->seen = visits;
 	}
-	if (flags & KD_POKE)
-		poked(s, f, g, c);
+	if (flags & KD_HINT)
+		hinted(s, f, g, c);
 	if (flags & KD_HALT) {
 		kd_fetch_and(&s->flags, ~(uint32_t)KD_HALT);
 		return !(w->nest && kd_load_relaxed(&w->halt) && !s->bound);
@@ -315,8 +315,8 @@ run(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patie
 static void make_current(struct kd_worker *w, struct kd_stack *s)
 {
 	kd_store(&w->current, s);
-	if (kd_load(&kd_pool.sleepers))
-		kd_fetch_or(&s->flags, KD_POKE);
+	if (kd_load(&w->pool->sleepers))
+		kd_fetch_or(&s->flags, KD_HINT);
 	if (w->nest && kd_load(&w->halt)) /* kd_idle_interrupt may have marked the previous stack */
 		kd_fetch_or(&s->flags, KD_HALT);
 }
@@ -329,7 +329,7 @@ static void set_halted(struct kd_worker *w, struct kd_stack *s)
 	s->link = w->halted;
 	kd_store_relaxed(&w->halted, s);
 	kd_store(&w->halted_lock, 0); /* before kd_idle_wake_one looks for sleepers */
-	kd_idle_wake_one();
+	kd_idle_wake_one(w->pool);
 }
 
 static struct kd_stack *take_halted(struct kd_worker *v, const struct kd_scope *scope)
@@ -373,7 +373,7 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 		merge = (int)s->merge;
 		kd_stack_stop(s);
 		kd_worker_release(w, s);
-		s = kd_steal_complete(&range, merge);
+		s = kd_steal_complete(w->pool, &range, merge);
 		if (s)
 			kd_fetch_add(&s->home->parked, -1);
 	}
@@ -381,14 +381,14 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 
 /* A search for work. */
 struct look {
-	struct kd_quest quest;
+	struct kd_request request;
 	struct kd_range range;
 	struct kd_stack *stack; /* found: a halted stack; NULL: the range */
 };
 
 static int try_stack(struct kd_worker *w, struct look *l, struct kd_stack *s)
 {
-	if (!s || !kd_load_relaxed(&s->active) || !kd_steal(w, s, &l->quest, &l->range))
+	if (!s || !kd_load_relaxed(&s->active) || !kd_steal(w, s, &l->request, &l->range))
 		return 0;
 	w->victim = s;
 	return 1;
@@ -412,44 +412,45 @@ static int try_parked(struct kd_worker *w, struct look *l, struct kd_worker *v)
 
 static int try_worker(struct kd_worker *w, struct look *l, struct kd_worker *v)
 {
-	if (!l->quest.far && (l->stack = take_halted(v, &l->quest.scope)))
+	if (!l->request.remote && (l->stack = take_halted(v, &l->request.scope)))
 		return 1;
 	return (v != w && try_stack(w, l, kd_load_acquire(&v->current))) || try_parked(w, l, v);
 }
 
 /* Nearest first: what this worker has set aside itself, then the last victim, then other workers at
- * random, then what has come from other processes. With poke: all workers. */
+ * random, then what has come from other processes. With hint: all workers. */
 static int look(struct kd_worker *w, void *arg)
 {
 	struct look *l = arg;
-	int n = kd_pool.count, tries = l->quest.poke ? n : kd_min(n, VICTIMS_PER_LOOK);
+	struct kd_pool *p = w->pool;
+	int n = p->count, tries = l->request.hint ? n : kd_min(n, VICTIMS_PER_LOOK);
 	int start = (int)(kd_worker_random(w) % (unsigned)n);
 
 	if (try_worker(w, l, w) || (w->victim && try_stack(w, l, w->victim)))
 		return 1;
 	w->victim = NULL;
 	for (int i = 0; i < tries; i++) {
-		struct kd_worker *v = &kd_pool.workers[(start + i) % n];
+		struct kd_worker *v = &p->workers[(start + i) % n];
 
 		if (v != w && try_worker(w, l, v))
 			return 1;
 	}
-	return kd_remote && kd_remote->take(l->quest.filter, &l->range);
+	return p->remote && p->remote->ops->take(p->remote, l->request.filter, &l->range);
 }
 
 static int last_look(struct kd_worker *w, void *arg)
 {
-	((struct look *)arg)->quest.poke = 1;
+	((struct look *)arg)->request.hint = 1;
 	w->rest_ns = 0;
 	return look(w, arg);
 }
 
-int kd_sched_look_far(struct kd_worker *w, uint32_t far, struct kd_filter *filter, int poke,
+int kd_sched_look_remote(struct kd_worker *w, uint32_t remote, struct kd_filter *filter, int hint,
 		      struct kd_range *range_p)
 {
-	struct look l = {.quest = {.far = far, .filter = filter, .poke = poke}};
+	struct look l = {.request = {.remote = remote, .filter = filter, .hint = hint}};
 
-	if (!kd_load_acquire(&kd_pool.workers) || !look(w, &l))
+	if (!kd_load_acquire(&w->pool->workers) || !look(w, &l))
 		return 0;
 	*range_p = l.range;
 	return 1;
@@ -465,33 +466,35 @@ void kd_sched_resume(struct kd_stack *s)
 		      gets may wait, too */
 
 /*
- * Work from other processes: takes what has arrived and requests more. A body that waits requests
- * work, too: what it waits for may lie at a rank that is busy with something else, and comes back
- * this way.
+ * Work from other processes: takes what has arrived and requests more. A body that waits for
+ * closure c requests that one, which may lie at a rank that is busy with something else.
  */
-static int look_beyond(struct kd_worker *w)
+static int look_beyond(struct kd_worker *w, const char *c)
 {
+	struct kd_remote *r = w->pool->remote;
 	int ask = w->nest <= ASK_NEST;
 
-	if (!kd_remote)
+	if (!r)
 		return 0;
 	if (w->idle_tries > PATIENCE) {
 		kd_watch_phase(w, KD_PHASE_COMM);
-		kd_remote->help(w, ask);
+		r->ops->help(r, w, ask, c);
 		kd_watch_phase(w, KD_PHASE_LOOK);
 	}
 	return ask;
 }
 
-/* Finds something in the scope and runs it, or idles for a moment. */
-static void step(struct kd_worker *w, const struct kd_scope *scope)
+/* Finds something in the scope and runs it, or idles for a moment. c: the closure that a body waits
+ * for, or NULL. */
+static void step(struct kd_worker *w, const struct kd_scope *scope, const char *c)
 {
-	struct look l = {.quest = {.scope = *scope}};
+	struct kd_remote *r = w->pool->remote;
+	struct look l = {.request = {.scope = *scope}};
 
 	kd_watch_phase(w, KD_PHASE_LOOK);
 	if (!look(w, &l)) {
-		w->far = look_beyond(w);
-		if (!(kd_remote && kd_remote->take(NULL, &l.range)) && !kd_idle(w, last_look, &l))
+		w->remote = look_beyond(w, c);
+		if (!(r && r->ops->take(r, NULL, &l.range)) && !kd_idle(w, last_look, &l))
 			return;
 	}
 	kd_idle_end(w);
@@ -500,8 +503,8 @@ static void step(struct kd_worker *w, const struct kd_scope *scope)
 		l.stack = kd_worker_stack(w);
 		kd_stack_start(l.stack, &l.range);
 		kd_count(w, stolen, l.range.count);
-		if (l.range.more && kd_load_relaxed(&kd_pool.sleepers))
-			kd_idle_wake_one();
+		if (l.range.more && kd_load_relaxed(&w->pool->sleepers))
+			kd_idle_wake_one(w->pool);
 	}
 	run_stack(w, l.stack);
 }
@@ -526,7 +529,7 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 	kd_store_relaxed(&w->bound, scope.stack != NULL);
 	/* halt before park, because kd_steal_complete clears park and then sets halt. */
 	for (kd_store(&w->halt, 0); kd_load(&s->park); kd_store(&w->halt, 0))
-		step(w, &scope);
+		step(w, &scope, c);
 	kd_store_relaxed(&w->bound, bound);
 	w->nest--;
 	kd_idle_end(w);
@@ -539,9 +542,9 @@ void kd_sched_loop(struct kd_worker *w)
 {
 	const struct kd_scope anything = {NULL, NULL};
 
-	while (!kd_load_relaxed(&kd_pool.stop)) {
+	while (!kd_load_relaxed(&w->pool->stop)) {
 		kd_store_relaxed(&w->halt, 0);
-		step(w, &anything);
+		step(w, &anything, NULL);
 	}
 }
 

@@ -15,9 +15,9 @@ void kd_sched_loop(struct kd_worker *w);
  * patient, until it reaches one that is running elsewhere (0). */
 int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient);
 
-/* Looks everywhere for closures for another process. w is not in the pool. far, filter and poke as
- * in a kd_quest. */
-int kd_sched_look_far(struct kd_worker *w, uint32_t far, struct kd_filter *filter, int poke,
+/* Looks everywhere for closures for another process. w is not in the pool. remote, filter and hint
+ * as in a kd_request. */
+int kd_sched_look_remote(struct kd_worker *w, uint32_t remote, struct kd_filter *filter, int hint,
 		      struct kd_range *range_p);
 
 /* The stack, which was parked, can continue: makes some worker run it. */

@@ -32,7 +32,7 @@ struct kd_stack *kd_stack_create(struct kd_worker *home)
 	memset(s, 0, sizeof(*s));
 	s->mem = reserve(kd_env.stack);
 	s->end = s->mem + kd_env.stack;
-	s->mirror = reserve(kd_env.stack / 2);
+	s->records = reserve(kd_env.stack / 2);
 	s->spans = kd_watch.tasks ? reserve(kd_env.stack) : NULL;
 	s->soft = s->mem + KEEP_BYTES;
 	s->home = home;
@@ -56,7 +56,7 @@ void kd_stack_destroy(struct kd_stack *s)
 {
 	free_blocks(s);
 	kd_os_release(s->mem, kd_env.stack);
-	kd_os_release(s->mirror, kd_env.stack / 2);
+	kd_os_release(s->records, kd_env.stack / 2);
 	if (s->spans)
 		kd_os_release(s->spans, kd_env.stack);
 	free(s);
@@ -94,7 +94,7 @@ void kd_stack_stop(struct kd_stack *s)
 	free_blocks(s);
 	if (s->soft != s->mem + KEEP_BYTES) {
 		kd_os_trim(s->mem + KEEP_BYTES, kd_env.stack - KEEP_BYTES);
-		kd_os_trim(s->mirror + KEEP_BYTES / 2, (kd_env.stack - KEEP_BYTES) / 2);
+		kd_os_trim(s->records + KEEP_BYTES / 2, (kd_env.stack - KEEP_BYTES) / 2);
 		if (s->spans)
 			kd_os_trim(s->spans + KEEP_BYTES, kd_env.stack - KEEP_BYTES);
 		s->soft = s->mem + KEEP_BYTES;

@@ -31,7 +31,7 @@ struct kd_stack;
 
 /* The distance between the first frame names of two consecutive runs of the owner's loop; each run
  * counts on from its first name. 2^64 times the golden ratio: the first names of n runs are
- * 2^64 / 2.7 n apart, and no two are equal. Copies of data in other processes (gdata.h) live much
+ * 2^64 / 2.7 n apart, and no two are equal. Copies of data in other processes (copies.h) live much
  * longer than frames: with round steps of 2^40 the names repeated after 2^24 runs. */
 #define KD_SERIALS 0x9e3779b97f4a7c15u
 
@@ -47,20 +47,20 @@ struct kd_range {
 	uint8_t independent; /* no closure of it waits for another: it may be divided */
 	uint8_t more;        /* the thief could have taken more */
 	uint8_t fine;        /* its tasks are too short for the range to be worth dividing */
-	uint8_t far;         /* the thief is another process */
+	uint8_t remote;      /* the thief is another process */
 	uint64_t start_ns;
 };
 
 enum {
 	KD_LOCK = 1,   /* a thief is visiting: the owner waits at its next claim */
 	KD_SHARED = 2, /* the owner fences every claim */
-	KD_POKE = 4,   /* wake hint: a worker sleeps; wake it if there is work for it */
+	KD_HINT = 4,   /* wake hint: a worker sleeps; wake it if there is work for it */
 	KD_HALT = 8,   /* set this stack aside: its worker's bound stack can continue */
 };
 
 /* Events of retained results (index.h): a closure waits to read some; one that waits could be a
  * follower. */
-enum { KD_NEWS_WANTED = 1, KD_NEWS_FOLLOWER = 2 };
+enum { KD_STACK_WANTED = 1, KD_STACK_FOLLOWER = 2 };
 
 struct kd_stack {
 	/* owner */
@@ -88,15 +88,15 @@ struct kd_stack {
 	uint32_t visits; /* visits of thieves, each under the lock */
 	uint32_t misses; /* how many of the latest visits, in a row, found nothing */
 	uint32_t divisible; /* the range in the base may be divided; a hint */
-	uint32_t news;   /* KD_NEWS_: events recorded by the index, passed on by the visitor */
+	uint32_t events; /* KD_STACK_: events recorded by the index, passed on by the visitor */
 	uint32_t looked; /* links that the index has followed, for the tests */
 	uint32_t active; /* in use: running, parked or halted */
-	uint32_t life;   /* epoch of the latest readiness records, see record.h */
+	uint32_t epoch;   /* epoch of the latest readiness records, see record.h */
 	uint64_t next_ns; /* when to look again */
 	char *park;      /* the stolen closure whose completion this stack waits for. Nobody owns
 			    the stack meanwhile, unless the closure is marked (kd_park_bound):
 			    then the runner waits for it at the foot of its C stack */
-	char *mirror;    /* record.h: the readiness records, half as large as mem */
+	char *records;   /* record.h: the readiness records, half as large as mem */
 	struct kdds_frame *low; /* see lowest() in steal.c */
 	char *low_head;
 	uint64_t low_gen, low_drains;
@@ -167,18 +167,19 @@ static inline void kd_frame_reset(struct kdds_frame *f)
  * find the old closures neither recorded nor linked. */
 static inline void kd_frame_renew(struct kdds_frame *f)
 {
-	uint32_t used = (uint32_t)((f->tail - kd_frame_first(f)) >> 3), bias = f->bias + used;
+	uint32_t used = (uint32_t)((f->tail - kd_frame_first(f)) >> 3);
+	uint32_t link_base = f->link_base + used;
 
 	kd_frame_reset(f);
-	if (bias < used)
+	if (link_base < used)
 		kd_store_release(&f->turns, f->turns + 1);
-	kd_store_release(&f->bias, bias);
+	kd_store_release(&f->link_base, link_base);
 }
 
 /* With the link base, identifies the epoch of f: its use between two times that it is emptied. gen
  * and link base alone would repeat after 32 GiB of closures, and readiness records and copies in
  * other processes can be older than that. */
-static inline uint64_t kd_frame_life(const struct kdds_frame *f)
+static inline uint64_t kd_frame_epoch(const struct kdds_frame *f)
 {
 	uint64_t gen = kd_load_relaxed(&f->gen), turns = kd_load_acquire(&f->turns);
 

@@ -19,9 +19,9 @@
 
 /* Begins a visit: takes the lock and stops the owner at its next claim. 0: someone else holds the
  * lock, or the stack is not in use. */
-static int visit(struct kd_worker *w, struct kd_stack *s, int poke)
+static int visit(struct kd_worker *w, struct kd_stack *s, int hint)
 {
-	if (poke) /* the last look before sleep must leave its wake hint */
+	if (hint) /* the last look before sleep must leave its wake hint */
 		kd_stack_lock(s);
 	else if (!kd_stack_trylock(s))
 		return 0;
@@ -38,47 +38,47 @@ static int visit(struct kd_worker *w, struct kd_stack *s, int poke)
 	 * membarrier fences the owner.
 	 */
 	kd_fetch_or(&s->flags, KD_LOCK | KD_SHARED);
-	if (!kd_load(&s->ack) && !kd_load(&s->park) && kd_pool.membarrier) {
+	if (!kd_load(&s->ack) && !kd_load(&s->park) && w->pool->membarrier) {
 		kd_os_membarrier();
 		kd_count(w, membarriers, 1);
 	}
 	return 1;
 }
 
-struct wish {
+struct taker {
 	int worker, place;
 	int anything;
 	struct kd_filter *filter; /* NULL: the thief is in this process */
 };
 
-static int liked(const struct kdds_closure *c, const struct wish *wish)
+static int liked(const struct kdds_closure *c, const struct taker *taker)
 {
 	/* The owner reduces in place, and another parameter of the task sees the result; with a
 	 * thief's private copy it would not. */
 	if (c->type->reduces &&
 	    kd_value_overlap(kd_closure_at((const char *)c)) & KD_OVERLAP_REDUCED)
 		return 0;
-	if (wish->anything)
+	if (taker->anything)
 		return 1;
 	if (c->attr & KDDS_PRIORITY_LOW)
 		return 0;
 	if (!(c->attr & 0x1000u))
 		return 1;
-	return (c->attr & 0x7ffu) == (unsigned)(c->attr & 0x800u ? wish->place : wish->worker);
+	return (c->attr & 0x7ffu) == (unsigned)(c->attr & 0x800u ? taker->place : taker->worker);
 }
 
 static int wanted(const struct kdds_closure *c, void *arg)
 {
-	const struct wish *wish = arg;
+	const struct taker *taker = arg;
 
-	if (!liked(c, wish))
+	if (!liked(c, taker))
 		return 0;
-	return !wish->filter || wish->filter->wants(wish->filter, c);
+	return !taker->filter || taker->filter->wants(taker->filter, c);
 }
 
 /* Takes the far half of what remains of the range that the victim itself has stolen; for another
- * process, at most `far` closures. */
-static int divide(struct kd_stack *s, uint32_t far, const struct wish *wish,
+ * process, at most `remote` closures. */
+static int divide(struct kd_stack *s, uint32_t remote, const struct taker *taker,
 		  struct kd_range *range_p)
 {
 	char *head = kd_load_acquire(&s->base.head), *end = kd_load_relaxed(&s->base.tail), *half;
@@ -94,11 +94,11 @@ static int divide(struct kd_stack *s, uint32_t far, const struct wish *wish,
 		return 0;
 	for (char *c = head; c < end; c += kd_closure_at(c)->bytes)
 		n++;
-	count = far ? kd_min(n - n / 2, far) : n - n / 2;
+	count = remote ? kd_min(n - n / 2, remote) : n - n / 2;
 	for (uint32_t i = count; i < n; i++)
 		half += kd_closure_at(half)->bytes;
-	for (char *c = half; wish->filter && c < end; c += kd_closure_at(c)->bytes)
-		if (!wish->filter->wants(wish->filter, kd_closure_at(c)))
+	for (char *c = half; taker->filter && c < end; c += kd_closure_at(c)->bytes)
+		if (!taker->filter->wants(taker->filter, kd_closure_at(c)))
 			return 0;
 	*range_p = (struct kd_range){
 		.from = s->range.from, .frame = s->range.frame, .import = s->range.import,
@@ -137,7 +137,7 @@ static struct kdds_frame *lowest(struct kd_stack *s, struct kdds_frame **top_p)
 
 struct search {
 	struct kd_stack *stack;
-	struct wish wish;
+	struct taker taker;
 	uint32_t length; /* closures to take; see kd_index_take */
 	struct kdds_frame *top;
 	struct kdds_frame *unwanted; /* has ready closures, but the thief prefers to leave them */
@@ -152,7 +152,7 @@ struct search {
 
 static int take_from(struct search *x, unsigned budget)
 {
-	x->begin = kd_index_take(&x->view, budget, x->length, wanted, &x->wish, &x->most);
+	x->begin = kd_index_take(&x->view, budget, x->length, wanted, &x->taker, &x->most);
 	return x->begin != NULL;
 }
 
@@ -214,26 +214,39 @@ static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
 
 	if (search_up(x, from ? from : low, !from, &more) || (more && !from && search_down(x)))
 		return 1;
-	x->wish.anything = 1;
+	x->taker.anything = 1;
 	if (x->unwanted && kd_index_open(&x->view, s, x->unwanted) && take_from(x, 0))
 		return 1;
 	kd_store_relaxed(&s->misses, kd_min(s->misses + 1, MISS_DOUBLINGS));
-	kd_store_relaxed(&s->next_ns, x->rest_ns && !x->others ?
-					      x->rest_ns : x->now_ns + (1000u << s->misses));
+	if (x->rest_ns && !x->others) {
+		kd_store_relaxed(&s->next_ns, x->rest_ns);
+	} else {
+		kd_store_relaxed(&s->next_ns, x->now_ns + (1000u << s->misses));
+	}
 	return 0;
+}
+
+/* The frame of the running body; NULL: it may have just been popped. During a visit. */
+static struct kdds_frame *running_frame(struct kd_stack *s)
+{
+	struct kdds_frame *top = kd_load_acquire(&s->top);
+	char *tail = kd_load_acquire(&top->tail);
+
+	if (top == &s->base)
+		return (struct kdds_frame *)s->mem;
+	return tail != kd_frame_first(top) ? (struct kdds_frame *)tail : NULL;
 }
 
 /* Looks without disturbing the owner: a stack that runs a leaf task has nothing, and one visited in
  * vain is left alone for a while. */
-static int looks_empty(const struct kd_stack *s)
+static int looks_empty(struct kd_stack *s)
 {
 	struct kdds_frame *first = (struct kdds_frame *)s->mem;
+	int alone = kd_load_acquire(&s->top) == &s->base;
 
-	if (kd_load_relaxed(&s->misses) && !kd_load_relaxed(&s->park) &&
-	    kd_os_now_ns() < kd_load_relaxed(&s->next_ns))
+	if (kd_load_relaxed(&s->misses) && !kd_load_relaxed(&s->park) && kd_os_now_ns() < kd_load_relaxed(&s->next_ns))
 		return 1;
-	return kd_load_acquire(&s->top) == &s->base &&
-	       kd_load_relaxed(&first->tail) == kd_frame_first(first) &&
+	return alone && kd_load_relaxed(&first->tail) == kd_frame_first(first) &&
 	       !kd_load_relaxed(&s->divisible);
 }
 
@@ -254,13 +267,11 @@ int kd_scope_holds(const struct kd_stack *s, const struct kd_scope *scope)
 
 /* Makes the owner see the wake hint when it next pushes a closure: its body may run long before the
  * next claim. */
-static void poke_running(struct kd_stack *s)
+static void hint_running(struct kd_stack *s)
 {
-	struct kdds_frame *top = kd_load_acquire(&s->top);
-	char *tail = kd_load_acquire(&top->tail);
-	struct kdds_frame *f = (struct kdds_frame *)(top == &s->base ? s->mem : tail);
+	struct kdds_frame *f = running_frame(s);
 
-	if (top == &s->base || tail != kd_frame_first(top)) /* else it has just been popped */
+	if (f)
 		kd_store_relaxed(&f->limit, NULL);
 }
 
@@ -304,34 +315,36 @@ static void let_go(struct kd_stack *s)
 	kd_fetch_and(&s->flags, ~(uint32_t)KD_LOCK);
 }
 
-static void tell_news(struct kd_stack *s)
+static void pass_events(struct kd_stack *s)
 {
-	uint32_t news = kd_remote && kd_load_relaxed(&s->news) ? kd_exchange(&s->news, 0) : 0;
+	struct kd_remote *r = s->home->pool->remote;
+	uint32_t events = r && kd_load_relaxed(&s->events) ? kd_exchange(&s->events, 0) : 0;
 
-	if (news & KD_NEWS_WANTED)
-		kd_remote->want();
-	if (news & KD_NEWS_FOLLOWER)
-		kd_remote->available();
+	if (events & KD_STACK_WANTED)
+		r->ops->want(r);
+	if (events & KD_STACK_FOLLOWER)
+		r->ops->available(r);
 }
 
-int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *quest,
+int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *request,
 	     struct kd_range *range_p)
 {
-	const struct kd_scope *scope = &quest->scope;
+	const struct kd_scope *scope = &request->scope;
 	uint64_t start_ns = kd_os_now_ns();
 	uint64_t start_ticks = kd_unlikely(kd_watch.stole != NULL) ? kd_clock_ticks() : 0;
-	struct search x = {.stack = s, .length = quest->far, .now_ns = start_ns,
-			   .wish = {.worker = w->id, .place = w->place, .filter = quest->filter}};
+	struct search x = {.stack = s, .length = request->remote, .now_ns = start_ns,
+			   .taker = {.worker = w->id, .place = w->place,
+				     .filter = request->filter}};
 	int got = 0;
 
-	if (quest->filter)
-		quest->filter->reset(quest->filter);
-	kd_count(w, requests, 1);
-	if ((!quest->poke && looks_empty(s)) || !visit(w, s, quest->poke))
+	if (request->filter)
+		request->filter->reset(request->filter);
+	kd_count(w, attempts, 1);
+	if ((!request->hint && looks_empty(s)) || !visit(w, s, request->hint))
 		return 0;
 	if (kd_scope_holds(s, scope)) {
 		if (s != scope->stack)
-			got = divide(s, quest->far, &x.wish, range_p);
+			got = divide(s, request->remote, &x.taker, range_p);
 		if (!got)
 			got = search(&x, s, s == scope->stack ? scope->frame : NULL);
 	}
@@ -339,9 +352,9 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 		mark(x.begin ? x.begin : range_p->begin);
 		let_go(s);
 		if (x.begin)
-			kd_index_extend(&x.view, x.begin, x.most, wanted, &x.wish, range_p);
+			kd_index_extend(&x.view, x.begin, x.most, wanted, &x.taker, range_p);
 		make_private(range_p);
-		if (x.begin && !quest->far)
+		if (x.begin && !request->remote)
 			kd_index_look_ahead(&x.view, range_p->count);
 		kd_range_check(range_p);
 		if (x.begin)
@@ -349,19 +362,19 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 		kd_store_relaxed(&s->misses, 0);
 		kd_store_relaxed(&s->robbed, s->robbed + 1);
 		range_p->start_ns = kd_os_now_ns();
-		range_p->far = quest->far != 0;
+		range_p->remote = request->remote != 0;
 		kd_count(w, steals, 1);
 	} else {
-		if (quest->poke && x.rest_ns && !quest->far) {
+		if (request->hint && x.rest_ns && !request->remote) {
 			rest(w, x.rest_ns);
-		} else if (quest->poke) {
-			kd_fetch_or(&s->flags, KD_POKE);
-			poke_running(s);
+		} else if (request->hint) {
+			kd_fetch_or(&s->flags, KD_HINT);
+			hint_running(s);
 		}
 		let_go(s);
 	}
 	kd_stack_unlock(s);
-	tell_news(s);
+	pass_events(s);
 	if (got) {
 		kd_count(w, steal_ns, range_p->start_ns - start_ns);
 		if (kd_unlikely(kd_watch.stole != NULL))
@@ -370,16 +383,16 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_quest *que
 	return got;
 }
 
-void kd_steal_away(const struct kd_range *r, uint32_t thief)
+void kd_steal_retain(const struct kd_range *r, uint32_t thief)
 {
 	struct kd_view v;
 
 	kd_stack_lock(r->from);
 	kd_index_open(&v, r->from, r->frame);
-	kd_index_away(&v, r, thief);
+	kd_index_retain(&v, r, thief);
 	kd_index_check_stolen(&v);
 	kd_stack_unlock(r->from);
-	tell_news(r->from);
+	pass_events(r->from);
 }
 
 void kd_steal_fetch(const struct kd_range *r)
@@ -391,26 +404,26 @@ void kd_steal_fetch(const struct kd_range *r)
 	kd_index_fetch(&v, r);
 	kd_index_check_stolen(&v);
 	kd_stack_unlock(r->from);
-	tell_news(r->from);
+	pass_events(r->from);
 }
 
-unsigned kd_steal_look_away(const struct kd_range *r, unsigned asked)
+unsigned kd_steal_look_retained(const struct kd_range *r, unsigned asked)
 {
 	struct kd_view v;
 	unsigned found;
 
 	kd_stack_lock(r->from);
 	kd_index_open(&v, r->from, r->frame);
-	found = kd_index_look_away(&v, r, asked);
+	found = kd_index_look_retained(&v, r, asked);
 	kd_stack_unlock(r->from);
-	tell_news(r->from);
+	pass_events(r->from);
 	return found;
 }
 
-int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far,
+int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t remote,
 		    struct kd_filter *filter, struct kd_range *range_p)
 {
-	struct wish wish = {.anything = 1, .filter = filter};
+	struct taker taker = {.anything = 1, .filter = filter};
 	struct kd_stack *s = away->from;
 	struct kd_view v;
 	int got;
@@ -418,20 +431,20 @@ int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far,
 	filter->reset(filter);
 	kd_stack_lock(s);
 	kd_index_open(&v, s, away->frame);
-	got = kd_index_follow(&v, away, thief, far, wanted, &wish, range_p);
+	got = kd_index_follow(&v, away, thief, remote, wanted, &taker, range_p);
 	if (got) { /* no visit: the owner cannot pass `away`, so it is not about to claim c */
 		mark(range_p->begin);
 		make_private(range_p);
-		range_p->far = 1;
+		range_p->remote = 1;
 		kd_range_check(range_p);
 		kd_index_check_stolen(&v);
 	}
 	kd_stack_unlock(s);
-	tell_news(s);
+	pass_events(s);
 	return got;
 }
 
-struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
+struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, int merge)
 {
 	struct kd_stack *s = r->from, *resumed;
 	struct kdds_closure *c = kd_closure_at(r->begin);
@@ -440,7 +453,7 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 	uint32_t count;
 
 	if (r->import) {
-		kd_remote->complete(r);
+		p->remote->ops->complete(p->remote, r);
 		return NULL;
 	}
 	kd_stack_lock(s);
@@ -449,7 +462,7 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 	count = kd_index_complete(&v, r);
 	kd_assert(count && count <= r->count); /* less if it was divided */
 	kd_index_check_stolen(&v);
-	if (!r->far) /* the time of a remote steal says nothing about the tasks */
+	if (!r->remote) /* the time of a remote steal says nothing about the tasks */
 		kd_index_learn(v.index, count, now - r->start_ns, now);
 	/* The last access to the closure and its frame: from here on the owner may pass, pop and
 	 * reuse the memory. */
@@ -469,13 +482,13 @@ struct kd_stack *kd_steal_complete(const struct kd_range *r, int merge)
 		resumed = kd_load_acquire(&s->park) == r->begin &&
 					  kd_cas(&s->park, r->begin, NULL) ? s : NULL;
 	}
-	tell_news(s); /* last: it may handle messages */
+	pass_events(s); /* last: it may handle messages */
 	return resumed;
 }
 
 char *kd_steal_end(const struct kd_stack *s, const char *c)
 {
-	char *end = kd_position_at(s, kd_note_at(s, c)->link);
+	char *end = kd_position_at(s, kd_record_at(s, c)->link);
 
 	kd_assert(end > c && end < s->end);
 	return end;

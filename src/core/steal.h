@@ -28,11 +28,11 @@ struct kd_filter {
 };
 
 /* A request: what a thief looks for. */
-struct kd_quest {
+struct kd_request {
 	struct kd_scope scope;
-	uint32_t far; /* 0: work for this process; else the most closures for another process */
-	struct kd_filter *filter; /* far: which closures that process may have */
-	int poke;     /* leave a wake hint on stacks without work */
+	uint32_t remote; /* 0: work for this process; else the most closures for another process */
+	struct kd_filter *filter; /* remote: which closures that process may have */
+	int hint;     /* leave a wake hint on stacks without work */
 };
 
 /* Whether the range that s runs was stolen, directly or through other ranges, from the scope's
@@ -41,26 +41,26 @@ int kd_scope_holds(const struct kd_stack *s, const struct kd_scope *scope);
 
 /* One steal attempt at a victim stack. Returns 1 and a range for the caller to run, or 0. Takes
  * bounded time and never waits for a task. */
-int kd_steal(struct kd_worker *w, struct kd_stack *victim, const struct kd_quest *quest,
+int kd_steal(struct kd_worker *w, struct kd_stack *victim, const struct kd_request *request,
 	     struct kd_range *range_p);
 
 /* Rank `thief` has run the closures of the range, which belongs to a frame, and retains the results
  * for a while (export.h). */
-void kd_steal_away(const struct kd_range *range, uint32_t thief);
+void kd_steal_retain(const struct kd_range *range, uint32_t thief);
 /* The retained results are being fetched. */
 void kd_steal_fetch(const struct kd_range *range);
-/* What is known about a range whose results are retained: which of the KD_AWAY_ conditions in asked
- * (index.h) are true. */
-unsigned kd_steal_look_away(const struct kd_range *range, unsigned asked);
-/* Takes closures that can run only at the thief that retains the results of `away`. far and filter
- * as in a kd_quest. Returns 1 and a range, or 0. */
-int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t far,
+/* What is known about a range whose results are retained: which of the KD_RETAINED_ conditions in
+ * asked (index.h) are true. */
+unsigned kd_steal_look_retained(const struct kd_range *range, unsigned asked);
+/* Takes closures that can run only at the thief that retains the results of `away`. remote and
+ * filter as in a kd_request. Returns 1 and a range, or 0. */
+int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t remote,
 		    struct kd_filter *filter, struct kd_range *range_p);
 
-/* The closures of the range are complete: reports this to their frame or import, and wakes the
- * bound stack that waits for them. Returns the stack that was parked on them, if any; the caller
- * owns it from now on and must run it. */
-struct kd_stack *kd_steal_complete(const struct kd_range *range, int merge);
+/* The closures of the range, stolen from a frame or an import of this rank, are complete: reports
+ * this to the frame or import, and wakes the bound stack that waits for them. Returns the stack
+ * that was parked on them, if any; the caller owns it from now on and must run it. */
+struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *range, int merge);
 
 /* The end of the stolen range that begins at c, a closure of s in state KD_DONE. */
 char *kd_steal_end(const struct kd_stack *s, const char *c);

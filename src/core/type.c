@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "core/closure.h"
-#include "core/image.h"
+#include "core/module.h"
 #include "core/watch.h"
 #include "core/worker.h"
 #include "kdds.h"
@@ -33,20 +33,15 @@ struct dynamic {
 static struct dynamic **named;
 static uint32_t nnamed;
 static pthread_mutex_t named_lock = PTHREAD_MUTEX_INITIALIZER;
+static int fixed; /* the processes of the job may no longer all make the same types */
 
 #define NUMBERED 0x80000000u
 
-/* The running body, for kdds_arg. filling below is the closure being filled, for kdds_push_value,
- * kdds_push_access and kdds_commit. */
-struct call {
+/* A running body, for kdds_arg. */
+struct kd_call {
 	struct kdds_closure *closure;
 	struct kdds_anchor_array anchors[KDDS_MAX_PARAMS];
 };
-
-static __thread struct call *running;
-static __thread struct kdds_closure *filling;
-static __thread const struct dynamic *filling_type;
-static __thread size_t filled;
 
 static struct dynamic *dynamic_of(const struct kdds_type *type)
 {
@@ -55,15 +50,16 @@ static struct dynamic *dynamic_of(const struct kdds_type *type)
 
 void kd_type_expect_complete(void)
 {
-	if (kd_unlikely(filling != NULL))
+	if (kd_unlikely(kd_self_worker->filling != NULL))
 		kd_die("task %s: its closure was allocated, but not committed before the next one "
-		       "or the end", filling_type->name);
+		       "or the end", kd_self_worker->filling_type->name);
 }
 
 static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
 {
 	struct dynamic *d = dynamic_of(c->type);
-	struct call call = {.closure = c}, *outer = running;
+	struct kd_worker *w = kd_self_worker;
+	struct kd_call call = {.closure = c}, *outer = w->call;
 
 	(void)f;
 	for (size_t i = 0; i < d->nparams; i++)
@@ -77,10 +73,10 @@ static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
 				      .shaped = 1},
 				.shape = a->shape};
 		}
-	running = &call;
+	w->call = &call;
 	d->body(c);
 	kd_type_expect_complete();
-	running = outer;
+	w->call = outer;
 }
 
 static int valid(const struct kdds_param_spec *p)
@@ -105,15 +101,24 @@ static uint32_t fingerprint(const struct dynamic *d)
 	return h;
 }
 
+void kd_type_fix_names(int now)
+{
+	pthread_mutex_lock(&named_lock);
+	fixed = now;
+	pthread_mutex_unlock(&named_lock);
+}
+
 /* Gives the type a name, unless kdds_init has been called: then the other processes may not give it
  * the same name. */
 static int enter(struct dynamic *d)
 {
 	struct dynamic **grown;
 
-	if (kd_pool.workers)
-		return 0;
 	pthread_mutex_lock(&named_lock);
+	if (fixed) {
+		pthread_mutex_unlock(&named_lock);
+		return 0;
+	}
 	grown = realloc(named, (nnamed + 1) * sizeof(*named));
 	if (grown) {
 		named = grown;
@@ -129,7 +134,7 @@ uint64_t kd_type_name(const struct kdds_type *type)
 {
 	if (type->magic != KD_TYPE_MAGIC)
 		return 0;
-	return type->run == run_dynamic ? dynamic_of(type)->wire_name : kd_image_name(type);
+	return type->run == run_dynamic ? dynamic_of(type)->wire_name : kd_module_name(type);
 }
 
 /* Whether a type lies at the address that a name leads to. Anything in a module may lie there, even
@@ -147,7 +152,7 @@ const struct kdds_type *kd_type_at(uint64_t name)
 	if (name & NUMBERED)
 		return number < nnamed && named[number] && named[number]->wire_name == name ?
 			       &named[number]->type : NULL;
-	type = kd_image_at(name, sizeof(*type), 0);
+	type = kd_module_at(name, sizeof(*type), 0);
 	return type && is_type(type) ? type : NULL;
 }
 
@@ -223,36 +228,42 @@ void kdds_type_destroy(struct kdds_type *type)
 struct kdds_closure *kdds_closure_allocate(const struct kdds_type *type)
 {
 	struct kdds_frame *f = kdds_frame_current();
+	struct kd_worker *w = kd_self_worker;
+	const struct dynamic *d = dynamic_of(type);
 
 	kd_type_expect_complete();
 	if (type->run != run_dynamic)
 		kd_die("kdds_closure_allocate: task %s is not of a type made by kdds_type_create",
 		       type->name);
-	filling = kd_closure_at(kd_push(f, type->size));
-	filling_type = dynamic_of(type);
-	filled = 0;
-	kd_closure_init(filling, type, type->size, 0, filling_type->state);
-	return filling;
+	w->filling = kd_closure_at(kd_push(f, type->size));
+	w->filling_type = type;
+	w->filled = 0;
+	kd_closure_init(w->filling, type, type->size, 0, d->state);
+	return w->filling;
 }
 
 /* The type of c, which must be the closure being filled, at the end of the running frame. */
 static const struct dynamic *type_filled(struct kdds_closure *c)
 {
-	if (!filling || c != filling)
+	const struct kd_worker *w = kd_self_worker;
+
+	if (!w || !w->filling || c != w->filling)
 		kd_die("task %s: the closure is not the one being filled: was it committed "
 		       "already?", c->type->name);
-	if (kdds_frame_current()->tail != (char *)c || c->type != &filling_type->type)
+	if (kdds_frame_current()->tail != (char *)c || c->type != w->filling_type)
 		kd_die("task %s: something was spawned or waited for before its closure was "
-		       "committed", filling_type->name);
-	return filling_type;
+		       "committed", w->filling_type->name);
+	return dynamic_of(w->filling_type);
 }
 
 static size_t next_param(const struct dynamic *d, int access)
 {
-	if (filled >= d->nparams || !!d->params[filled].spec.mode != access)
-		kd_die("task %s: parameter %zu is not %s", d->name, filled,
+	size_t i = kd_self_worker->filled++;
+
+	if (i >= d->nparams || !!d->params[i].spec.mode != access)
+		kd_die("task %s: parameter %zu is not %s", d->name, i,
 		       access ? "a shared data item" : "an immediate value");
-	return filled++;
+	return i;
 }
 
 void kdds_push_value(struct kdds_closure *c, const void *value)
@@ -282,11 +293,12 @@ void kdds_closure_attributes(struct kdds_closure *c, uint16_t attributes)
 void kdds_commit(struct kdds_closure *c)
 {
 	const struct dynamic *d = type_filled(c);
+	struct kd_worker *w = kd_self_worker;
 
-	if (filled != d->nparams)
-		kd_die("task %s: committed with %zu of its %zu parameters", d->name, filled,
+	if (w->filled != d->nparams)
+		kd_die("task %s: committed with %zu of its %zu parameters", d->name, w->filled,
 		       d->nparams);
-	filling = NULL;
+	w->filling = NULL;
 	kd_commit(kdds_frame_current(), (char *)c, d->type.size);
 }
 
@@ -294,9 +306,11 @@ void *kdds_arg(struct kdds_closure *c, size_t i)
 {
 	struct dynamic *d = dynamic_of(c->type);
 
-	if (!running || running->closure != c || i >= d->nparams)
+	struct kd_call *call = kd_self_worker ? kd_self_worker->call : NULL;
+
+	if (!call || call->closure != c || i >= d->nparams)
 		kd_die("kdds_arg: task %s has no parameter %zu, or is not the one being run",
 		       d->name, i);
-	return d->params[i].spec.mode ? (void *)&running->anchors[i] :
+	return d->params[i].spec.mode ? (void *)&call->anchors[i] :
 					(void *)((char *)c + d->params[i].offset);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Names of task types that all processes of a job understand. A KDDS_TASK is named by its place in
- * its module (image.h). A type made by kdds_type_create before kdds_init, in the part of the
+ * its module (module.h). A type made by kdds_type_create before kdds_init, in the part of the
  * program that all processes execute alike, is named by its number and a fingerprint.
  */
 #ifndef KD_TYPE_H
@@ -16,7 +16,10 @@ uint64_t kd_type_name(const struct kdds_type *type);
 /* NULL: no type in this process has the name. */
 const struct kdds_type *kd_type_at(uint64_t name);
 
-/* Ends the program if this thread has allocated a closure and not committed it: without this check
+/* kdds_init (1): types made from then on get no name. kdds_finalize (0). */
+void kd_type_fix_names(int fixed);
+
+/* Ends the program if this worker has allocated a closure and not committed it: without this check
  * it would be dropped silently. */
 void kd_type_expect_complete(void);
 

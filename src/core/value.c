@@ -109,6 +109,19 @@ unsigned kd_value_overlap(struct kdds_closure *c)
 	return found;
 }
 
+int kd_value_mixes(struct kdds_closure *c)
+{
+	for (uint32_t i = 0; i < c->type->naccess; i++)
+		for (uint32_t k = 0; k < c->type->naccess; k++) {
+			struct kd_value a = kd_value_of(c, i), b = kd_value_of(c, k);
+
+			if (c->type->access[i].mode == KDDS_CW &&
+			    c->type->access[k].mode != KDDS_CW && kd_value_overlaps(&a, &b))
+				return 1;
+		}
+	return 0;
+}
+
 uint64_t kd_value_bytes(const struct kd_value *v)
 {
 	return v->pack ? v->pack->bytes(v->data) : v->rows * v->cols * v->size;

@@ -49,6 +49,9 @@ enum {
 				   give other values */
 };
 unsigned kd_value_overlap(struct kdds_closure *c);
+/* Whether c, which has not begun, contributes to data that it also uses by another parameter of
+ * another mode, all of it or a part. */
+int kd_value_mixes(struct kdds_closure *c);
 
 /* Number of bytes for transfer. */
 uint64_t kd_value_bytes(const struct kd_value *v);

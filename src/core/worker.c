@@ -4,12 +4,9 @@
 
 #include "base/log.h"
 #include "base/os.h"
-#include "core/remote.h"
 #include "core/watch.h"
 
-struct kd_pool kd_pool;
 struct kd_watch kd_watch;
-const struct kd_remote *kd_remote;
 __thread struct kd_worker *kd_self_worker __attribute__((tls_model("initial-exec")));
 
 struct kd_stack *kd_worker_stack(struct kd_worker *w)
@@ -22,7 +19,7 @@ struct kd_stack *kd_worker_stack(struct kd_worker *w)
 	}
 	s = kd_stack_create(w);
 	s->next = w->stacks;
-	if (!kd_pool.membarrier) { /* owners always fence */
+	if (!w->pool->membarrier) { /* owners always fence */
 		s->flags = KD_SHARED;
 		s->ack = 1;
 	}

@@ -13,6 +13,7 @@
 
 struct kd_worker {
 	/* its own */
+	struct kd_pool *pool;
 	int id, place;
 	uint32_t random;
 	uint32_t nest;           /* bodies on its C stack that wait and help meanwhile */
@@ -25,10 +26,16 @@ struct kd_worker {
 	uint32_t idle_naps;      /* sleeps since it last found work */
 	uint64_t rest_ns;        /* in its last look before sleep: when the first of the frames that
 				    are left alone becomes worth a look; 0: there are none */
-	int far;                 /* without work it would take some from another process */
+	int remote;              /* without work it would take some from another process */
 	int polls;               /* and handles messages meanwhile; see net.c */
+	uint64_t recall_ns;      /* from when on it may request what its body waits for back */
 	struct kd_worker_counts stats;
 	struct kd_watched *watched; /* the observers' record; NULL: no observers */
+	/* type.c: the running body of a type made at run time; the closure being filled */
+	struct kd_call *call;
+	struct kdds_closure *filling;
+	const struct kdds_type *filling_type;
+	size_t filled; /* parameters of it */
 	pthread_t thread;
 
 	/* others read or write */
@@ -42,16 +49,17 @@ struct kd_worker {
 	struct kd_stack *halted;  /* stacks set aside that any worker may continue */
 } kd_aligned(KD_CACHE_LINE);
 
-/* The process's workers. Constant between init and finalize, except for the last two fields. */
+/* The workers of a rank. Constant while there are workers, except for the last two fields. */
 struct kd_pool {
 	struct kd_worker *workers; /* NULL: not initialised */
 	int count, cpus; /* cpus 0: other processes use them, too */
 	int membarrier; /* thieves may use it */
+	struct kd_remote *remote; /* remote.h; NULL: a job of one rank */
 	uint32_t stop;
 	uint32_t sleepers;
 };
 
-extern struct kd_pool kd_pool;
+/* The worker that the calling thread is; NULL: none. */
 extern __thread struct kd_worker *kd_self_worker __attribute__((tls_model("initial-exec")));
 
 /* Called by w: determines how much room its C stack has. */

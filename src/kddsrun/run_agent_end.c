@@ -18,9 +18,19 @@ static struct run_timer end_timer = {.due = end_tick};
 static uint64_t kill_ns;
 static int stragglers_asked;
 
+#define TO(stage) (1u << RUN_##stage)
+
 static void enter(enum run_agent_stage next)
 {
-	kd_assert(next == agent.stage + 1 || (agent.stage == RUN_ASKED && next == RUN_FINISHED));
+	/* tests/check_states.sh compares this table with the drawing in doc/protocol.md */
+	static const unsigned allowed[] = {
+		[RUN_SERVING] = TO(ASKED),
+		[RUN_ASKED] = TO(KILLED) | TO(FINISHED),
+		[RUN_KILLED] = TO(FINISHED),
+		[RUN_FINISHED] = 0,
+	};
+
+	kd_assert(allowed[agent.stage] & 1u << next);
 	agent.stage = next;
 }
 

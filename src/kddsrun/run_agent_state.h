@@ -8,7 +8,7 @@
 #include "kddsrun/run_order.h"
 #include "kddsrun/run_rank.h"
 
-/* The end of the ranks. No stage comes again; KILLED may be left out. */
+/* The end of the ranks. No stage comes again. doc/protocol.md has the drawing. */
 enum run_agent_stage {
 	RUN_SERVING, /* not yet */
 	RUN_ASKED,   /* they have been asked to end, or all have ended by themselves */

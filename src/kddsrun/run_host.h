@@ -10,6 +10,7 @@
 #include "kddsrun/run_link.h"
 #include "kddsrun/run_options.h"
 
+/* doc/protocol.md has the drawing. */
 enum run_host_state {
 	RUN_HOST_WAITING,  /* its agent has not been started */
 	RUN_HOST_STARTING, /* the agent has been started and has not answered */
@@ -48,7 +49,7 @@ struct run_host_events {
 
 extern struct run_host *run_hosts; /* one per place */
 
-/* The only transitions: WAITING, STARTING, SERVING, DONE, in this order, and to LOST from each. */
+/* The only transitions. */
 void run_host_enter(struct run_host *host, enum run_host_state next);
 
 /* 0, or -EMFILE after a line on stderr: too few descriptors, and nothing is started. */

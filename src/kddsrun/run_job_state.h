@@ -5,13 +5,7 @@
 
 #include "kddsrun/run_host.h"
 
-/*
- *   STRANGER -- HELLO --> JOINED -- BYE --> LEFT     A rank that has left may join again.
- *      |                    |                |
- *     EXIT                 EXIT             EXIT
- *      v                    v                v
- *   NEVER_JOINED        NEVER_LEFT         ENDED
- */
+/* A rank that has left may join again. doc/protocol.md has the drawing. */
 enum run_rank_state {
 	RUN_RANK_STRANGER,
 	RUN_RANK_JOINED,

@@ -48,9 +48,9 @@ static void look_at_memory(void)
 			resident = 0;
 		fclose(f);
 	}
-	if (!pthread_mutex_trylock(&kd_net.lock)) {
-		fetched = kd_net.counts.fetched_bytes;
-		pthread_mutex_unlock(&kd_net.lock);
+	if (!pthread_mutex_trylock(&kd_observe.net->lock)) {
+		fetched = kd_observe.net->counts.fetched_bytes;
+		pthread_mutex_unlock(&kd_observe.net->lock);
 	}
 	kd_trace_memory(resident * (uint64_t)sysconf(_SC_PAGESIZE), fetched);
 }
@@ -62,7 +62,6 @@ static void *look_on(void *arg)
 
 	(void)arg;
 	kd_os_hush(kept);
-	pthread_setname_np(pthread_self(), "kdds watch");
 	pthread_mutex_lock(&onlooker.lock);
 	while (!onlooker.stop) {
 		struct timespec t;
@@ -93,7 +92,7 @@ static int start_onlooker(void)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&onlooker.cond, &attr);
 	pthread_condattr_destroy(&attr);
-	error = pthread_create(&onlooker.thread, NULL, look_on, NULL);
+	error = kd_os_thread_start(&onlooker.thread, "kdds watch", look_on, NULL);
 	if (error)
 		kd_error("cannot start the thread for KDDS_TRACE and KDDS_PROGRESS: %s",
 			 kd_errno_text(error));
@@ -109,7 +108,7 @@ static void stop_onlooker(void)
 	onlooker.stop = 1;
 	pthread_cond_signal(&onlooker.cond);
 	pthread_mutex_unlock(&onlooker.lock);
-	pthread_join(onlooker.thread, NULL);
+	kd_os_thread_join(onlooker.thread);
 	pthread_cond_destroy(&onlooker.cond);
 	onlooker.started = 0;
 }
@@ -131,17 +130,18 @@ static void returned(const struct kd_range *range, const uint64_t *lengths, uint
 static void unhook(void)
 {
 	kd_watch = (struct kd_watch){.tasks = NULL};
-	kd_remote_hooks = (struct kd_remote_hooks){.step = NULL};
+	if (kd_observe.net)
+		kd_observe.net->hooks = (struct kd_remote_hooks){.step = NULL};
 	kd_observe = (struct kd_observe){.phases = 0};
 	kd_watched_stop();
 }
 
-int kd_observe_start(uint32_t rank, uint32_t size)
+int kd_observe_start(struct kd_net *net)
 {
 	int error = 0;
 
-	kd_observe = (struct kd_observe){.phases = 0};
-	kd_observe.progress = !rank && kd_progress_wanted();
+	kd_observe = (struct kd_observe){.net = net};
+	kd_observe.progress = !net->rank && kd_progress_wanted();
 	kd_observe.tasks = kd_env.stats == KD_STATS_TEXT || kd_env.stats == KD_STATS_1 ||
 			   kd_env.stats == KD_STATS_JSON || *kd_env.trace || *kd_env.dot ||
 			   kd_observe.progress;
@@ -151,13 +151,13 @@ int kd_observe_start(uint32_t rank, uint32_t size)
 	kd_clock_start();
 	kd_watch.phase = kd_tasks_turn;
 	kd_watch.tasks = kd_observe.tasks ? &kd_tasks_hooks : NULL;
-	kd_remote_hooks.returned = kd_observe.tasks ? returned : NULL;
-	kd_remote_hooks.publish = kd_env.stats ? kd_stats_publish : NULL;
-	kd_remote_hooks.gather = kd_env.stats ? kd_stats_gather : NULL;
+	net->hooks.returned = kd_observe.tasks ? returned : NULL;
+	net->hooks.publish = kd_env.stats ? kd_stats_publish : NULL;
+	net->hooks.gather = kd_env.stats ? kd_stats_gather : NULL;
 	if (*kd_env.trace)
-		error = kd_trace_start(rank, size);
+		error = kd_trace_start(net->rank, net->size);
 	if (!error && *kd_env.dot)
-		error = kd_dot_start(rank, size);
+		error = kd_dot_start(net->rank, net->size);
 	if (error)
 		kd_observe_cancel();
 	return error;
@@ -186,7 +186,7 @@ int kd_observe_run(void)
 		return 0;
 	if (kd_env.stats)
 		kd_stats_start();
-	kd_tasks_hooks.resume(kd_pool.workers);
+	kd_tasks_hooks.resume(kd_observe.net->pool->workers);
 	return kd_observe.trace || kd_observe.progress ? start_onlooker() : 0;
 }
 
@@ -196,10 +196,10 @@ void kd_observe_end(void)
 
 	if (!kd_observe.phases)
 		return;
-	if (kd_observe.tasks && !kd_net.rank)
+	if (kd_observe.tasks && !kd_observe.net->rank)
 		kd_tasks_main();
 	end_ticks = kd_clock_ticks();
-	kd_tasks_turn(kd_pool.workers, KD_PHASE_IDLE);
+	kd_tasks_turn(kd_observe.net->pool->workers, KD_PHASE_IDLE);
 	stop_onlooker();
 	if (kd_observe.progress) {
 		kd_os_hush(kept);
@@ -214,7 +214,9 @@ void kd_observe_end(void)
 static void end_phases(struct kd_watched *r)
 {
 	if (r->phase_since < end_ticks) {
-		kd_trace_add(r->ring, KD_EVENT_IDLE, r->idle_begun, end_ticks, 0, 0, 0);
+		/* A worker that stopped right after its last task was not idle. */
+		if (r->phase != KD_PHASE_RUN)
+			kd_trace_add(r->ring, KD_EVENT_IDLE, r->idle_begun, end_ticks, 0, 0, 0);
 		r->phases[r->phase] += end_ticks - r->phase_since;
 	}
 	r->ring = NULL;
@@ -222,10 +224,12 @@ static void end_phases(struct kd_watched *r)
 
 void kd_observe_collect(void)
 {
+	const struct kd_pool *p = kd_observe.net->pool;
+
 	if (!kd_observe.phases)
 		return;
-	for (int i = 0; i < kd_pool.count; i++)
-		end_phases(kd_pool.workers[i].watched);
+	for (int i = 0; i < p->count; i++)
+		end_phases(p->workers[i].watched);
 	if (kd_env.stats)
 		kd_stats_collect();
 }

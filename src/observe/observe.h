@@ -7,11 +7,11 @@
 #ifndef KD_OBSERVE_H
 #define KD_OBSERVE_H
 
-#include "base/base.h"
+struct kd_net;
 
 /* Reads the options and opens the files, before there are workers. 0, or -errno after an error
  * line. */
-int kd_observe_start(uint32_t rank, uint32_t size);
+int kd_observe_start(struct kd_net *net);
 /* Undoes kd_observe_start: the job could not begin. */
 void kd_observe_cancel(void);
 /* Called when there are workers whose threads have not begun. 0, or -errno after an error

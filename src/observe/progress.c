@@ -11,6 +11,7 @@
 #include "core/remote.h"
 #include "core/worker.h"
 #include "observe/stats.h"
+#include "observe/watched.h"
 #include "remote/net.h"
 
 static uint64_t shown_ns, shown_tasks, shown_idle_ns; /* at the last update of the line */
@@ -34,19 +35,20 @@ static const char *shorten(char text[16], double n)
 }
 
 /* Counts the steal messages out at other ranks and those received. 0 if the net lock is taken. */
-static int away(uint64_t *packages_p, uint64_t *received_p)
+static int away(uint64_t *exported_p, uint64_t *received_p)
 {
-	if (pthread_mutex_trylock(&kd_net.lock))
+	if (pthread_mutex_trylock(&kd_observe.net->lock))
 		return 0;
-	*packages_p = kd_net.counts.exports - kd_net.counts.returned;
-	*received_p = kd_net.counts.imports;
-	pthread_mutex_unlock(&kd_net.lock);
+	*exported_p = kd_observe.net->counts.exports - kd_observe.net->counts.returned;
+	*received_p = kd_observe.net->counts.imports;
+	pthread_mutex_unlock(&kd_observe.net->lock);
 	return 1;
 }
 
 void kd_progress_show(void)
 {
-	static uint64_t packages, received;
+	const struct kd_pool *p = kd_observe.net->pool;
+	static uint64_t exported, received;
 	struct kd_worker_counts sum = {.tasks = 0};
 	uint64_t now = kd_os_now_ns(), span;
 	char line[256], total[16], rate[16], steals[16];
@@ -54,10 +56,10 @@ void kd_progress_show(void)
 	int n;
 
 	kd_clock_settle();
-	for (int i = 0; i < kd_pool.count; i++) {
+	for (int i = 0; i < p->count; i++) {
 		struct kd_worker_counts c;
 
-		kd_stats_worker(&kd_pool.workers[i], &c);
+		kd_stats_worker(&p->workers[i], &c);
 		sum.tasks += c.tasks;
 		sum.steals += c.steals;
 		sum.idle_ns += c.idle_ns + c.look_ns + c.comm_ns;
@@ -69,12 +71,13 @@ void kd_progress_show(void)
 		     shorten(rate, (double)(sum.tasks - shown_tasks) * 1e9 / (double)span),
 		     kd_min(100.0,
 			    (double)(sum.idle_ns - kd_min(shown_idle_ns, sum.idle_ns)) * 100 /
-				    ((double)span * kd_pool.count)),
+				    ((double)span * p->count)),
 		     shorten(steals, (double)sum.steals));
-	if (kd_remote && (away(&packages, &received) || shown_ns))
+	if (p->remote && (away(&exported, &received) || shown_ns))
 		n += snprintf(line + n, sizeof(line) - (size_t)n,
-			      "  rank 0 of %u: %" PRIu64 " packages away, %" PRIu64 " taken in",
-			      kd_net.size, packages, received);
+			      "  rank 0 of %u: %" PRIu64 " steal messages out, %" PRIu64
+			      " taken in",
+			      kd_observe.net->size, exported, received);
 	shown_ns = now;
 	shown_tasks = sum.tasks;
 	shown_idle_ns = sum.idle_ns;

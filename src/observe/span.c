@@ -3,6 +3,7 @@
 
 #include "core/closure.h"
 #include "core/value.h"
+#include "observe/watched.h"
 #include "remote/import.h"
 
 void kd_span_deliver(const struct kd_range *range, const char *c, uint64_t length)
@@ -117,7 +118,7 @@ void kd_span_pass(struct kd_stack *s, struct kdds_frame *f, char *at, uint64_t l
 
 uint64_t kd_span_main(void)
 {
-	const struct kd_stack *s = kd_pool.workers->current;
+	const struct kd_stack *s = kd_observe.net->pool->workers->current;
 	const struct kd_span_frame *main = kd_span_frame(s, (struct kdds_frame *)s->mem);
 
 	return kd_max(main->base, main->span);

@@ -16,10 +16,11 @@
 #include "observe/span.h"
 #include "observe/trace.h"
 #include "observe/watched.h"
-#include "remote/gdata.h"
+#include "remote/copies.h"
 #include "remote/net.h"
 #include "remote/peer.h"
 
+#define JSON_FORMAT 1 /* kdds(7), STATISTICS */
 #define WORKERS_PUBLISHED 1024 /* with more workers in the job, ranks publish sums only */
 #define WORKER_COUNTS (sizeof(struct kd_worker_counts) / sizeof(uint64_t))
 #define RANK_COUNTS (sizeof(struct kd_rank_counts) / sizeof(uint64_t))
@@ -40,7 +41,7 @@ static struct rank *ranks; /* this process only; all ranks after kd_stats_gather
 static uint32_t nranks;
 static uint64_t start_ticks;
 static struct kd_peer_counts peer_before;
-static struct kd_gdata_counts gdata_before;
+static struct kd_copy_counts copies_before;
 
 void kd_stats_worker(struct kd_worker *w, struct kd_worker_counts *counts_p)
 {
@@ -64,10 +65,10 @@ void kd_stats_start(void)
 	free(ranks);
 	ranks = NULL;
 	nranks = 0;
-	pthread_mutex_lock(&kd_net.lock);
-	peer_before = kd_peer_counts;
-	gdata_before = kd_gdata_counts;
-	pthread_mutex_unlock(&kd_net.lock);
+	pthread_mutex_lock(&kd_observe.net->lock);
+	peer_before = kd_observe.net->peer_counts;
+	copies_before = kd_observe.net->copies.counts;
+	pthread_mutex_unlock(&kd_observe.net->lock);
 	start_ticks = kd_clock_ticks();
 }
 
@@ -85,23 +86,24 @@ void kd_stats_end(uint64_t ticks)
 	c = &ranks->counts;
 	kd_clock_settle();
 	c->time_ns = kd_clock_ns(ticks - start_ticks);
-	if (kd_observe.tasks && !kd_net.rank)
+	if (kd_observe.tasks && !kd_observe.net->rank)
 		c->depth_ns = kd_clock_ns(kd_span_main());
 }
 
 void kd_stats_collect(void)
 {
+	const struct kd_pool *p = kd_observe.net->pool;
 	struct kd_rank_counts *c;
 
 	if (!ranks)
 		return;
 	c = &ranks->counts;
-	c->workers = (uint64_t)kd_pool.count;
-	ranks->workers = calloc((size_t)kd_pool.count, sizeof(*ranks->workers));
-	for (int i = 0; i < kd_pool.count; i++) {
+	c->workers = (uint64_t)p->count;
+	ranks->workers = calloc((size_t)p->count, sizeof(*ranks->workers));
+	for (int i = 0; i < p->count; i++) {
 		struct kd_worker_counts w;
 
-		kd_stats_worker(&kd_pool.workers[i], &w);
+		kd_stats_worker(&p->workers[i], &w);
 		for (size_t k = 0; k < WORKER_COUNTS; k++)
 			((uint64_t *)c)[k] += ((uint64_t *)&w)[k];
 		if (ranks->workers)
@@ -127,20 +129,20 @@ static uint64_t peak_bytes(void)
 /* Copies the counters that the net lock protects. */
 static void count_net(struct kd_rank_counts *c)
 {
-	const struct kd_net_counts *r = &kd_net.counts;
-	const struct kd_peer_counts *p = &kd_peer_counts, *p0 = &peer_before;
-	const struct kd_gdata_counts *g = &kd_gdata_counts, *g0 = &gdata_before;
+	const struct kd_net_counts *r = &kd_observe.net->counts;
+	const struct kd_peer_counts *p = &kd_observe.net->peer_counts, *p0 = &peer_before;
+	const struct kd_copy_counts *g = &kd_observe.net->copies.counts, *g0 = &copies_before;
 
-	pthread_mutex_lock(&kd_net.lock);
-	c->asked = r->asked; /* these start at 0 in each job */
-	c->refused = r->refused;
+	pthread_mutex_lock(&kd_observe.net->lock);
+	c->remote_requests = r->remote_requests; /* these start at 0 in each job */
+	c->refusals = r->refusals;
 	c->imports = r->imports;
 	c->imported = r->imported;
 	c->exports = r->exports;
 	c->exported = r->exported;
 	c->returned = r->returned;
-	c->asks = r->asks;
-	c->ask_ns = r->ask_ns;
+	c->replies = r->replies;
+	c->reply_ns = r->reply_ns;
 	c->fetched_bytes = r->fetched_bytes;
 	c->altered = r->altered;
 	c->kept_bytes = r->kept_bytes;
@@ -154,7 +156,7 @@ static void count_net(struct kd_rank_counts *c)
 	c->misses = g->misses - g0->misses;
 	c->miss_bytes = g->miss_bytes - g0->miss_bytes;
 	c->evicted = g->evicted - g0->evicted;
-	pthread_mutex_unlock(&kd_net.lock);
+	pthread_mutex_unlock(&kd_observe.net->lock);
 }
 
 static void complete(struct kd_rank_counts *c)
@@ -172,7 +174,7 @@ static int put(const char *key, const void *value, size_t size)
 		char name[32];
 
 		snprintf(name, sizeof(name), "%s.%zu", key, i);
-		error = kd_boot_put(name, (const char *)value + at,
+		error = kd_boot_put(&kd_observe.net->boot, name, (const char *)value + at,
 				    kd_min(size - at, (size_t)KD_BOOT_VALUE_BYTES));
 	}
 	return error;
@@ -186,7 +188,7 @@ static int get(uint32_t rank, const char *key, void *value, size_t size)
 		int error;
 
 		snprintf(name, sizeof(name), "%s.%zu", key, i);
-		error = kd_boot_get(rank, name, (char *)value + at, &n);
+		error = kd_boot_get(&kd_observe.net->boot, rank, name, (char *)value + at, &n);
 		if (error)
 			return error;
 		if (n != expected)
@@ -197,7 +199,7 @@ static int get(uint32_t rank, const char *key, void *value, size_t size)
 
 static int workers_published(const struct kd_rank_counts *c)
 {
-	return c->workers * kd_net.size <= WORKERS_PUBLISHED;
+	return c->workers * kd_observe.net->size <= WORKERS_PUBLISHED;
 }
 
 /* Errors are ignored here: if the launcher is gone, the fence that follows fails. */
@@ -211,7 +213,7 @@ void kd_stats_publish(void)
 	c = &ranks->counts;
 	count_net(c);
 	complete(c);
-	if (!kd_net.rank || put("counts", c, sizeof(*c)))
+	if (!kd_observe.net->rank || put("counts", c, sizeof(*c)))
 		return;
 	for (uint64_t i = 0; ranks->workers && workers_published(c) && i < c->workers; i++) {
 		snprintf(key, sizeof(key), "counts%u", (unsigned)i);
@@ -243,17 +245,18 @@ void kd_stats_gather(void)
 {
 	struct rank *all;
 
-	if (!ranks || kd_net.rank)
+	if (!ranks || kd_observe.net->rank)
 		return;
-	all = calloc(kd_net.size, sizeof(*all));
+	all = calloc(kd_observe.net->size, sizeof(*all));
 	if (!all) {
-		kd_error("KDDS_STATS: out of memory for the counters of %u ranks", kd_net.size);
+		kd_error("KDDS_STATS: out of memory for the counters of %u ranks",
+			 kd_observe.net->size);
 		return;
 	}
 	all[0] = ranks[0];
 	free(ranks);
 	ranks = all;
-	nranks = kd_net.size;
+	nranks = kd_observe.net->size;
 	for (uint32_t i = 1; i < nranks; i++) {
 		all[i].known = !get(i, "counts", &all[i].counts, sizeof(all[i].counts));
 		if (all[i].known)
@@ -309,11 +312,11 @@ static void put_counts(FILE *out, const void *counts, size_t n)
 static void report_json(FILE *out, const struct kd_rank_counts *t, uint32_t known)
 {
 	fprintf(out,
-		"{\"kdds\":\"%s\",\"ranks\":%u,\"ranks_known\":%u,\"workers\":%" PRIu64
-		",\"time_s\":%.9f,\"measured\":%s,\"work_s\":%.9f,\"depth_s\":%.9f,"
+		"{\"kdds\":\"%s\",\"format\":%d,\"ranks\":%u,\"ranks_known\":%u,"
+		"\"workers\":%" PRIu64 ",\"time_s\":%.9f,\"measured\":%s,\"work_s\":%.9f,\"depth_s\":%.9f,"
 		"\"parallelism\":%.6g,\"efficiency\":%.6g,\"bound_s\":%.9f,\"bound_factor\":%.6g,"
 		"\"rank\":[",
-		kdds_version(), nranks, known, t->workers, (double)t->time_ns * 1e-9,
+		kdds_version(), JSON_FORMAT, nranks, known, t->workers, (double)t->time_ns * 1e-9,
 		kd_observe.tasks ? "true" : "false", (double)t->work_ns * 1e-9,
 		(double)t->depth_ns * 1e-9, ratio((double)t->work_ns, (double)t->depth_ns),
 		ratio((double)t->work_ns, (double)t->workers * (double)t->time_ns),
@@ -343,7 +346,7 @@ static void put_worker(FILE *out, const char *name, const struct kd_worker_count
 	fprintf(out,
 		"kdds: %11s %12" PRIu64 " %10" PRIu64 " %8" PRIu64 " %10" PRIu64 " %8" PRIu64
 		" %7" PRIu64 " %9.4f %9.4f %9.4f %9.4f\n",
-		name, c->tasks, c->requests, c->steals, c->stolen, c->robbed, c->parks,
+		name, c->tasks, c->attempts, c->steals, c->stolen, c->robbed, c->parks,
 		(double)c->run_ns * 1e-9, (double)c->look_ns * 1e-9, (double)c->idle_ns * 1e-9,
 		(double)c->comm_ns * 1e-9);
 }
@@ -380,7 +383,8 @@ static void put_rank(FILE *out, const char *name, const struct kd_rank_counts *c
 	fprintf(out,
 		"kdds: %8s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64
 		" %9" PRIu64 " %9.1f %9.1f %9.1f %9" PRIu64 " %9.1f %9.1f\n",
-		name, c->asked, c->refused, c->imports, c->imported, c->exports, c->messages,
+		name, c->remote_requests, c->refusals, c->imports, c->imported, c->exports,
+		c->messages,
 		(double)c->message_bytes / 1e6, (double)c->fetched_bytes / 1e6,
 		(double)c->kept_bytes / 1e6, c->hits, (double)c->hit_bytes / 1e6,
 		(double)c->peak_bytes / 1e6);
@@ -390,8 +394,9 @@ static void report_ranks(FILE *out, const struct kd_rank_counts *t)
 {
 	char name[32];
 
-	fprintf(out, "kdds: %8s %8s %8s %8s %9s %8s %9s %9s %9s %9s %9s %9s %9s\n", "rank", "asked",
-		"refused", "imports", "closures", "exports", "messages", "sent/MB", "read/MB",
+	fprintf(out, "kdds: %8s %8s %8s %8s %9s %8s %9s %9s %9s %9s %9s %9s %9s\n", "rank",
+		"requests", "refusals", "imports", "closures", "exports", "messages", "sent/MB",
+		"read/MB",
 		"kept/MB", "hits", "hits/MB", "memory/MB");
 	for (uint32_t r = 0; r < nranks; r++) {
 		snprintf(name, sizeof(name), "%u", r);
@@ -452,7 +457,7 @@ void kd_stats_report(void)
 		return;
 	if (nranks == 1)
 		complete(&ranks->counts);
-	if (!kd_boot.rank) {
+	if (!kd_observe.net->boot.rank) {
 		out = open_memstream(&text, &size);
 		if (!out)
 			kd_error("KDDS_STATS: out of memory");

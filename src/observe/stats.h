@@ -19,15 +19,15 @@
 	X(depth_ns, "critical path of what main has spawned: rank 0's is the job's") \
 	X(peak_bytes, "peak memory in use (VmHWM)") \
 	X(pushed, "closures committed") \
-	X(asked, "remote requests sent") \
-	X(refused, "of these, answered without work, or not answered") \
+	X(remote_requests, "remote requests sent") \
+	X(refusals, "of these, answered without work, or not answered") \
 	X(imports, "steal messages received") \
 	X(imported, "closures in them") \
 	X(exports, "steal messages sent") \
 	X(exported, "closures in them") \
 	X(returned, "steal messages whose results are in place") \
-	X(asks, "steal messages that answered a remote request") \
-	X(ask_ns, "time from request to first instruction, summed over those") \
+	X(replies, "steal messages that answered a remote request") \
+	X(reply_ns, "time from request to first instruction, summed over those") \
 	X(messages, "messages sent") \
 	X(message_bytes, "bytes in them") \
 	X(repeated, "of the messages, retransmissions") \

@@ -27,7 +27,7 @@ static void charge(struct kd_worker *w, struct kd_span_frame *g)
 /* Main's body is in no task: charges it up to now. */
 void kd_tasks_main(void)
 {
-	struct kd_worker *w = kd_pool.workers;
+	struct kd_worker *w = kd_observe.net->pool->workers;
 
 	charge(w, kd_span_frame(w->current, (struct kdds_frame *)w->current->mem));
 }

@@ -17,6 +17,7 @@
 #include "boot/boot.h"
 #include "core/closure.h"
 #include "remote/hooks.h"
+#include "remote/net.h"
 
 static struct {
 	struct kd_file file;
@@ -99,8 +100,8 @@ static void stole(struct kd_worker *w, const struct kd_stack *s, uint64_t begin,
 
 	if (!w->watched) /* the communication thread, for another rank */
 		return;
-	for (int i = 0; i < kd_pool.count; i++)
-		if (kd_load_relaxed(&kd_pool.workers[i].current) == s)
+	for (int i = 0; i < kd_observe.net->pool->count; i++)
+		if (kd_load_relaxed(&kd_observe.net->pool->workers[i].current) == s)
 			victim = i;
 	kd_trace_add(w->watched->ring, KD_EVENT_STEAL, begin, kd_clock_ticks(), (uint64_t)victim,
 		     count, 0);
@@ -127,7 +128,7 @@ static uint64_t hash_host(void)
 	char id[KD_BOOT_VALUE_BYTES];
 
 	kd_boot_host(id, sizeof(id));
-	return kd_siphash(kd_boot.secret + KD_BOOT_SECRET_BYTES / 2, id, strlen(id));
+	return kd_siphash(kd_observe.net->boot.secret + KD_BOOT_SECRET_BYTES / 2, id, strlen(id));
 }
 
 int kd_trace_start(uint32_t rank, uint32_t size)
@@ -145,16 +146,17 @@ int kd_trace_start(uint32_t rank, uint32_t size)
 		return error;
 	kd_watch.stole = stole;
 	kd_watch.keeps = keeps;
-	kd_remote_hooks.step = step;
-	kd_remote_hooks.sent = sent;
+	kd_observe.net->hooks.step = step;
+	kd_observe.net->hooks.sent = sent;
 	return 0;
 }
 
 int kd_trace_workers(void)
 {
-	int n = kd_pool.count + 2;
+	const struct kd_pool *p = kd_observe.net->pool;
+	int n = p->count + 2;
 
-	trace.workers = kd_pool.count;
+	trace.workers = p->count;
 	trace.rings = calloc((size_t)n, sizeof(*trace.rings));
 	if (!trace.rings)
 		goto memory;
@@ -166,8 +168,8 @@ int kd_trace_workers(void)
 		r->events = kd_os_reserve(r->size * sizeof(*r->events));
 		if (!r->events)
 			goto memory;
-		if (r->track < kd_pool.count)
-			kd_pool.workers[r->track].watched->ring = r;
+		if (r->track < p->count)
+			p->workers[r->track].watched->ring = r;
 	}
 	return 0;
 memory:
@@ -285,6 +287,7 @@ static const char *message_name(uint64_t kind)
 		[KD_WIRE_ACK] = "ACK",   [KD_WIRE_REQ] = "REQ",   [KD_WIRE_NONE] = "NONE",
 		[KD_WIRE_WORK] = "WORK", [KD_WIRE_DONE] = "DONE", [KD_WIRE_FREE] = "FREE",
 		[KD_WIRE_END] = "END",   [KD_WIRE_SIGN] = "SIGN", [KD_WIRE_SIGNED] = "SIGNED",
+		[KD_WIRE_BACK] = "BACK",
 	};
 
 	_Static_assert(sizeof(names) / sizeof(*names) == KD_WIRE_KINDS, "each kind has a name");

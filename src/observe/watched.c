@@ -14,21 +14,22 @@ static struct kd_watched *records;
 
 int kd_watched_start(void)
 {
-	size_t bytes = (size_t)kd_pool.count * sizeof(*records);
+	const struct kd_pool *p = kd_observe.net->pool;
+	size_t bytes = (size_t)p->count * sizeof(*records);
 	uint64_t now = kd_clock_ticks();
 
 	records = aligned_alloc(KD_CACHE_LINE, bytes);
 	if (!records) {
-		kd_error("out of memory for the observers' records of %d workers", kd_pool.count);
+		kd_error("out of memory for the observers' records of %d workers", p->count);
 		return -ENOMEM;
 	}
 	memset(records, 0, bytes);
-	for (int i = 0; i < kd_pool.count; i++) {
+	for (int i = 0; i < p->count; i++) {
 		struct kd_watched *r = &records[i];
 
 		r->phase = i ? KD_PHASE_LOOK : KD_PHASE_RUN;
 		r->since = r->phase_since = r->idle_begun = now;
-		kd_pool.workers[i].watched = r;
+		p->workers[i].watched = r;
 	}
 	return 0;
 }

@@ -7,8 +7,10 @@
 #include "base/base.h"
 #include "core/watch.h"
 #include "core/worker.h"
+#include "remote/net.h"
 
 struct kd_observe {
+	struct kd_net *net; /* the rank that is observed */
 	int phases;   /* workers record what they spend their time on */
 	int tasks;    /* every task is observed: run_observed() in sched.c */
 	int trace;    /* events are written into rings */

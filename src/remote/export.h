@@ -3,33 +3,40 @@
  * The victim's side of stealing between processes; rsteal.h has the drawing. The net lock
  * protects everything here; the functions that need no lock say so.
  *
- *   out ── DONE ──> large results retained by the thief (rest.h), or being read ──> complete
+ *   out ── DONE ──> large results retained by the thief (retained.h), or being read ──> complete
  */
 #ifndef KD_EXPORT_H
 #define KD_EXPORT_H
 
 #include "base/base.h"
 
-void kd_export_start(void);
-void kd_export_stop(void);
+struct kd_net;
+struct kd_remote;
 
-/* Messages from a thief: REQ; DONE. */
-void kd_export_asked(uint32_t from, const void *body, size_t bytes);
-void kd_export_done(uint32_t from, const void *body, size_t bytes);
+void kd_export_start(struct kd_net *net);
+void kd_export_stop(struct kd_net *net);
+
+/* Messages from a thief: REQ; DONE. From a victim: BACK. */
+void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t bytes);
+void kd_export_done(struct kd_net *net, uint32_t from, const void *body, size_t bytes);
+void kd_export_back(struct kd_net *net, uint32_t from, const void *body, size_t bytes);
+/* A worker waits for that closure: if it has been exported, asks the thief to return it unless it
+ * has begun it. Looks through all exports. */
+void kd_export_recall(struct kd_net *net, const char *closure);
 
 /* Serves waiting thieves and fetches retained results that are needed here. Returns when to
  * call it again at the latest (UINT64_MAX: no need). */
-uint64_t kd_export_tick(uint64_t now_ns);
+uint64_t kd_export_tick(struct kd_net *net, uint64_t now_ns);
 /* There may be work for waiting thieves. Any thread, no lock. */
-void kd_export_poked(void);
+void kd_export_available(struct kd_remote *r);
 /* The workers among kd_pool.sleepers. Waiting thieves count there as one more sleeper, which
  * has no use for results at this rank. Any thread, no lock. */
-uint32_t kd_export_sleepers(void);
+uint32_t kd_export_sleepers(struct kd_remote *r);
 /* Called by a worker that is about to sleep, after it has added itself to kd_pool.sleepers. Any
  * thread, no lock. */
-void kd_export_sleep(void);
-/* Some results that a thief still retains are needed here; see KD_AWAY_WANTED in index.h. Any
+void kd_export_sleep(struct kd_remote *r);
+/* Some results that a thief still retains are needed here; see KD_RETAINED_WANTED in index.h. Any
  * thread, no lock. */
-void kd_export_want(void);
+void kd_export_want(struct kd_remote *r);
 
 #endif

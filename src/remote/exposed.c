@@ -5,7 +5,9 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "comm/comm.h"
 #include "remote/mac.h"
+#include "remote/net.h"
 #include "remote/peer.h"
 
 #define BUCKETS 1024
@@ -13,21 +15,30 @@
 /* A tag that a rank has requested. */
 struct signing {
 	struct kd_mac_job job; /* first */
+	struct kd_net *net;
 	const struct kd_exposed *of;
 	struct signing *next;
 };
 
-static struct kd_exposed *table[BUCKETS];
-static struct signing *signings;
+struct kd_exposures {
+	struct kd_exposed *table[BUCKETS];
+	struct signing *signings;
+};
 
-static struct kd_exposed **bucket(uint64_t key)
+void kd_exposed_start(struct kd_net *net)
 {
-	return &table[(key * 0x9e3779b97f4a7c15u) >> 54];
+	net->exposures = kd_must(calloc(1, sizeof(*net->exposures)));
 }
 
-void kd_exposed_add(struct kd_exposed *e, void *p, uint64_t bytes, struct kd_wire_memory *memory_p)
+static struct kd_exposed **bucket(struct kd_net *net, uint64_t key)
 {
-	int error = kd_comm_expose(p, bytes, &e->region);
+	return &net->exposures->table[(key * 0x9e3779b97f4a7c15u) >> 54];
+}
+
+void kd_exposed_add(struct kd_net *net, struct kd_exposed *e, void *p, uint64_t bytes,
+		    struct kd_wire_memory *memory_p)
+{
+	int error = kd_comm_expose(net->comm, p, bytes, &e->region);
 	struct kd_exposed **b;
 
 	if (error)
@@ -35,13 +46,13 @@ void kd_exposed_add(struct kd_exposed *e, void *p, uint64_t bytes, struct kd_wir
 		       kd_errno_text(-error));
 	e->p = p;
 	e->bytes = bytes;
-	b = bucket(e->region.key);
+	b = bucket(net, e->region.key);
 	e->chain = *b;
 	*b = e;
 	*memory_p = (struct kd_wire_memory){e->region.addr, e->region.key, bytes};
 }
 
-static void answer(uint32_t to, uint64_t number, const uint8_t *tag)
+static void answer(struct kd_net *net, uint32_t to, uint64_t number, const uint8_t *tag)
 {
 	struct kd_wire_head *m = kd_peer_message(KD_WIRE_SIGNED, sizeof(struct kd_wire_signed));
 	struct kd_wire_signed *s = (void *)(m + 1);
@@ -50,56 +61,58 @@ static void answer(uint32_t to, uint64_t number, const uint8_t *tag)
 	s->known = tag != NULL;
 	if (tag)
 		memcpy(s->seal.tag, tag, sizeof(s->seal.tag));
-	kd_peer_send(to, m, 0);
+	kd_peer_send(net, to, m, 0);
 }
 
 /* Removes s from the list and answers. */
-static void finish(struct signing *s, const uint8_t *tag)
+static void finish(struct kd_net *net, struct signing *s, const uint8_t *tag)
 {
-	struct signing **link = &signings;
+	struct signing **link = &net->exposures->signings;
 
 	kd_assert(s->job.bytes <= s->of->bytes);
 	while (*link != s)
 		link = &(*link)->next;
 	*link = s->next;
-	answer(s->job.nonce.rank, s->job.nonce.number, tag);
+	answer(net, s->job.nonce.rank, s->job.nonce.number, tag);
 	free(s);
 }
 
 static void tagged(struct kd_mac_job *j)
 {
-	finish((struct signing *)j, j->tag);
+	struct signing *s = (struct signing *)j;
+
+	finish(s->net, s, j->tag);
 }
 
-void kd_exposed_remove(struct kd_exposed *e)
+void kd_exposed_remove(struct kd_net *net, struct kd_exposed *e)
 {
-	struct kd_exposed **link = bucket(e->region.key);
+	struct kd_exposed **link = bucket(net, e->region.key);
 
 	/* No rank reads it any more: only a faulty one still requests its tag. */
-	for (struct signing *s = signings, *next; s; s = next) {
+	for (struct signing *s = net->exposures->signings, *next; s; s = next) {
 		next = s->next;
 		if (s->of != e)
 			continue;
-		kd_mac_forget(&s->job);
-		finish(s, NULL);
+		kd_mac_forget(net->mac, &s->job);
+		finish(net, s, NULL);
 	}
 	while (*link && *link != e)
 		link = &(*link)->chain;
 	if (*link)
 		*link = e->chain;
-	kd_comm_hide(&e->region);
+	kd_comm_hide(net->comm, &e->region);
 }
 
-struct kd_wire_seal kd_exposed_seal(const struct kd_exposed *e)
+struct kd_wire_seal kd_exposed_seal(struct kd_net *net, const struct kd_exposed *e)
 {
-	struct kd_mac_nonce nonce = kd_mac_draw();
+	struct kd_mac_nonce nonce = kd_mac_draw(net->mac);
 	struct kd_wire_seal seal = {.number = nonce.number};
 
-	kd_mac_tag(nonce, e->p, e->bytes, seal.tag);
+	kd_mac_tag(net->mac, nonce, e->p, e->bytes, seal.tag);
 	return seal;
 }
 
-void kd_exposed_sign(uint32_t from, const void *body, size_t bytes)
+void kd_exposed_sign(struct kd_net *net, uint32_t from, const void *body, size_t bytes)
 {
 	struct kd_wire_sign m;
 	uint64_t offset = 0;
@@ -109,30 +122,31 @@ void kd_exposed_sign(uint32_t from, const void *body, size_t bytes)
 	if (bytes < sizeof(m))
 		return;
 	memcpy(&m, body, sizeof(m));
-	for (e = *bucket(m.memory.key); e && e->region.key != m.memory.key; e = e->chain)
+	for (e = *bucket(net, m.memory.key); e && e->region.key != m.memory.key; e = e->chain)
 		;
 	if (e)
 		offset = m.memory.addr - e->region.addr;
 	if (!e || offset > e->bytes || m.memory.bytes > e->bytes - offset) {
-		answer(from, m.number, NULL);
+		answer(net, from, m.number, NULL);
 		return;
 	}
 	s = kd_must(calloc(1, sizeof(*s)));
 	*s = (struct signing){.job = {.nonce = {from, m.number}, .p = (const char *)e->p + offset,
 				      .bytes = m.memory.bytes, .done = tagged},
-			      .of = e, .next = signings};
-	signings = s;
-	kd_mac_begin(&s->job);
+			      .net = net, .of = e, .next = net->exposures->signings};
+	net->exposures->signings = s;
+	kd_mac_begin(net->mac, &s->job);
 }
 
-void kd_exposed_stop(void)
+void kd_exposed_stop(struct kd_net *net)
 {
-	while (signings) {
-		struct signing *s = signings;
+	while (net->exposures->signings) {
+		struct signing *s = net->exposures->signings;
 
-		signings = s->next;
-		kd_mac_forget(&s->job);
+		net->exposures->signings = s->next;
+		kd_mac_forget(net->mac, &s->job);
 		free(s);
 	}
-	memset(table, 0, sizeof(table));
+	free(net->exposures);
+	net->exposures = NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Memory of this rank that others may read. A reader requests the tag of the part it reads by
- * SIGN and compares (reading.h). A region that is never written after it has been exposed can
+ * SIGN and compares (read.h). A region that is never written after it has been exposed can
  * have a seal, sent in the message that names it; then no reader requests a tag.
  *
  * The net lock protects everything here.
@@ -19,16 +19,21 @@ struct kd_exposed {
 	struct kd_exposed *chain; /* in the table */
 };
 
+struct kd_net;
+
+void kd_exposed_start(struct kd_net *net);
+
 /* Lets others read p; *memory_p tells them how. Nothing may write p while they read. Ends the
  * process if p cannot be exposed. */
-void kd_exposed_add(struct kd_exposed *e, void *p, uint64_t bytes, struct kd_wire_memory *memory_p);
-void kd_exposed_remove(struct kd_exposed *e);
+void kd_exposed_add(struct kd_net *net, struct kd_exposed *e, void *p, uint64_t bytes,
+		    struct kd_wire_memory *memory_p);
+void kd_exposed_remove(struct kd_net *net, struct kd_exposed *e);
 /* The seal of memory that does not change any more. */
-struct kd_wire_seal kd_exposed_seal(const struct kd_exposed *e);
+struct kd_wire_seal kd_exposed_seal(struct kd_net *net, const struct kd_exposed *e);
 
 /* SIGN, from a rank. */
-void kd_exposed_sign(uint32_t from, const void *body, size_t bytes);
+void kd_exposed_sign(struct kd_net *net, uint32_t from, const void *body, size_t bytes);
 /* Drops all regions and all outstanding tag requests. */
-void kd_exposed_stop(void);
+void kd_exposed_stop(struct kd_net *net);
 
 #endif

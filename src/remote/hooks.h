@@ -34,13 +34,4 @@ struct kd_remote_hooks {
 	void (*gather)(void);
 };
 
-extern struct kd_remote_hooks kd_remote_hooks;
-
-static inline void kd_step(enum kd_step step, uint64_t begin, uint32_t victim, uint32_t generation,
-			   uint32_t closures, uint32_t other)
-{
-	if (kd_unlikely(kd_remote_hooks.step != NULL))
-		kd_remote_hooks.step(step, begin, victim, generation, closures, other);
-}
-
 #endif

@@ -9,12 +9,12 @@
 #include "base/os.h"
 #include "boot/boot.h"
 #include "comm/comm.h"
-#include "core/image.h"
+#include "core/module.h"
 #include "core/remote.h"
 #include "core/topo.h"
 #include "kdds.h"
+#include "remote/copies.h"
 #include "remote/export.h"
-#include "remote/gdata.h"
 #include "remote/hooks.h"
 #include "remote/import.h"
 #include "remote/mac.h"
@@ -25,39 +25,49 @@
 #define PATIENCE_S 30u  /* with an unreachable rank: a switch takes that long to start */
 #define OTHER_FILES 320 /* of the program, the library, strangers; a rank needs two at most */
 
-/* Without this, whatever waits for that rank would wait forever. */
-static void unreached(uint32_t rank, const char *address, const char *why)
+static void receive(void *arg, const void *message, size_t len)
 {
+	kd_peer_receive(arg, message, len);
+}
+
+/* Without this, whatever waits for that rank would wait forever. */
+static void unreached(void *arg, uint32_t rank, const char *address, const char *why)
+{
+	const struct kd_net *net = arg;
+
 	kd_die("rank %u has not reached rank %u at %s for %u s: %s; open these ports between the "
 	       "hosts (KDDS_PORTS), or choose another network (KDDS_ADDRESS)",
-	       kd_net.rank, rank, address, PATIENCE_S, why);
+	       net->rank, rank, address, PATIENCE_S, why);
 }
 
-static int publish_card(void)
+static int publish_info(struct kd_net *net)
 {
-	static const struct kd_comm_events events = {kd_peer_receive, unreached};
-	struct kd_card card = {.build = kd_boot.build, .cpus = kd_topo_mask()};
-	size_t size = sizeof(card.address);
-	struct kd_comm_config config = {.provider = kd_env.provider,
+	static const struct kd_comm_events events = {receive, unreached};
+	struct kd_endpoint_info info = {.build = net->boot.build, .cpus = kd_topo_mask()};
+	size_t size = sizeof(info.address);
+	struct kd_comm_config config = {.engine = net->engine,
+					.provider = kd_env.provider,
 					.listen = kd_env.address,
 					.ports = kd_env.ports,
-					.local = kd_boot.local_size == kd_boot.size,
-					.rank = kd_net.rank,
-					.size = kd_net.size,
-					.secret = kd_boot.secret,
+					.local = net->boot.local_size == net->boot.size,
+					.rank = net->rank,
+					.size = net->size,
+					.secret = net->boot.secret,
 					.patience_ns = PATIENCE_S * 1000000000ull,
+					.arg = net,
 					.events = &events};
-	int error = kd_comm_open(&config, card.address, &size);
+	int error = kd_comm_open(&config, &net->comm, info.address, &size);
 
-	return error ? error : kd_boot_put(KD_CARD, &card, KD_CARD_BYTES + size);
+	return error ? error : kd_boot_put(&net->boot, KD_ENDPOINT_INFO, &info,
+					   KD_ENDPOINT_INFO_BYTES + size);
 }
 
-static int get_card(uint32_t rank, struct kd_card *card)
+static int get_info(struct kd_net *net, uint32_t rank, struct kd_endpoint_info *info)
 {
-	size_t size = sizeof(*card);
-	int error = kd_boot_get(rank, KD_CARD, card, &size);
+	size_t size = sizeof(*info);
+	int error = kd_boot_get(&net->boot, rank, KD_ENDPOINT_INFO, info, &size);
 
-	if (!error && size < KD_CARD_BYTES)
+	if (!error && size < KD_ENDPOINT_INFO_BYTES)
 		error = -ENOENT;
 	if (error == -ENOENT || error == -EMSGSIZE)
 		kd_error("the launcher has lost what rank %u has published", rank);
@@ -65,54 +75,54 @@ static int get_card(uint32_t rank, struct kd_card *card)
 }
 
 /* All ranks must run the same build: they name functions to each other by module and offset. */
-static int compare_builds(void)
+static int compare_builds(struct kd_net *net)
 {
-	struct kd_card root;
-	int error = get_card(0, &root);
+	struct kd_endpoint_info root;
+	int error = get_info(net, 0, &root);
 
-	if (error || root.build == kd_boot.build)
+	if (error || root.build == net->boot.build)
 		return error;
 	kd_error("rank %u runs another build of the program or of libkdds than rank 0: install the "
 		 "same files on every host",
-		 kd_net.rank);
+		 net->rank);
 	return -EINVAL;
 }
 
 /* Some launchers bind their processes to CPUs. Where neighbours on one host have the same
  * CPUs, each takes its share. */
-static int divide_cpus(void)
+static int divide_cpus(struct kd_net *net)
 {
-	uint32_t neighbour = kd_boot.local_rank ? kd_boot.rank - 1 : kd_boot.rank + 1;
-	struct kd_card theirs;
+	uint32_t neighbour = net->boot.local_rank ? net->boot.rank - 1 : net->boot.rank + 1;
+	struct kd_endpoint_info theirs;
 	int error;
 
-	if (kd_boot.local_size < 2 || neighbour >= kd_boot.size)
+	if (net->boot.local_size < 2 || neighbour >= net->boot.size)
 		return 0;
-	error = get_card(neighbour, &theirs);
+	error = get_info(net, neighbour, &theirs);
 	if (!error && theirs.cpus == kd_topo_mask())
-		kd_topo_divide((int)kd_boot.local_rank, (int)kd_boot.local_size);
+		kd_topo_divide((int)net->boot.local_rank, (int)net->boot.local_size);
 	return error;
 }
 
-static int join_job(void)
+static int join_job(struct kd_net *net)
 {
-	int error = kd_peer_start(kd_net.rank, kd_net.size, kd_boot.secret, kd_rsteal_message);
+	int error = kd_peer_start(net, net->boot.secret, kd_rsteal_message);
 
 	if (!error)
-		error = kd_mac_start(kd_net.rank, kd_boot.secret);
-	kd_os_allow_files(2 * kd_net.size + OTHER_FILES);
+		error = kd_mac_start(&net->mac, net->rank, net->boot.secret);
+	kd_os_allow_files(2 * net->size + OTHER_FILES);
 	if (!error)
-		error = publish_card();
+		error = publish_info(net);
 	if (!error)
-		error = kd_boot_fence(1);
+		error = kd_boot_fence(&net->boot, 1);
 	if (!error)
-		error = compare_builds();
+		error = compare_builds(net);
 	if (!error)
-		error = divide_cpus();
+		error = divide_cpus(net);
 	return error;
 }
 
-static const struct kd_remote remote = {
+static const struct kd_remote_ops remote_ops = {
 	.take = kd_import_take,
 	.complete = kd_import_complete,
 	.help = kd_net_help,
@@ -120,74 +130,72 @@ static const struct kd_remote remote = {
 	.demand = kd_net_demand,
 	.sleep = kd_export_sleep,
 	.sleepers = kd_export_sleepers,
-	.available = kd_export_poked,
+	.available = kd_export_available,
 	.want = kd_export_want,
 };
 
-int kd_job_start(void)
+int kd_job_start(struct kd_net *net)
 {
-	int error = kd_image_init();
+	int error;
 
+	net->boot.build = kd_module_build() ^ KD_LAYOUT;
+	error = kd_boot_start(&net->boot, net->launcher);
 	if (error)
 		return error;
-	kd_boot.build = kd_image_build() ^ KD_LAYOUT;
-	error = kd_boot_start();
-	if (error)
-		return error;
-	kd_net.rank = kd_boot.rank;
-	kd_net.size = kd_boot.size;
-	if (kd_net.size == 1)
+	net->rank = net->boot.rank;
+	net->size = net->boot.size;
+	if (net->size == 1)
 		return 0;
-	error = join_job();
+	error = join_job(net);
 	if (error)
 		return error;
-	kd_net.worker = (struct kd_worker){
-		.id = -1, .place = -1, .random = (kd_net.rank + 1) * 2654435769u};
-	kd_rsteal_start();
-	kd_remote = &remote;
+	net->worker = (struct kd_worker){
+		.pool = net->pool, .id = -1, .place = -1, .random = (net->rank + 1) * 2654435769u};
+	kd_rsteal_start(net);
+	net->remote.ops = &remote_ops;
+	net->pool->remote = &net->remote;
 	return 0;
 }
 
-int kd_job_run(void)
+int kd_job_run(struct kd_net *net)
 {
-	return kd_remote ? kd_net_run() : 0;
+	return net->pool->remote ? kd_net_run(net) : 0;
 }
 
-void kd_job_end(void)
+void kd_job_end(struct kd_net *net)
 {
-	if (!kd_remote)
+	if (!net->pool->remote)
 		return;
-	pthread_mutex_lock(&kd_net.lock);
-	if (!kd_net.rank)
-		kd_rsteal_end();
-	kd_net_leave_launcher();
-	kd_peer_leave();
-	pthread_mutex_unlock(&kd_net.lock);
-	kd_comm_wake();
+	pthread_mutex_lock(&net->lock);
+	if (!net->rank)
+		kd_rsteal_end(net);
+	kd_net_leave_launcher(net);
+	kd_peer_leave(net);
+	pthread_mutex_unlock(&net->lock);
+	kd_comm_wake(net->comm);
 }
 
-void kd_job_stop(void)
+void kd_job_stop(struct kd_net *net)
 {
-	if (kd_remote) {
+	if (net->pool->remote) {
 		/* The thread goes on: END has yet to be passed on and acknowledged. The
 		 * pollers have ended, some without kd_net_leave. */
-		kd_net_alone();
-		if (kd_remote_hooks.publish)
-			kd_remote_hooks.publish();
-		if (kd_boot_fence(0))
+		kd_net_alone(net);
+		if (net->hooks.publish)
+			net->hooks.publish();
+		if (kd_boot_fence(&net->boot, 0))
 			_Exit(1);
-		if (kd_remote_hooks.gather)
-			kd_remote_hooks.gather();
-		kd_net_halt();
-		kd_rsteal_stop();
-		kd_gdata_stop();
-		kd_peer_stop();
-		kd_comm_close();
-		kd_mac_stop();
-		kd_remote = NULL;
+		if (net->hooks.gather)
+			net->hooks.gather();
+		kd_net_halt(net);
+		kd_rsteal_stop(net);
+		kd_copies_stop(&net->copies);
+		kd_peer_stop(net);
+		kd_comm_close(net->comm);
+		kd_mac_stop(net->mac);
+		net->pool->remote = NULL;
 	}
-	kd_boot_stop();
-	kd_image_fini();
-	kd_net.rank = 0;
-	kd_net.size = 1;
+	kd_boot_stop(&net->boot);
+	net->rank = 0;
+	net->size = 1;
 }

@@ -6,14 +6,16 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
+#include "base/os.h"
 
 #define SLICE_BYTES (512u << 10) /* 40 us with AES instructions */
 #define LABEL "libkdds: tags of memory"
 
-/* The functions of libcrypto that are used; all exist since 1.1. */
+/* The functions of libcrypto that are used, once per process; all exist since 1.1. */
 static struct {
 	int (*init)(uint64_t options, const OPENSSL_INIT_SETTINGS *settings);
 	const EVP_MD *(*sha256)(void);
@@ -47,12 +49,11 @@ static const struct {
 	{"EVP_CIPHER_CTX_ctrl", &crypto.control},
 };
 
-static struct {
+struct kd_mac {
 	EVP_CIPHER_CTX *at_once, *by_bits;
 	struct kd_mac_job *first, **end; /* a queue; the first has begun if its at is not 0 */
-} me = {.end = &me.first};
-
-static struct kd_mac_nonce last; /* never reset: consecutive jobs may have the same secret */
+	struct kd_mac_nonce last;
+};
 
 static int load(void)
 {
@@ -98,42 +99,46 @@ static EVP_CIPHER_CTX *new_context(const uint8_t key[32])
 	return c;
 }
 
-int kd_mac_start(uint32_t rank, const uint8_t secret[32])
+int kd_mac_start(struct kd_mac **mac_p, uint32_t rank, const uint8_t secret[32])
 {
 	uint8_t key[EVP_MAX_MD_SIZE];
+	struct kd_mac *mac;
 	unsigned len;
 	int error = load();
 
 	if (error)
 		return error;
-	last.rank = rank;
+	mac = kd_must(calloc(1, sizeof(*mac)));
+	mac->end = &mac->first;
+	mac->last = (struct kd_mac_nonce){rank, kd_os_random()};
 	if (crypto.hmac(crypto.sha256(), secret, 32, (const unsigned char *)LABEL,
 			sizeof(LABEL) - 1, key, &len)) {
-		me.at_once = new_context(key);
-		me.by_bits = new_context(key);
+		mac->at_once = new_context(key);
+		mac->by_bits = new_context(key);
 	}
 	memset(key, 0, sizeof(key));
-	if (me.at_once && me.by_bits)
+	*mac_p = mac;
+	if (mac->at_once && mac->by_bits)
 		return 0;
-	kd_mac_stop();
+	kd_mac_stop(mac);
+	*mac_p = NULL;
 	kd_error("libcrypto cannot compute AES-256-GCM: no memory, or a version without it");
 	return -ENOMEM;
 }
 
-void kd_mac_stop(void)
+void kd_mac_stop(struct kd_mac *mac)
 {
-	if (me.at_once)
-		crypto.context_free(me.at_once);
-	if (me.by_bits)
-		crypto.context_free(me.by_bits);
-	memset(&me, 0, sizeof(me));
-	me.end = &me.first;
+	if (mac->at_once)
+		crypto.context_free(mac->at_once);
+	if (mac->by_bits)
+		crypto.context_free(mac->by_bits);
+	free(mac);
 }
 
-struct kd_mac_nonce kd_mac_draw(void)
+struct kd_mac_nonce kd_mac_draw(struct kd_mac *mac)
 {
-	last.number++;
-	return last;
+	mac->last.number++;
+	return mac->last;
 }
 
 /* libcrypto returns 1 or 0. With a context that has its key it allocates nothing. */
@@ -174,25 +179,26 @@ static void end(EVP_CIPHER_CTX *c, uint8_t tag[KD_MAC_BYTES])
 	must(crypto.control(c, EVP_CTRL_AEAD_GET_TAG, KD_MAC_BYTES, tag));
 }
 
-void kd_mac_tag(struct kd_mac_nonce nonce, const void *p, uint64_t bytes, uint8_t tag[KD_MAC_BYTES])
+void kd_mac_tag(struct kd_mac *mac, struct kd_mac_nonce nonce, const void *p, uint64_t bytes,
+		uint8_t tag[KD_MAC_BYTES])
 {
-	begin(me.at_once, nonce);
-	add(me.at_once, p, bytes);
-	end(me.at_once, tag);
+	begin(mac->at_once, nonce);
+	add(mac->at_once, p, bytes);
+	end(mac->at_once, tag);
 }
 
-void kd_mac_begin(struct kd_mac_job *j)
+void kd_mac_begin(struct kd_mac *mac, struct kd_mac_job *j)
 {
-	kd_assert(!*me.end);
+	kd_assert(!*mac->end);
 	j->at = 0;
 	j->next = NULL;
-	*me.end = j;
-	me.end = &j->next;
+	*mac->end = j;
+	mac->end = &j->next;
 }
 
-void kd_mac_forget(struct kd_mac_job *j)
+void kd_mac_forget(struct kd_mac *mac, struct kd_mac_job *j)
 {
-	struct kd_mac_job **link = &me.first;
+	struct kd_mac_job **link = &mac->first;
 
 	while (*link && *link != j)
 		link = &(*link)->next;
@@ -200,26 +206,26 @@ void kd_mac_forget(struct kd_mac_job *j)
 		return;
 	*link = j->next;
 	if (!j->next)
-		me.end = link;
+		mac->end = link;
 }
 
-int kd_mac_work(void)
+int kd_mac_work(struct kd_mac *mac)
 {
-	for (uint64_t left = SLICE_BYTES; me.first && left;) {
-		struct kd_mac_job *j = me.first;
+	for (uint64_t left = SLICE_BYTES; mac->first && left;) {
+		struct kd_mac_job *j = mac->first;
 		uint64_t n = kd_min(j->bytes - j->at, left);
 
 		kd_assert(j->at <= j->bytes);
 		if (!j->at)
-			begin(me.by_bits, j->nonce);
-		add(me.by_bits, (const char *)j->p + j->at, n);
+			begin(mac->by_bits, j->nonce);
+		add(mac->by_bits, (const char *)j->p + j->at, n);
 		j->at += n;
 		left -= n;
 		if (j->at < j->bytes)
 			break;
-		end(me.by_bits, j->tag);
-		kd_mac_forget(j);
+		end(mac->by_bits, j->tag);
+		kd_mac_forget(mac, j);
 		j->done(j);
 	}
-	return me.first != NULL;
+	return mac->first != NULL;
 }

@@ -6,7 +6,8 @@
  *
  * An attacker who sees two tags under one nonce can forge tags. A nonce here is a rank and a
  * number that this rank has drawn. No number is drawn twice, and each serves for one tag, made by
- * that rank or by the rank it requests the tag from.
+ * that rank or by the rank it requests the tag from. The numbers begin at a random one: a rank that
+ * is started again has the same number and secret.
  *
  * The net lock protects everything here.
  */
@@ -16,6 +17,8 @@
 #include "base/base.h"
 
 #define KD_MAC_BYTES 16
+
+struct kd_mac;
 
 struct kd_mac_nonce {
 	uint32_t rank;
@@ -35,21 +38,21 @@ struct kd_mac_job {
 
 /* Loads libcrypto. rank: this one; secret: the job's. 0, or -errno after an error line that names
  * what to install. */
-int kd_mac_start(uint32_t rank, const uint8_t secret[32]);
-void kd_mac_stop(void);
+int kd_mac_start(struct kd_mac **mac_p, uint32_t rank, const uint8_t secret[32]);
+void kd_mac_stop(struct kd_mac *mac);
 
 /* A nonce of this rank that has not been used. */
-struct kd_mac_nonce kd_mac_draw(void);
+struct kd_mac_nonce kd_mac_draw(struct kd_mac *mac);
 
 /* Computes a tag at once, for short memory. */
-void kd_mac_tag(struct kd_mac_nonce nonce, const void *p, uint64_t bytes,
+void kd_mac_tag(struct kd_mac *mac, struct kd_mac_nonce nonce, const void *p, uint64_t bytes,
 		uint8_t tag[KD_MAC_BYTES]);
 
 /* Queues the job; kd_mac_work calls j->done. Nothing may write p until then. */
-void kd_mac_begin(struct kd_mac_job *j);
+void kd_mac_begin(struct kd_mac *mac, struct kd_mac_job *j);
 /* Drops the job, because p is about to be freed. No effect if the job is not queued. */
-void kd_mac_forget(struct kd_mac_job *j);
+void kd_mac_forget(struct kd_mac *mac, struct kd_mac_job *j);
 /* Computes a slice. Returns whether more remains. */
-int kd_mac_work(void);
+int kd_mac_work(struct kd_mac *mac);
 
 #endif

@@ -11,67 +11,53 @@
 #include "comm/comm.h"
 
 #define SLEEP_NS 1000000000u
-
-struct kd_net kd_net = {.size = 1, .lock = PTHREAD_MUTEX_INITIALIZER};
-
-static const struct kd_net_duties *duties;
-static pthread_t thread;
-static int leaving; /* the launcher's descriptor is not watched any more; under the lock */
-static int stop;    /* the thread has to end; under the lock */
-/*
- * While idle workers poll, the thread leaves messages to them: it sleeps blind, that is without
- * watching for messages, so that they do not wake it in vain. The last poller that finds work or
- * goes to sleep wakes it. Dekker: the thread stores blind, then loads pollers; a poller that
- * leaves decrements pollers, then loads blind.
- */
-static uint32_t pollers, blind;
-static uint64_t sleeps_until; /* the latest time until which the thread sleeps; under the lock */
+#define RECALL_NS 2000000u /* between a worker's requests to return what it waits for */
 
 /* The work besides messages. Returns when there will be more. */
-static uint64_t work(uint64_t now)
+static uint64_t work(struct kd_net *net, uint64_t now)
 {
-	uint64_t due = duties->tick(now);
+	uint64_t due = net->duties->tick(net, now);
 
-	kd_net_assert_locked(); /* still: no duty has given it up */
-	return kd_load(&kd_net.hungry) ? kd_min(due, duties->ask(now)) : due;
+	kd_net_assert_locked(net); /* still: no duty has given it up */
+	return kd_load(&net->demand) ? kd_min(due, net->duties->ask(net, now)) : due;
 }
 
 static void *serve(void *arg)
 {
-	(void)arg;
-	pthread_setname_np(pthread_self(), "kdds net");
+	struct kd_net *net = arg;
+
 	kd_os_be_prompt();
-	pthread_mutex_lock(&kd_net.lock);
-	while (!stop) {
-		int events = kd_comm_progress();
-		uint64_t now = kd_os_now_ns(), due = work(now);
+	pthread_mutex_lock(&net->lock);
+	while (!net->stop) {
+		int events = kd_comm_progress(net->comm);
+		uint64_t now = kd_os_now_ns(), due = work(net, now);
 
 		if (events || due <= now)
 			continue;
-		sleeps_until = kd_min(due, now + SLEEP_NS);
-		kd_store(&blind, 1);
-		if (!kd_load(&pollers))
-			kd_store(&blind, 0);
-		if (kd_comm_wait(&kd_net.lock, leaving ? -1 : kd_boot.fd, sleeps_until - now,
-				 !kd_load_relaxed(&blind)) &&
-		    !leaving && kd_boot_event())
+		net->sleeps_until = kd_min(due, now + SLEEP_NS);
+		kd_store(&net->blind, 1);
+		if (!kd_load(&net->pollers))
+			kd_store(&net->blind, 0);
+		if (kd_comm_wait(net->comm, &net->lock, net->leaving ? -1 : net->boot.fd,
+				 net->sleeps_until - now, !kd_load_relaxed(&net->blind)) &&
+		    !net->leaving && kd_boot_event(&net->boot))
 			_Exit(1); /* the error line has been printed */
-		kd_store(&blind, 0);
-		sleeps_until = 0;
+		kd_store(&net->blind, 0);
+		net->sleeps_until = 0;
 	}
-	pthread_mutex_unlock(&kd_net.lock);
+	pthread_mutex_unlock(&net->lock);
 	return NULL;
 }
 
-void kd_net_start(const struct kd_net_duties *d)
+void kd_net_start(struct kd_net *net, const struct kd_net_duties *d)
 {
-	duties = d;
-	leaving = stop = 0;
+	net->duties = d;
+	net->leaving = net->stop = 0;
 }
 
-int kd_net_run(void)
+int kd_net_run(struct kd_net *net)
 {
-	int error = pthread_create(&thread, NULL, serve, NULL);
+	int error = kd_os_thread_start(&net->thread, "kdds net", serve, net);
 
 	if (error)
 		kd_error("cannot start the communication thread: %s; raise the limit (ulimit -u)",
@@ -79,77 +65,86 @@ int kd_net_run(void)
 	return -error;
 }
 
-void kd_net_leave_launcher(void)
+void kd_net_leave_launcher(struct kd_net *net)
 {
-	kd_net_assert_locked();
-	leaving = 1;
+	kd_net_assert_locked(net);
+	net->leaving = 1;
 }
 
-void kd_net_alone(void)
+void kd_net_alone(struct kd_net *net)
 {
-	kd_store(&pollers, 0);
-	kd_comm_wake();
+	kd_store(&net->pollers, 0);
+	kd_comm_wake(net->comm);
 }
 
-void kd_net_halt(void)
+void kd_net_halt(struct kd_net *net)
 {
-	pthread_mutex_lock(&kd_net.lock);
-	stop = 1;
-	pthread_mutex_unlock(&kd_net.lock);
-	kd_comm_wake();
-	pthread_join(thread, NULL);
+	pthread_mutex_lock(&net->lock);
+	net->stop = 1;
+	pthread_mutex_unlock(&net->lock);
+	kd_comm_wake(net->comm);
+	kd_os_thread_join(net->thread);
 }
 
 /* Does the work of the communication thread on another thread. If more work is due before the
  * sleeping communication thread would wake up, wakes it. */
-static void tick(uint64_t now)
+static void tick(struct kd_net *net, uint64_t now)
 {
-	kd_net_assert_locked();
-	if (work(now) < sleeps_until)
-		kd_comm_wake();
+	kd_net_assert_locked(net);
+	if (work(net, now) < net->sleeps_until)
+		kd_comm_wake(net->comm);
 }
 
-void kd_net_help(struct kd_worker *w, int ask)
+void kd_net_help(struct kd_remote *r, struct kd_worker *w, int ask, const char *closure)
 {
+	struct kd_net *net = kd_net_of(r);
 	uint64_t now;
 
-	if (!w->polls && kd_pool.count <= kd_pool.cpus) {
+	if (!w->polls && net->pool->count <= net->pool->cpus) {
 		w->polls = 1;
-		kd_fetch_add(&pollers, 1);
+		kd_fetch_add(&net->pollers, 1);
 	}
-	if (pthread_mutex_trylock(&kd_net.lock))
+	if (pthread_mutex_trylock(&net->lock))
 		return;
-	kd_comm_progress();
+	kd_comm_progress(net->comm);
 	now = kd_os_now_ns();
-	duties->idle(now);
+	net->duties->idle(net, now);
 	if (ask)
-		duties->ask(now);
-	tick(now);
-	pthread_mutex_unlock(&kd_net.lock);
+		net->duties->ask(net, now);
+	if (closure && now >= w->recall_ns) {
+		w->recall_ns = now + RECALL_NS;
+		net->duties->recall(net, closure);
+	}
+	tick(net, now);
+	pthread_mutex_unlock(&net->lock);
 }
 
-void kd_net_leave(struct kd_worker *w)
+void kd_net_leave(struct kd_remote *r, struct kd_worker *w)
 {
+	struct kd_net *net = kd_net_of(r);
+
 	kd_assert(w->polls);
 	w->polls = 0;
-	if (kd_fetch_add(&pollers, -1) == 1 && kd_load(&blind))
-		kd_comm_wake();
+	if (kd_fetch_add(&net->pollers, -1) == 1 && kd_load(&net->blind))
+		kd_comm_wake(net->comm);
 }
 
-void kd_net_poke(void)
+void kd_net_nudge(struct kd_net *net)
 {
-	if (pthread_mutex_trylock(&kd_net.lock)) {
-		kd_comm_wake(); /* the holder of the lock may have looked already */
+	if (pthread_mutex_trylock(&net->lock)) {
+		kd_comm_wake(net->comm); /* the holder of the lock may have looked already */
 		return;
 	}
-	tick(kd_os_now_ns());
-	pthread_mutex_unlock(&kd_net.lock);
+	tick(net, kd_os_now_ns());
+	pthread_mutex_unlock(&net->lock);
 }
 
-void kd_net_demand(int change)
+void kd_net_demand(struct kd_remote *r, int change)
 {
-	kd_assert(change > 0 || kd_load(&kd_net.hungry));
-	kd_fetch_add(&kd_net.hungry, (uint32_t)change);
+	struct kd_net *net = kd_net_of(r);
+
+	kd_assert(change > 0 || kd_load(&net->demand));
+	kd_fetch_add(&net->demand, (uint32_t)change);
 	if (change > 0)
-		kd_net_poke();
+		kd_net_nudge(net);
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What makes this process a rank: its endpoint, the net lock, and the communication thread, which
- * sleeps until a message arrives, so that requests are served while every worker computes. Idle
- * workers make progress themselves when the lock is free: a thief then gets its answer without a
- * thread switch.
+ * A rank: the context that every function of remote/ is given. A process has one, of which
+ * kdds_init is in charge; a simulation has many in one process.
+ *
+ * net.c has its lock and its communication thread, which sleeps until a message arrives, so that
+ * requests are served while every worker computes. Idle workers make progress themselves when the
+ * lock is free: a thief then gets its answer without a thread switch.
  */
 #ifndef KD_NET_H
 #define KD_NET_H
@@ -12,62 +14,129 @@
 
 #include "base/base.h"
 #include "base/log.h"
+#include "boot/boot_launcher.h"
+#include "core/remote.h"
 #include "core/worker.h"
+#include "remote/copies.h"
+#include "remote/hooks.h"
+
+struct kd_comm;
 
 struct kd_net_counts {
-	uint64_t asked, refused;     /* requests sent; answered by NONE, or not at all */
+	uint64_t remote_requests;    /* sent */
+	uint64_t refusals;           /* of these, answered by NONE, or not at all */
 	uint64_t imports, imported;  /* steal messages received; closures in them */
 	uint64_t exports, exported;  /* steal messages sent; closures in them */
 	uint64_t returned;           /* steal messages whose results are in place */
 	uint64_t kept_bytes;         /* results never read: the thief has overwritten them */
 	uint64_t fetched_bytes;      /* inputs and outputs read from other ranks */
 	uint64_t altered;            /* reads that returned other bytes than the owner has */
-	uint64_t asks;               /* steal messages that answered a request */
-	uint64_t ask_ns;             /* time from request to first instruction, summed over those */
+	uint64_t replies;            /* steal messages that answered a request */
+	uint64_t reply_ns;           /* time from request to first instruction, summed over those */
 };
 
-struct kd_net {
-	uint32_t rank, size;
-	pthread_mutex_t lock;
-	uint32_t hungry;         /* demand: sleeping workers that want work of other ranks */
-	int over; /* END has been sent or received: no more work is requested or given */
-	struct kd_net_counts counts;
-	struct kd_worker worker; /* as which the holder of the lock visits stacks */
+struct kd_peer_counts {
+	uint64_t messages, bytes; /* sent */
+	uint64_t repeated;        /* of these, retransmissions */
+	uint64_t refused;         /* received and dropped: not of this job, or altered */
+	uint64_t doubled;         /* received and dropped: seen before */
 };
 
-extern struct kd_net kd_net;
-
-/* The calling thread holds the net lock. Debug builds check that some thread does. */
-#define kd_net_assert_locked() kd_assert(pthread_mutex_trylock(&kd_net.lock))
+struct kd_net;
 
 /* The work besides messages. Each function is called under the lock and returns when to call it
  * again at the latest. */
 struct kd_net_duties {
-	uint64_t (*tick)(uint64_t now_ns);
+	uint64_t (*tick)(struct kd_net *net, uint64_t now_ns);
 	/* A worker is idle. */
-	uint64_t (*ask)(uint64_t now_ns);
-	void (*idle)(uint64_t now_ns);
+	uint64_t (*ask)(struct kd_net *net, uint64_t now_ns);
+	void (*idle)(struct kd_net *net, uint64_t now_ns);
+	/* A worker waits for that closure. */
+	void (*recall)(struct kd_net *net, const char *closure);
 };
 
+struct kd_net {
+	struct kd_remote remote; /* first: what the pool has of it */
+	struct kd_pool *pool;
+	const struct kd_comm_engine *engine;     /* NULL: that of KDDS_PROVIDER */
+	const struct kd_boot_launcher *launcher; /* NULL: what the environment says */
+	struct kd_boot boot;
+	struct kd_comm *comm;    /* NULL outside a job of several ranks */
+	uint32_t rank, size;     /* 0 and 1 outside a job of several ranks */
+	pthread_mutex_t lock;    /* the net lock */
+	uint32_t demand;         /* sleeping workers that want work of other ranks */
+	int over; /* END has been sent or received: no more work is requested or given */
+	uint64_t room;           /* bytes that the data of a steal message may take: outgoing.h */
+	struct kd_net_counts counts;
+	struct kd_peer_counts peer_counts;
+	struct kd_copies copies;
+	struct kd_remote_hooks hooks; /* the observers' */
+	const struct kdds_type *kept_here[64]; /* of which outgoing.c has said so */
+	struct kd_worker worker; /* as which the holder of the lock visits stacks */
+
+	/* each is the state of one module, which its start makes and its stop frees */
+	struct kd_peers *peers;
+	struct kd_mac *mac;
+	struct kd_exposures *exposures;
+	struct kd_transfers *transfers;
+	struct kd_retained_set *retained;
+	struct kd_exports *exports;
+	struct kd_imports *imports;
+	struct kd_asking *asking;
+
+	/* net.c */
+	const struct kd_net_duties *duties;
+	pthread_t thread;
+	int leaving; /* the launcher's descriptor is not watched any more; under the lock */
+	int stop;    /* the thread has to end; under the lock */
+	/*
+	 * While idle workers poll, the thread leaves messages to them: it sleeps blind, that is
+	 * without watching for messages, so that they do not wake it in vain. The last poller that
+	 * finds work or goes to sleep wakes it. Dekker: the thread stores blind, then loads
+	 * pollers; a poller that leaves decrements pollers, then loads blind.
+	 */
+	uint32_t pollers, blind;
+	uint64_t sleeps_until; /* the latest time until which the thread sleeps; under the lock */
+};
+
+/* Of a rank outside a job of several ranks. */
+#define KD_NET_INIT(pool_) {.pool = (pool_), .size = 1, .lock = PTHREAD_MUTEX_INITIALIZER}
+
+static inline struct kd_net *kd_net_of(struct kd_remote *r)
+{
+	return (struct kd_net *)r;
+}
+
+/* The calling thread holds the net lock. Debug builds check that some thread does. */
+#define kd_net_assert_locked(net) kd_assert(pthread_mutex_trylock(&(net)->lock))
+
+static inline void kd_step(const struct kd_net *net, enum kd_step step, uint64_t begin,
+			   uint32_t victim, uint32_t generation, uint32_t closures, uint32_t other)
+{
+	if (kd_unlikely(net->hooks.step != NULL))
+		net->hooks.step(step, begin, victim, generation, closures, other);
+}
+
 /* Before there are workers. */
-void kd_net_start(const struct kd_net_duties *duties);
+void kd_net_start(struct kd_net *net, const struct kd_net_duties *duties);
 /* Starts the communication thread. 0 or -errno after an error line. */
-int kd_net_run(void);
+int kd_net_run(struct kd_net *net);
 /* Events of the launcher are ignored from then on. Under the lock. */
-void kd_net_leave_launcher(void);
+void kd_net_leave_launcher(struct kd_net *net);
 /* The workers have stopped polling; the thread goes on alone. */
-void kd_net_alone(void);
+void kd_net_alone(struct kd_net *net);
 /* Ends the thread. */
-void kd_net_halt(void);
+void kd_net_halt(struct kd_net *net);
 
 /* Called by an idle worker: makes progress and, if ask is set, sends a request when the time
- * for one has come. Never waits. From then on a worker with a CPU of its own handles the
+ * for one has come. If another rank has not begun the closure, requests that one (NULL: none).
+ * Never waits. From then on a worker with a CPU of its own handles the
  * messages, until it calls kd_net_leave because it has found work or goes to sleep. */
-void kd_net_help(struct kd_worker *w, int ask);
-void kd_net_leave(struct kd_worker *w);
+void kd_net_help(struct kd_remote *r, struct kd_worker *w, int ask, const char *closure);
+void kd_net_leave(struct kd_remote *r, struct kd_worker *w);
 /* The holder of the lock has work to do. Any thread, without the lock. */
-void kd_net_poke(void);
+void kd_net_nudge(struct kd_net *net);
 /* A worker without work goes to sleep (1) or wakes up (-1). */
-void kd_net_demand(int change);
+void kd_net_demand(struct kd_remote *r, int change);
 
 #endif

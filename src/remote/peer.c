@@ -10,7 +10,7 @@
 #include "base/siphash.h"
 #include "boot/boot.h"
 #include "comm/comm.h"
-#include "remote/hooks.h"
+#include "remote/net.h"
 
 #define WINDOW 64
 #define ACK_DELAY_NS 20000000u     /* until then a message may carry the acknowledgement */
@@ -52,18 +52,14 @@ struct peer {
 	struct peer *link;
 };
 
-struct kd_peer_counts kd_peer_counts;
-struct kd_remote_hooks kd_remote_hooks;
-
-static struct {
-	uint32_t rank, size;
+struct kd_peers {
 	uint8_t secret[32];
-	void (*receive)(uint32_t from, unsigned kind, const void *body, size_t bytes);
-	struct peer **peers; /* by rank; NULL: never met */
+	kd_peer_receiver *receive;
 	struct peer *active;
 	uint64_t look_ns; /* when to look for silent peers */
 	int leaving;      /* kd_peer_leave has been called */
-} job;
+	struct peer *at[]; /* by rank; NULL: never met */
+};
 
 static void queue_init(struct queue *q)
 {
@@ -88,29 +84,28 @@ static void queue_drop_first(struct queue *q)
 	free(o);
 }
 
-int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32],
-		  void (*receive)(uint32_t from, unsigned kind, const void *body, size_t bytes))
+int kd_peer_start(struct kd_net *net, const uint8_t secret[32], kd_peer_receiver *receive)
 {
-	job.peers = calloc(size, sizeof(*job.peers));
-	if (!job.peers) {
-		kd_error("out of memory for the table of %u ranks", size);
+	struct kd_peers *peers = calloc(1, sizeof(*peers) + net->size * sizeof(peers->at[0]));
+
+	if (!peers) {
+		kd_error("out of memory for the table of %u ranks", net->size);
 		return -ENOMEM;
 	}
-	job.rank = rank;
-	job.size = size;
-	job.receive = receive;
-	job.active = NULL;
-	job.look_ns = kd_os_now_ns() + SILENCE_NS;
-	job.leaving = 0;
-	memset(&kd_peer_counts, 0, sizeof(kd_peer_counts));
-	memcpy(job.secret, secret, sizeof(job.secret));
+	peers->receive = receive;
+	peers->look_ns = kd_os_now_ns() + SILENCE_NS;
+	memcpy(peers->secret, secret, sizeof(peers->secret));
+	memset(&net->peer_counts, 0, sizeof(net->peer_counts));
+	net->peers = peers;
 	return 0;
 }
 
-void kd_peer_stop(void)
+void kd_peer_stop(struct kd_net *net)
 {
-	for (uint32_t i = 0; i < job.size; i++) {
-		struct peer *p = job.peers[i];
+	struct kd_peers *peers = net->peers;
+
+	for (uint32_t i = 0; i < net->size; i++) {
+		struct peer *p = peers->at[i];
 
 		while (p && p->kept.first)
 			queue_drop_first(&p->kept);
@@ -118,8 +113,8 @@ void kd_peer_stop(void)
 			queue_drop_first(&p->loose);
 		free(p);
 	}
-	free(job.peers);
-	memset(&job, 0, sizeof(job));
+	free(net->peers);
+	net->peers = NULL;
 }
 
 /* The equations of the drawing in peer.h. */
@@ -156,21 +151,23 @@ static inline void check(struct peer *p)
 }
 #endif
 
-static struct peer *meet(uint32_t rank)
+static struct peer *meet(struct kd_net *net, uint32_t rank)
 {
-	struct kd_card card;
-	size_t size = sizeof(card);
-	struct peer *p = job.peers[rank];
+	struct kd_peers *peers = net->peers;
+	struct kd_endpoint_info info;
+	size_t size = sizeof(info);
+	struct peer *p = peers->at[rank];
 	int error;
 
-	kd_assert(rank < job.size && rank != job.rank);
+	kd_assert(rank < net->size && rank != net->rank);
 	if (p)
 		return p;
-	error = kd_boot_get(rank, KD_CARD, &card, &size);
+	error = kd_boot_get(&net->boot, rank, KD_ENDPOINT_INFO, &info, &size);
 	if (!error)
-		error = kd_comm_connect(rank, card.address, size - KD_CARD_BYTES);
+		error = kd_comm_connect(net->comm, rank, info.address,
+					size - KD_ENDPOINT_INFO_BYTES);
 	if (error)
-		kd_die("rank %u cannot find rank %u: %s", job.rank, rank, kd_errno_text(-error));
+		kd_die("rank %u cannot find rank %u: %s", net->rank, rank, kd_errno_text(-error));
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		kd_die("out of memory for the state of the connection to rank %u", rank);
@@ -178,16 +175,18 @@ static struct peer *meet(uint32_t rank)
 	p->next = 1;
 	queue_init(&p->kept);
 	queue_init(&p->loose);
-	return job.peers[rank] = p;
+	return peers->at[rank] = p;
 }
 
-static void activate(struct peer *p)
+static void activate(struct kd_net *net, struct peer *p)
 {
+	struct kd_peers *peers = net->peers;
+
 	if (p->active)
 		return;
 	p->active = 1;
-	p->link = job.active;
-	job.active = p;
+	p->link = peers->active;
+	peers->active = p;
 }
 
 struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes)
@@ -203,55 +202,55 @@ struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes)
 	return &o->head;
 }
 
-static uint64_t tag(const struct kd_wire_head *m)
+static uint64_t tag(const struct kd_peers *peers, const struct kd_wire_head *m)
 {
-	uint64_t a = kd_siphash(job.secret, (const char *)m + sizeof(m->tag),
+	uint64_t a = kd_siphash(peers->secret, (const char *)m + sizeof(m->tag),
 				sizeof(*m) - sizeof(m->tag) + m->bytes);
 
-	return a ^ kd_siphash(job.secret + 16, &a, sizeof(a));
+	return a ^ kd_siphash(peers->secret + 16, &a, sizeof(a));
 }
 
 /* 0, or -EAGAIN: not now. A message that cannot be sent at all counts as sent and lost. */
-static int transmit(struct peer *p, struct kd_wire_head *m)
+static int transmit(struct kd_net *net, struct peer *p, struct kd_wire_head *m)
 {
-	m->from = job.rank;
+	m->from = net->rank;
 	m->to = p->rank;
 	m->ack = p->next - 1;
-	m->tag = tag(m);
-	if (kd_comm_send(p->rank, m, sizeof(*m) + m->bytes) == -EAGAIN) {
+	m->tag = tag(net->peers, m);
+	if (kd_comm_send(net->comm, p->rank, m, sizeof(*m) + m->bytes) == -EAGAIN) {
 		p->retry_ns = kd_min(p->retry_ns ? 2 * p->retry_ns : RETRY_NS, RETRY_NS_MAX);
 		return -EAGAIN;
 	}
 	p->retry_ns = p->ack_ns = 0;
-	if (kd_unlikely(kd_remote_hooks.sent != NULL))
-		kd_remote_hooks.sent(m);
-	kd_peer_counts.messages++;
-	kd_peer_counts.bytes += sizeof(*m) + m->bytes;
+	if (kd_unlikely(net->hooks.sent != NULL))
+		net->hooks.sent(m);
+	net->peer_counts.messages++;
+	net->peer_counts.bytes += sizeof(*m) + m->bytes;
 	return 0;
 }
 
 /* Sends what the window allows. Returns when to try again. */
-static uint64_t push(struct peer *p, uint64_t now)
+static uint64_t push(struct kd_net *net, struct peer *p, uint64_t now)
 {
 	for (struct out *o = p->kept.first; o && o->head.seq <= p->acked + WINDOW; o = o->next) {
 		if (o->sent_ns)
 			continue;
-		if (transmit(p, &o->head))
+		if (transmit(net, p, &o->head))
 			return now + p->retry_ns;
 		o->sent_ns = now;
 	}
 	for (; p->loose.first; p->nloose--) {
 		kd_assert(p->nloose);
-		if (transmit(p, &p->loose.first->head))
+		if (transmit(net, p, &p->loose.first->head))
 			return now + p->retry_ns;
 		queue_drop_first(&p->loose);
 	}
 	return UINT64_MAX;
 }
 
-void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once)
+void kd_peer_send(struct kd_net *net, uint32_t rank, struct kd_wire_head *m, int once)
 {
-	struct peer *p = meet(rank);
+	struct peer *p = meet(net, rank);
 	struct out *o = (struct out *)((char *)m - offsetof(struct out, head));
 
 	if (!once) {
@@ -263,8 +262,8 @@ void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once)
 	} else {
 		free(o);
 	}
-	activate(p);
-	push(p, kd_os_now_ns());
+	activate(net, p);
+	push(net, p, kd_os_now_ns());
 	check(p);
 }
 
@@ -328,72 +327,73 @@ static int admit(struct peer *p, uint64_t seq)
 	return 0;
 }
 
-void kd_peer_receive(const void *message, size_t len)
+void kd_peer_receive(struct kd_net *net, const void *message, size_t len)
 {
+	struct kd_peers *peers = net->peers;
 	const struct kd_wire_head *m = message;
 	struct peer *p;
 
-	if (len < sizeof(*m) || len != sizeof(*m) + m->bytes || m->to != job.rank ||
-	    m->from >= job.size || m->from == job.rank || !m->kind || m->kind >= KD_WIRE_KINDS ||
-	    m->incarnation || tag(m) != m->tag) {
-		kd_peer_counts.refused++;
+	if (len < sizeof(*m) || len != sizeof(*m) + m->bytes || m->to != net->rank ||
+	    m->from >= net->size || m->from == net->rank || !m->kind || m->kind >= KD_WIRE_KINDS ||
+	    m->incarnation || tag(peers, m) != m->tag) {
+		net->peer_counts.refused++;
 		return;
 	}
-	if (job.leaving && !job.peers[m->from])
+	if (peers->leaving && !peers->at[m->from])
 		return; /* a request of a rank that END has not reached yet */
-	p = meet(m->from);
+	p = meet(net, m->from);
 	p->heard = 1;
 	acknowledged(p, m->ack);
 	if (m->seq) {
 		if (!p->ack_ns)
 			p->ack_ns = kd_os_now_ns() + ACK_DELAY_NS;
-		activate(p);
+		activate(net, p);
 		if (!admit(p, m->seq)) {
-			kd_peer_counts.doubled++;
+			net->peer_counts.doubled++;
 			return;
 		}
 	}
 	check(p);
-	job.receive(m->from, m->kind, m + 1, m->bytes);
+	peers->receive(net, m->from, m->kind, m + 1, m->bytes);
 }
 
 /* Retransmits the oldest message if its timeout has passed. Returns when it will. */
-static uint64_t repeat(struct peer *p, uint64_t now)
+static uint64_t repeat(struct kd_net *net, struct peer *p, uint64_t now)
 {
 	struct out *o = p->kept.first;
 
 	if (!o || !o->sent_ns)
 		return UINT64_MAX;
 	if (now >= o->sent_ns + patience(p)) {
-		if (transmit(p, &o->head))
+		if (transmit(net, p, &o->head))
 			return now + p->retry_ns;
 		o->sent_ns = now;
 		o->repeated = 1;
 		p->repeats = kd_min(p->repeats + 1, REPEAT_DOUBLINGS);
-		kd_peer_counts.repeated++;
+		net->peer_counts.repeated++;
 	}
 	return o->sent_ns + patience(p);
 }
 
 /* 0 or -EAGAIN. */
-static int acknowledge(struct peer *p)
+static int acknowledge(struct kd_net *net, struct peer *p)
 {
 	struct kd_wire_head *m = kd_peer_message(KD_WIRE_ACK, 0);
-	int error = transmit(p, m);
+	int error = transmit(net, p, m);
 
 	free((char *)m - offsetof(struct out, head));
 	return error;
 }
 
 /* Sends what is due to p. Returns when more will be due. */
-static uint64_t tick(struct peer *p, uint64_t now)
+static uint64_t tick_peer(struct kd_net *net, struct peer *p, uint64_t now)
 {
-	uint64_t due = push(p, now);
+	uint64_t due = push(net, p, now);
 
-	due = kd_min(due, repeat(p, now));
+	due = kd_min(due, repeat(net, p, now));
 	if (p->ack_ns && now >= p->ack_ns) {
 		p->ack_ns = 0;
-		if (acknowledge(p))
+		if (acknowledge(net, p))
 			p->ack_ns = now + p->retry_ns;
 	}
 	return p->ack_ns ? kd_min(due, p->ack_ns) : due;
@@ -404,32 +404,35 @@ static uint64_t tick(struct peer *p, uint64_t now)
  * The other end rejects new connections of the peer until it sends something itself and notices.
  * So a silent peer is sent an empty message.
  */
-static void look(uint64_t now)
+static void look(struct kd_net *net, uint64_t now)
 {
-	if (now < job.look_ns || job.leaving)
+	struct kd_peers *peers = net->peers;
+
+	if (now < peers->look_ns || peers->leaving)
 		return;
-	for (uint32_t i = 0; i < job.size; i++) {
-		struct peer *p = job.peers[i];
+	for (uint32_t i = 0; i < net->size; i++) {
+		struct peer *p = peers->at[i];
 
 		if (!p)
 			continue;
 		if (!p->heard)
-			acknowledge(p); /* -EAGAIN: look() tries again */
+			acknowledge(net, p); /* -EAGAIN: look() tries again */
 		p->heard = 0;
 	}
-	job.look_ns = now + SILENCE_NS;
+	peers->look_ns = now + SILENCE_NS;
 }
 
-uint64_t kd_peer_tick(uint64_t now)
+uint64_t kd_peer_tick(struct kd_net *net, uint64_t now)
 {
+	struct kd_peers *peers = net->peers;
 	uint64_t due;
 
-	look(now);
-	due = job.leaving ? UINT64_MAX : job.look_ns;
-	for (struct peer **link = &job.active, *p; (p = *link);) {
-		due = kd_min(due, tick(p, now));
+	look(net, now);
+	due = peers->leaving ? UINT64_MAX : peers->look_ns;
+	for (struct peer **link = &peers->active, *p; (p = *link);) {
+		due = kd_min(due, tick_peer(net, p, now));
 		check(p);
-		kd_assert(p->active && job.peers[p->rank] == p);
+		kd_assert(p->active && peers->at[p->rank] == p);
 		if (p->kept.first || p->loose.first || p->ack_ns) {
 			link = &p->link;
 		} else {
@@ -440,7 +443,7 @@ uint64_t kd_peer_tick(uint64_t now)
 	return due;
 }
 
-void kd_peer_leave(void)
+void kd_peer_leave(struct kd_net *net)
 {
-	job.leaving = 1;
+	net->peers->leaving = 1;
 }

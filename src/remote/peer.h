@@ -28,41 +28,37 @@
 #include "comm/comm.h"
 #include "remote/wire.h"
 
-struct kd_peer_counts {
-	uint64_t messages, bytes; /* sent */
-	uint64_t repeated;        /* of these, retransmissions */
-	uint64_t refused;         /* received and dropped: not of this job, or altered */
-	uint64_t doubled;         /* received and dropped: seen before */
-};
-
-/* The endpoint info, which a rank publishes under KD_CARD before the first fence. */
-#define KD_CARD "card"
-#define KD_CARD_BYTES offsetof(struct kd_card, address) /* without the address */
-struct kd_card {
-	uint64_t build, cpus; /* kd_boot.build, kd_topo_mask */
+/* The endpoint info, which a rank publishes under KD_ENDPOINT_INFO before the first fence. */
+#define KD_ENDPOINT_INFO "endpoint"
+#define KD_ENDPOINT_INFO_BYTES offsetof(struct kd_endpoint_info, address) /* without the address */
+struct kd_endpoint_info {
+	uint64_t build, cpus; /* struct kd_boot, kd_topo_mask */
 	char address[KD_COMM_ADDRESS_BYTES];
 };
 
-extern struct kd_peer_counts kd_peer_counts;
-/* secret: the job's. receive is called with each new message. 0, or -ENOMEM after an error
- * line. */
-int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32],
-		  void (*receive)(uint32_t from, unsigned kind, const void *body, size_t bytes));
-void kd_peer_stop(void);
+struct kd_net;
+
+/* What is called with each new message. */
+typedef void kd_peer_receiver(struct kd_net *net, uint32_t from, unsigned kind, const void *body,
+			      size_t bytes);
+
+/* secret: the job's. 0, or -ENOMEM after an error line. */
+int kd_peer_start(struct kd_net *net, const uint8_t secret[32], kd_peer_receiver *receive);
+void kd_peer_stop(struct kd_net *net);
 
 /* A new message, to be filled: bytes of body follow the head. */
 struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes);
 /* Sends m to rank and frees it later. once: the message may be lost, but it is not dropped merely
  * because the engine has no room for it yet, as while a connection is being made. */
-void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once);
+void kd_peer_send(struct kd_net *net, uint32_t rank, struct kd_wire_head *m, int once);
 
 /* Checks a message that the engine has received, and delivers it if it is new. */
-void kd_peer_receive(const void *message, size_t len);
+void kd_peer_receive(struct kd_net *net, const void *message, size_t len);
 
 /* Sends acknowledgements and retransmissions that are due. Returns when to call it again at the
  * latest (UINT64_MAX: no need). */
-uint64_t kd_peer_tick(uint64_t now_ns);
+uint64_t kd_peer_tick(struct kd_net *net, uint64_t now_ns);
 /* The job is over and the launcher busy with a fence: no new peer is met from then on. */
-void kd_peer_leave(void);
+void kd_peer_leave(struct kd_net *net);
 
 #endif

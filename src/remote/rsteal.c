@@ -3,107 +3,120 @@
 
 #include <string.h>
 
+#include "base/os.h"
 #include "core/idle.h"
+#include "remote/ask.h"
 #include "remote/export.h"
 #include "remote/exposed.h"
 #include "remote/import.h"
 #include "remote/mac.h"
 #include "remote/net.h"
 #include "remote/peer.h"
-#include "remote/reading.h"
-#include "remote/rest.h"
+#include "remote/read.h"
+#include "remote/retained.h"
 
-void kd_rsteal_stop(void)
+void kd_rsteal_stop(struct kd_net *net)
 {
-	kd_import_stop();
-	kd_export_stop();
-	kd_reading_stop();
-	kd_exposed_stop();
+	kd_import_stop(net);
+	kd_ask_stop(net);
+	kd_export_stop(net);
+	kd_read_stop(net);
+	kd_exposed_stop(net);
 }
 
-static void tell_end(void)
+static void tell_end(struct kd_net *net)
 {
-	for (uint32_t child = 2 * kd_net.rank + 1;
-	     child <= 2 * kd_net.rank + 2 && child < kd_net.size; child++)
-		kd_peer_send(child, kd_peer_message(KD_WIRE_END, 0), 0);
+	for (uint32_t child = 2 * net->rank + 1;
+	     child <= 2 * net->rank + 2 && child < net->size; child++)
+		kd_peer_send(net, child, kd_peer_message(KD_WIRE_END, 0), 0);
 }
 
-static void on_end(void)
+static void on_end(struct kd_net *net)
 {
-	if (kd_net.over)
+	if (net->over)
 		return;
-	kd_net.over = 1;
-	tell_end();
-	kd_store(&kd_pool.stop, 1);
-	kd_idle_wake_all();
+	net->over = 1;
+	tell_end(net);
+	kd_store(&net->pool->stop, 1);
+	kd_idle_wake_all(net->pool);
 }
 
-void kd_rsteal_end(void)
+void kd_rsteal_end(struct kd_net *net)
 {
-	kd_net_assert_locked();
-	kd_assert(!kd_net.rank && !kd_net.over);
-	kd_net.over = 1;
-	tell_end();
+	kd_net_assert_locked(net);
+	kd_assert(!net->rank && !net->over);
+	net->over = 1;
+	tell_end(net);
 }
 
-void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t bytes)
+void kd_rsteal_message(struct kd_net *net, uint32_t from, unsigned kind, const void *body,
+		       size_t bytes)
 {
-	kd_net_assert_locked();
+	kd_net_assert_locked(net);
 	switch (kind) {
 	case KD_WIRE_REQ:
-		kd_export_asked(from, body, bytes);
+		kd_export_asked(net, from, body, bytes);
 		break;
 	case KD_WIRE_NONE:
-		kd_import_refused(body, bytes);
+		kd_ask_refused(net, body, bytes);
 		break;
 	case KD_WIRE_WORK:
-		kd_import_work(from, body, bytes);
+		kd_import_work(net, from, body, bytes);
+		break;
+	case KD_WIRE_BACK:
+		kd_export_back(net, from, body, bytes);
 		break;
 	case KD_WIRE_DONE:
-		kd_export_done(from, body, bytes);
+		kd_export_done(net, from, body, bytes);
 		break;
 	case KD_WIRE_FREE:
-		kd_import_free(from, body, bytes);
+		kd_import_free(net, from, body, bytes);
 		break;
 	case KD_WIRE_SIGN:
-		kd_exposed_sign(from, body, bytes);
+		kd_exposed_sign(net, from, body, bytes);
 		break;
 	case KD_WIRE_SIGNED:
-		kd_reading_signed(from, body, bytes);
+		kd_read_signed(net, from, body, bytes);
 		break;
 	case KD_WIRE_END:
-		on_end();
+		on_end(net);
 		break;
 	}
 }
 
 /* Finished imports, failed reads, waiting thieves. */
-static uint64_t steals(uint64_t now)
+static uint64_t steals(struct kd_net *net, uint64_t now)
 {
-	int more = kd_mac_work(); /* first: the others need reads whose tags it has compared */
-	uint64_t due = kd_import_tick(now), retry, prompt;
+	/* first: the others need reads whose tags it has compared */
+	int more = kd_mac_work(net->mac);
+	uint64_t due = kd_import_tick(net, now), retry, prompt;
 
-	if (kd_net.over)
+	if (net->over)
 		return UINT64_MAX;
-	retry = kd_reading_retry(now);
-	prompt = kd_export_tick(now);
+	retry = kd_read_retry(net, now);
+	prompt = kd_export_tick(net, now);
 	return more ? now : kd_min(due, kd_min(retry, prompt));
 }
 
-static uint64_t tick(uint64_t now)
+static uint64_t tick(struct kd_net *net, uint64_t now)
 {
-	uint64_t due = steals(now);
+	uint64_t due = steals(net, now);
 
-	return kd_min(due, kd_peer_tick(now));
+	return kd_min(due, kd_peer_tick(net, now));
 }
 
-void kd_rsteal_start(void)
+void kd_rsteal_start(struct kd_net *net)
 {
-	static const struct kd_net_duties duties = {tick, kd_import_ask, kd_rest_recall};
+	static const struct kd_net_duties duties = {tick, kd_import_ask, kd_retained_recall,
+						    kd_export_recall};
 
-	kd_net.over = 0;
-	memset(&kd_net.counts, 0, sizeof(kd_net.counts));
-	kd_import_start();
-	kd_export_start();
-	kd_net_start(&duties);
+	net->over = 0;
+	memset(&net->counts, 0, sizeof(net->counts));
+	net->room = kd_os_memory();
+	kd_exposed_start(net);
+	kd_read_init(net);
+	kd_ask_start(net);
+	kd_import_start(net);
+	kd_export_start(net);
+	kd_net_start(net, &duties);
 }

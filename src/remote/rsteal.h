@@ -11,7 +11,7 @@
  *   idle ── REQ ───────────────────────> a range of closures, or NONE and the thief is remembered
  *   fetch inputs <──────────────── WORK  export: closures KD_STOLEN; inputs do not change, since
  *   run (others may steal parts)         their writers wait
- *   results ── DONE ───────────────────> fetch outputs, or let the thief retain them (rest.h);
+ *   results ── DONE ───────────────────> fetch outputs, or let the thief retain them (retained.h);
  *                                        then closures KD_DONE, what waited for them continues
  *   forget <───────────────────── FREE   (only if there was something to fetch)
  *
@@ -23,12 +23,15 @@
 
 #include "base/base.h"
 
-void kd_rsteal_start(void);
-void kd_rsteal_stop(void);
+struct kd_net;
+
+void kd_rsteal_start(struct kd_net *net);
+void kd_rsteal_stop(struct kd_net *net);
 
 /* Handles a message of a peer. */
-void kd_rsteal_message(uint32_t from, unsigned kind, const void *body, size_t bytes);
+void kd_rsteal_message(struct kd_net *net, uint32_t from, unsigned kind, const void *body,
+		       size_t bytes);
 /* The job is over: sends END to the other ranks. Rank 0. */
-void kd_rsteal_end(void);
+void kd_rsteal_end(struct kd_net *net);
 
 #endif

@@ -6,6 +6,7 @@
  *   REQ    thief -> victim   requests work                       may be lost: the thief asks again
  *   NONE   victim -> thief   there is none                       may be lost
  *   WORK   victim -> thief   closures and their inputs           reliable
+ *   BACK   victim -> thief   requests closures that are not begun   may be lost: repeated
  *   DONE   thief -> victim   they are complete; their outputs    reliable
  *   FREE   victim -> thief   the outputs have been fetched       reliable
  *   END    down the tree     the job is over                     reliable
@@ -19,7 +20,8 @@
 #include "base/base.h"
 
 enum kd_wire_kind { KD_WIRE_ACK = 1, KD_WIRE_REQ, KD_WIRE_NONE, KD_WIRE_WORK, KD_WIRE_DONE,
-		    KD_WIRE_FREE, KD_WIRE_END, KD_WIRE_SIGN, KD_WIRE_SIGNED, KD_WIRE_KINDS };
+		    KD_WIRE_FREE, KD_WIRE_END, KD_WIRE_SIGN, KD_WIRE_SIGNED, KD_WIRE_BACK,
+		    KD_WIRE_KINDS };
 
 /* Begins every message. */
 struct kd_wire_head {
@@ -59,13 +61,13 @@ struct kd_wire_work {
 	uint32_t request; /* the one that this answers; 0: for a waiting thief */
 	uint32_t slot, generation; /* identify the export */
 	uint32_t pad;
-	struct kd_wire_memory package; /* bytes 0: it follows */
+	struct kd_wire_memory message; /* bytes 0: it follows */
 	struct kd_wire_seal seal;      /* of the steal message in memory */
 };
 
 /* The steal message: this head, the records of the data, their inline bytes, the closures.
  * Each part begins at a multiple of 16. */
-struct kd_wire_package {
+struct kd_wire_steal {
 	uint32_t data, closures;
 	uint32_t inline_bytes, closure_bytes;
 	uint32_t independent;
@@ -77,15 +79,15 @@ enum {
 	KD_WIRE_OUT = 2,    /* its value is returned */
 	KD_WIRE_REDUCE = 4, /* starts as the neutral element */
 	KD_WIRE_INLINE = 8, /* the input is in the steal message */
-	KD_WIRE_RESTS = 16, /* the thief retains the input, and no other closure reads it */
+	KD_WIRE_RETAINED = 16, /* the thief retains the input, and no other closure reads it */
 };
 
 /* A data item that the closures use. Its value travels without the gaps between rows. */
 struct kd_wire_data {
 	uint64_t addr;           /* at the victim; names it with rows, cols, ld and size */
 	uint64_t rows, cols, ld; /* rows 0: a single element */
-	uint64_t version[3];     /* of the input; see gdata.h */
-	uint64_t pack;           /* module name of its struct kdds_pack (image.h); 0: none */
+	uint64_t version[3];     /* of the input; see copies.h */
+	uint64_t pack;           /* module name of its struct kdds_pack (module.h); 0: none */
 	uint64_t bytes;          /* length of the input as it travels */
 	uint64_t at, key;        /* of the input: offset in the inline bytes, or victim's memory */
 	uint32_t size;           /* of an element */
@@ -94,7 +96,7 @@ struct kd_wire_data {
 	uint32_t pad[3];
 };
 
-/* A closure travels as it lies in memory, with three replacements: a name (image.h) for its
+/* A closure travels as it lies in memory, with three replacements: a name (module.h) for its
  * type, the number of a data record for the address in each access, and null for the pack
  * functions of each shape. */
 
@@ -115,6 +117,11 @@ struct kd_wire_done {
 struct kd_wire_result {
 	struct kd_wire_memory memory; /* memory.bytes 0: inline */
 	uint64_t inline_bytes;
+};
+
+/* kind BACK */
+struct kd_wire_back {
+	uint32_t slot, generation; /* the export's */
 };
 
 /* kind FREE */
@@ -141,7 +148,7 @@ _Static_assert(sizeof(struct kd_wire_work) == 64, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_done) == 72, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_sign) == 32, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_signed) == 32, "messages have no holes");
-_Static_assert(sizeof(struct kd_wire_package) % 16 == 0, "parts of a package are aligned");
-_Static_assert(sizeof(struct kd_wire_data) % 16 == 0, "parts of a package are aligned");
+_Static_assert(sizeof(struct kd_wire_steal) % 16 == 0, "parts of a steal message are aligned");
+_Static_assert(sizeof(struct kd_wire_data) % 16 == 0, "parts of a steal message are aligned");
 
 #endif

@@ -12,8 +12,9 @@
 
 static volatile uint8_t sum;
 
-static void message(const void *m, size_t len)
+static void message(void *arg, const void *m, size_t len)
 {
+	(void)arg;
 	for (size_t i = 0; i < len; i++)
 		sum = (uint8_t)(sum + ((const uint8_t *)m)[i]);
 }
@@ -35,49 +36,52 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct kd_comm_get gets[3];
 	struct kd_comm_region region;
 	char *memory = malloc(1000), *to = malloc(3000);
+	struct kd_comm *comm;
+	struct loop *l;
 
-	if (!memory || !to || kd_comm_loop.open(&config, own, &own_size) ||
-	    kd_comm_loop.connect(2, own, own_size))
+	if (!memory || !to || kd_comm_loop.open(&config, &comm, own, &own_size) ||
+	    kd_comm_loop.connect(comm, 2, own, own_size))
 		abort();
-	other = loop.own; /* a rank's address; strangers have another */
+	l = loop_of(comm);
+	other = l->own; /* a rank's address; strangers have another */
 	memset(memory, 5, 1000);
-	if (kd_comm_loop.expose(memory, 1000, &region))
+	if (kd_comm_loop.expose(comm, memory, 1000, &region))
 		abort();
-	loop.regions->key = 7;
-	loop.regions->addr = region.addr;
+	l->regions->key = 7;
+	l->regions->addr = region.addr;
 	for (int i = 0; i < 3; i++) {
 		gets[i].done = got;
-		kd_comm_loop.get(2, to + 1000 * i, (uintptr_t)memory, i == 2 ? 8 : 7, 1000,
+		kd_comm_loop.get(comm, 2, to + 1000 * i, (uintptr_t)memory, i == 2 ? 8 : 7, 1000,
 				 &gets[i]);
 	}
 	while (size >= 3) {
 		size_t len = kd_min((size_t)data[0] | (size_t)data[1] << 8, size - 3);
 		struct address from = other;
-		char *buffer = loop.buffer;
+		char *buffer = l->buffer;
 
 		if (data[2] & 1)
 			from.name.sun_path[3] ^= 1;
 		/* As large as the datagram received. */
-		loop.buffer = malloc(kd_max(len, sizeof(struct head)) +
-				     (data[2] & 2 ? PIECE_BYTES : 0));
-		memcpy(loop.buffer, data + 3, len);
+		l->buffer = malloc(kd_max(len, sizeof(struct head)) +
+				   (data[2] & 2 ? PIECE_BYTES : 0));
+		memcpy(l->buffer, data + 3, len);
 		if (len >= sizeof(struct head) && data[2] & 4)
-			((struct head *)(void *)loop.buffer)->addr += region.addr;
+			((struct head *)(void *)l->buffer)->addr += region.addr;
 		if (len >= sizeof(struct head) &&
-		    ((struct head *)(void *)loop.buffer)->kind == ASK) {
+		    ((struct head *)(void *)l->buffer)->kind == ASK) {
 			/* The answer is composed in the buffer and must fit there. */
-			loop.buffer = realloc(loop.buffer, sizeof(struct head) + PIECE_BYTES);
+			l->buffer = realloc(l->buffer, sizeof(struct head) + PIECE_BYTES);
 		}
-		receive(len, &from);
-		free(loop.buffer);
-		loop.buffer = buffer;
+		receive(l, len, &from);
+		free(l->buffer);
+		l->buffer = buffer;
 		data += 3 + len;
 		size -= 3 + len;
 	}
-	for (int i = 0; i < 20 && progress(); i++)
+	for (int i = 0; i < 20 && progress(comm); i++)
 		;
-	kd_comm_loop.hide(&region);
-	kd_comm_loop.close();
+	kd_comm_loop.hide(comm, &region);
+	kd_comm_loop.close(comm);
 	free(memory);
 	free(to);
 	return 0;

@@ -5,6 +5,7 @@
 
 #include "fuzz.h"
 
+static struct kd_net net = {.rank = 1, .size = 4};
 static uint64_t now_ns;
 
 uint64_t kd_os_now_ns(void)
@@ -12,8 +13,9 @@ uint64_t kd_os_now_ns(void)
 	return now_ns += 1000000;
 }
 
-int kd_boot_get(uint32_t rank, const char *key, void *value, size_t *size_p)
+int kd_boot_get(struct kd_boot *b, uint32_t rank, const char *key, void *value, size_t *size_p)
 {
+	(void)b;
 	(void)rank;
 	(void)key;
 	(void)value;
@@ -21,33 +23,36 @@ int kd_boot_get(uint32_t rank, const char *key, void *value, size_t *size_p)
 	return 0;
 }
 
-int kd_comm_connect(uint32_t rank, const void *address, size_t size)
+int kd_comm_connect(struct kd_comm *c, uint32_t rank, const void *address, size_t size)
 {
+	(void)c;
 	(void)rank;
 	(void)address;
 	(void)size;
 	return 0;
 }
 
-int kd_comm_send(uint32_t rank, const void *message, size_t len)
+int kd_comm_send(struct kd_comm *c, uint32_t rank, const void *message, size_t len)
 {
 	const struct kd_wire_head *m = message;
 
-	if (len != sizeof(*m) + m->bytes || m->to != rank || tag(m) != m->tag)
+	(void)c;
+	if (len != sizeof(*m) + m->bytes || m->to != rank || tag(net.peers, m) != m->tag)
 		__builtin_trap();
 	return now_ns % 3 ? 0 : -EAGAIN;
 }
 
 static volatile uint8_t sum;
 
-static void handed_up(uint32_t from, unsigned kind, const void *body, size_t bytes)
+static void handed_up(struct kd_net *to, uint32_t from, unsigned kind, const void *body,
+		      size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
 		sum = (uint8_t)(sum + ((const uint8_t *)body)[i]);
 	if (kind == KD_WIRE_WORK)
-		kd_peer_send(from, kd_peer_message(KD_WIRE_DONE, bytes % 100), 0);
+		kd_peer_send(to, from, kd_peer_message(KD_WIRE_DONE, bytes % 100), 0);
 	else if (kind == KD_WIRE_REQ)
-		kd_peer_send(from, kd_peer_message(KD_WIRE_NONE, 16), 1);
+		kd_peer_send(to, from, kd_peer_message(KD_WIRE_NONE, 16), 1);
 }
 
 static void receive(const uint8_t *data, size_t size)
@@ -66,13 +71,13 @@ static void receive(const uint8_t *data, size_t size)
 			m->to = 1;
 			m->from %= 5;
 			m->bytes = (uint16_t)(len - sizeof(*m));
-			m->tag = tag(m);
+			m->tag = tag(net.peers, m);
 		}
-		kd_peer_receive(m, len);
+		kd_peer_receive(&net, m, len);
 		free(m);
 		data += len;
 		size -= len;
-		kd_peer_tick(kd_os_now_ns());
+		kd_peer_tick(&net, kd_os_now_ns());
 	}
 }
 
@@ -80,10 +85,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const uint8_t secret[32] = {1};
 
-	if (kd_peer_start(1, 4, secret, handed_up))
+	if (kd_peer_start(&net, secret, handed_up))
 		return 0;
 	fuzz_try(receive, data, size);
-	kd_peer_stop();
+	kd_peer_stop(&net);
 	return 0;
 }
 

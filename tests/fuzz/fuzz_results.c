@@ -5,36 +5,11 @@
 
 #include <stdio.h>
 
-#include "base/env.h"
 #include "base/log.h"
-#include "comm/comm.h"
-#include "core/image.h"
-#include "parcels.h"
+#include "net.h"
+#include "ranges.h"
 
-static void no_message(const void *m, size_t len)
-{
-	(void)m;
-	(void)len;
-}
-
-static void start(void)
-{
-	static const struct kd_comm_events events = {no_message, NULL};
-	static const struct kd_comm_config config = {
-		.provider = "loop", .local = 1, .size = 1, .events = &events};
-	static int started;
-	char address[KD_COMM_ADDRESS_BYTES];
-	size_t size = sizeof(address);
-
-	if (started++)
-		return;
-	if (kd_image_init() || kd_env_read() || kd_comm_open(&config, address, &size))
-		abort();
-	kd_env.cache = 1 << 20;
-	kd_package_memory = 64 << 20;
-}
-
-static struct kd_parcel p;
+static struct kd_outgoing p;
 static struct kd_range r;
 static struct world w;
 
@@ -42,7 +17,7 @@ static void begin(unsigned i)
 {
 	world_init(&w, i);
 	r = parcel_range(&w, i, 1 + i % 12);
-	kd_parcel_make(&p, &r, NULL);
+	kd_outgoing_make(&net, &p, &r, NULL);
 	for (char *c = r.begin; c < r.end; c += kd_closure_at(c)->bytes)
 		if (kd_closure_at(c)->type->reduces)
 			kd_reduce_begin(kd_closure_at(c));
@@ -52,7 +27,7 @@ static void end(void)
 {
 	for (char *c = r.begin; c < r.end; c += kd_closure_at(c)->bytes)
 		kd_reduce_merge(kd_closure_at(c));
-	kd_parcel_free(&p);
+	kd_outgoing_free(&p);
 	world_free(&w);
 }
 
@@ -81,20 +56,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 {
-	struct kd_contents x;
+	struct kd_incoming x;
 	struct kd_results results;
 	size_t size;
 
 	start();
 	i %= 256;
 	begin(i);
-	if (kd_contents_open(&x, 1, p.bytes, p.size))
+	if (kd_incoming_open(&net, &x, 1, p.bytes, p.size))
 		abort();
 	for (uint32_t k = 0; k < x.ndata; k++)
 		if (x.data[k].fetch) {
-			memcpy(kd_contents_room(&x, k), (const void *)(uintptr_t)x.data[k].at,
+			memcpy(kd_incoming_room(&x, k), (const void *)(uintptr_t)x.data[k].at,
 			       x.data[k].bytes);
-			kd_contents_arrived(&x, k);
+			kd_incoming_arrived(&x, k);
 		}
 	kd_results_make(&results, &x);
 	data[0] = (uint8_t)i;
@@ -102,7 +77,7 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 	size = kd_min(results.size, room - 2);
 	memcpy(data + 2, results.bytes, size);
 	kd_results_free(&results);
-	kd_contents_free(&x);
+	kd_incoming_free(&x);
 	end();
 	return size + 2;
 }

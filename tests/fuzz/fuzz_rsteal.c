@@ -4,12 +4,12 @@
  * the second may rest with rank 2; what follows them is a chain of updates of an array and a tile.
  */
 #define kd_steal_complete completed
-#define kd_steal_away gone
+#define kd_steal_retain gone
 #define kd_steal_fetch fetched
-#define kd_steal_look_away looked
+#define kd_steal_look_retained looked
 #define kd_steal_follow followed
 #include "remote/export.c"
-#include "remote/rest.c"
+#include "remote/retained.c"
 
 #include "fuzz.h"
 
@@ -17,36 +17,42 @@
 
 #include "base/env.h"
 #include "boot/boot.h"
-#include "core/image.h"
-#include "parcels.h"
+#include "core/module.h"
+#include "ranges.h"
 #include "remote/import.h"
 #include "remote/mac.h"
-#include "remote/reading.h"
+#include "remote/read.h"
 #include "remote/rsteal.h"
 
 /* In place of src/remote/peer.c: what is sent is gone, but for tags: whatever rank we ask for one, it is
  * ours that answers. */
-struct kd_peer_counts kd_peer_counts;
-struct kd_remote_hooks kd_remote_hooks;
+static struct kd_pool pool;
+static struct kd_net net = {.pool = &pool, .worker = {.pool = &pool}, .lock = PTHREAD_MUTEX_INITIALIZER};
 
+#define ROOM (64 << 20)
 #define ASKED 256
 static uint32_t asked[ASKED]; /* by number */
 static uint64_t last_asked;
 static struct kd_wire_signed answers[ASKED];
 static unsigned nanswers;
 
-int kd_peer_start(uint32_t rank, uint32_t size, const uint8_t secret[32],
-		  void (*receive)(uint32_t from, unsigned kind, const void *body, size_t bytes))
+int kd_peer_start(struct kd_net *rank, const uint8_t secret[32], kd_peer_receiver *receive)
 {
 	(void)receive;
 	(void)rank;
-	(void)size;
 	(void)secret;
 	return 0;
 }
 
-void kd_peer_stop(void) {}
-void kd_peer_leave(void) {}
+void kd_peer_stop(struct kd_net *rank)
+{
+	(void)rank;
+}
+
+void kd_peer_leave(struct kd_net *rank)
+{
+	(void)rank;
+}
 
 struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes)
 {
@@ -59,16 +65,17 @@ struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes)
 	return m;
 }
 
-void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once)
+void kd_peer_send(struct kd_net *from, uint32_t rank, struct kd_wire_head *m, int once)
 {
 	const struct kd_wire_sign *sign = (const void *)(m + 1);
 
+	(void)from;
 	(void)once;
 	if (m->kind == KD_WIRE_SIGN) {
 		last_asked = sign->number;
 		asked[sign->number % ASKED] = rank;
-		kd_exposed_sign(kd_net.rank, sign, sizeof(*sign));
-	} else if (m->kind == KD_WIRE_SIGNED && rank == kd_net.rank) {
+		kd_exposed_sign(&net, net.rank, sign, sizeof(*sign));
+	} else if (m->kind == KD_WIRE_SIGNED && rank == net.rank) {
 		memcpy(&answers[nanswers++ % ASKED], m + 1, sizeof(*answers));
 	}
 	free(m);
@@ -79,25 +86,34 @@ static void deliver_answers(void)
 	for (; nanswers; nanswers--) {
 		const struct kd_wire_signed *s = &answers[(nanswers - 1) % ASKED];
 
-		kd_reading_signed(asked[s->seal.number % ASKED], s, sizeof(*s));
+		kd_read_signed(&net, asked[s->seal.number % ASKED], s, sizeof(*s));
 	}
 }
 
-void kd_peer_receive(const void *message, size_t len)
+void kd_peer_receive(struct kd_net *rank, const void *message, size_t len)
 {
+	(void)rank;
 	(void)message;
 	(void)len;
 }
 
-uint64_t kd_peer_tick(uint64_t now)
+uint64_t kd_peer_tick(struct kd_net *rank, uint64_t now)
 {
+	(void)rank;
 	(void)now;
 	return UINT64_MAX;
 }
 
+static void no_message(void *arg, const void *message, size_t len)
+{
+	(void)arg;
+	(void)message;
+	(void)len;
+}
+
 static void start(void)
 {
-	static const struct kd_comm_events events = {kd_peer_receive, NULL};
+	static const struct kd_comm_events events = {no_message, NULL};
 	static const struct kd_comm_config config = {
 		.provider = "loop", .local = 1, .size = 4, .events = &events};
 	static const uint8_t secret[32];
@@ -105,17 +121,17 @@ static void start(void)
 	char address[KD_COMM_ADDRESS_BYTES];
 	size_t size = sizeof(address);
 
-	if (!started++ && (kd_image_init() || kd_env_read() || kd_mac_start(1, secret)))
+	if (!started++ && (kd_module_init() || kd_env_read() || kd_mac_start(&net.mac, 1, secret)))
 		abort();
-	if (kd_comm_open(&config, address, &size))
+	if (kd_comm_open(&config, &net.comm, address, &size))
 		abort();
 	for (uint32_t rank = 0; rank < 4; rank++)
-		if (kd_comm_connect(rank, address, size)) /* all are us */
+		if (kd_comm_connect(net.comm, rank, address, size)) /* all are us */
 			abort();
 	kd_env.cache = 1 << 20;
-	kd_package_memory = 64 << 20;
-	kd_net.rank = 1;
-	kd_net.size = 4;
+	net.rank = 1;
+	net.size = 4;
+	net.room = ROOM;
 }
 
 /* Closures whose results may rest: two that write an array each, then those that follow, the next of which is at chain.next. */
@@ -131,7 +147,7 @@ static struct {
 	struct kd_wire_memory memory; /* where that is */
 } chain kd_aligned(64);
 
-static unsigned found; /* of KD_AWAY_, of whatever rests */
+static unsigned found; /* of KD_RETAINED_, of whatever is retained */
 
 /* In place of those in src/core/steal.c: there is no stack. */
 void gone(const struct kd_range *range, uint32_t thief)
@@ -166,8 +182,9 @@ int followed(const struct kd_range *away, uint32_t thief, uint32_t most, struct 
 	return 1;
 }
 
-struct kd_stack *completed(const struct kd_range *range, int merge)
+struct kd_stack *completed(struct kd_pool *p, const struct kd_range *range, int merge)
 {
+	(void)p;
 	(void)range;
 	(void)merge;
 	return NULL;
@@ -194,8 +211,8 @@ static void begin_chain(void)
 		kdds_spawn(scale, i, a, &b.at);
 		kdds_spawn(scale, i, &b.at, a);
 	}
-	kd_exposed_add(&chain.region, elsewhere, ARRAY_BYTES, &chain.memory);
-	send_work(2, 2, &r);
+	kd_exposed_add(&net, &chain.region, elsewhere, ARRAY_BYTES, &chain.memory);
+	send_work(&net, 2, 2, &r);
 }
 
 static void begin(unsigned seed, unsigned what)
@@ -204,14 +221,15 @@ static void begin(unsigned seed, unsigned what)
 
 	world_init(&w, seed);
 	r = parcel_range(&w, seed, 1 + seed % 5);
-	kd_rsteal_start();
-	kd_pool.sleepers = seed % 8 == 7;
+	kd_rsteal_start(&net);
+	net.room = ROOM;
+	pool.sleepers = seed % 8 == 7;
 	kd_env.verify = seed % 2;
-	pthread_mutex_lock(&kd_net.lock);
-	send_work(2, 1, &r);
+	pthread_mutex_lock(&net.lock);
+	send_work(&net, 2, 1, &r);
 	found = what;
 	begin_chain();
-	pthread_mutex_unlock(&kd_net.lock);
+	pthread_mutex_unlock(&net.lock);
 }
 
 /* Nobody can guess a key: results of an array whose key is 2 lie at rank 2. */
@@ -234,12 +252,12 @@ static void tame_sign(struct kd_wire_sign *s)
 /* Stays quiet about what a rank with a bad message would leave behind: it would have ended. */
 static void end(void)
 {
-	for (uint32_t i = 0; i < exports.size; i++) {
-		struct kd_export *x = exports.at[i];
+	for (uint32_t i = 0; i < net.exports->table.size; i++) {
+		struct kd_export *x = net.exports->table.at[i];
 
 		if (x) {
-			kd_parcel_free(&x->parcel);
-			kd_rest_free(&x->rest);
+			kd_outgoing_free(&x->outgoing);
+			kd_retained_free(&x->retained);
 			free(x->results);
 			free(x->lengths);
 			free(x);
@@ -247,19 +265,19 @@ static void end(void)
 	}
 	for (char *c = kd_frame_first(&parcel_memory.frame); c < parcel_memory.frame.tail; c += kd_closure_at(c)->bytes)
 		kd_reduce_merge(kd_closure_at(c));
-	kd_rsteal_stop();
-	kd_gdata_stop();
-	kd_exposed_remove(&chain.region);
+	kd_exposed_remove(&net, &chain.region);
+	kd_rsteal_stop(&net);
+	kd_copies_stop(&net.copies);
 	nanswers = 0;
-	kd_comm_close();
+	kd_comm_close(net.comm);
 	world_free(&w);
 }
 
 /* After an end in the middle of a message, which may leave the lock held. */
 static void unlock(void)
 {
-	pthread_mutex_trylock(&kd_net.lock);
-	pthread_mutex_unlock(&kd_net.lock);
+	pthread_mutex_trylock(&net.lock);
+	pthread_mutex_unlock(&net.lock);
 }
 
 /* One message, and what it leads to. */
@@ -270,39 +288,39 @@ static void take_one(const uint8_t *data, size_t size)
 
 	memcpy(body, data + 4, size - 4);
 	if (data[0] % KD_WIRE_KINDS == KD_WIRE_WORK && size - 4 > sizeof(struct kd_wire_work))
-		tame_package((uint8_t *)body + sizeof(struct kd_wire_work), size - 4 - sizeof(struct kd_wire_work));
+		tame_message((uint8_t *)body + sizeof(struct kd_wire_work), size - 4 - sizeof(struct kd_wire_work));
 	if (data[0] % KD_WIRE_KINDS == KD_WIRE_DONE && size - 4 > sizeof(struct kd_wire_done))
 		tame_results((uint8_t *)body + sizeof(struct kd_wire_done), size - 4 - sizeof(struct kd_wire_done));
 	if (data[0] % KD_WIRE_KINDS == KD_WIRE_SIGN && size - 4 >= sizeof(struct kd_wire_sign))
 		tame_sign((void *)body);
 	if (data[0] % KD_WIRE_KINDS == KD_WIRE_SIGNED && size - 4 >= sizeof(struct kd_wire_signed))
 		body[0] = last_asked - body[0] % 8;
-	pthread_mutex_lock(&kd_net.lock);
+	pthread_mutex_lock(&net.lock);
 	if (data[0] % KD_WIRE_KINDS != KD_WIRE_END) /* that is the end of the threads that are not here */
-		kd_rsteal_message(data[1] % 4 == 1 ? 0 : data[1] % 4, data[0] % KD_WIRE_KINDS, body, size - 4);
+		kd_rsteal_message(&net, data[1] % 4 == 1 ? 0 : data[1] % 4, data[0] % KD_WIRE_KINDS, body, size - 4);
 	free(body);
-	for (int i = 0; i < 20 && kd_comm_progress(); i++)
+	for (int i = 0; i < 20 && kd_comm_progress(net.comm); i++)
 		;
-	pthread_mutex_unlock(&kd_net.lock);
-	if (found & KD_AWAY_WANTED && size % 2)
-		kd_export_want();
-	kd_net_poke(); /* which does what is due */
-	pthread_mutex_lock(&kd_net.lock);
+	pthread_mutex_unlock(&net.lock);
+	if (found & KD_RETAINED_WANTED && size % 2)
+		kd_export_want(&net.remote);
+	kd_net_nudge(&net); /* which does what is due */
+	pthread_mutex_lock(&net.lock);
 	deliver_answers();
-	pthread_mutex_unlock(&kd_net.lock);
-	while (kd_import_take(NULL, &range))
-		kd_import_complete(&range);
+	pthread_mutex_unlock(&net.lock);
+	while (kd_import_take(&net.remote, NULL, &range))
+		kd_import_complete(&net.remote, &range);
 }
 
 static void take_rest(const uint8_t *data, size_t size)
 {
 	(void)data;
 	(void)size;
-	pthread_mutex_lock(&kd_net.lock);
-	for (int i = 0; i < 100 && kd_comm_progress() + kd_mac_work(); i++)
+	pthread_mutex_lock(&net.lock);
+	for (int i = 0; i < 100 && kd_comm_progress(net.comm) + kd_mac_work(net.mac); i++)
 		deliver_answers();
-	kd_rest_check();
-	pthread_mutex_unlock(&kd_net.lock);
+	kd_retained_check(&net);
+	pthread_mutex_unlock(&net.lock);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -351,8 +369,8 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 	struct kd_wire_sign sign = {.number = i, .memory = {1, 2, ARRAY_BYTES}};
 	struct kd_wire_signed got = {.seal = {.number = i}, .known = i % 2};
 	const struct kd_wire_result left[2] = {{.memory = {1, 2, ARRAY_BYTES}}, {.memory = {1, 2, ARRAY_BYTES}}};
-	struct kd_parcel p;
-	struct kd_contents x;
+	struct kd_outgoing p;
+	struct kd_incoming x;
 	struct kd_results results;
 	struct kd_range r;
 	size_t at = 1;
@@ -362,15 +380,16 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 	data[0] = (uint8_t)(i % 16 | (i & 7) << 4);
 	world_init(&w, i % 16);
 	r = parcel_range(&w, i % 16, 1 + i % 16 % 5);
-	kd_parcel_make(&p, &r, NULL);
-	if (kd_contents_open(&x, 1, p.bytes, p.size))
+	kd_exposed_start(&net);
+	kd_outgoing_make(&net, &p, &r, NULL);
+	if (kd_incoming_open(&net, &x, 1, p.bytes, p.size))
 		abort();
 	kd_results_make(&results, &x);
 	done.outputs = results.count;
 	at += put_message(data + at, KD_WIRE_REQ, 2, &req, sizeof(req), NULL, 0);
 	if (p.size < 8000)
 		at += put_message(data + at, KD_WIRE_WORK, 3, &work, sizeof(work), p.bytes, p.size);
-	work.package = (struct kd_wire_memory){(uintptr_t)p.bytes, 1, p.size};
+	work.message = (struct kd_wire_memory){(uintptr_t)p.bytes, 1, p.size};
 	if (i % 3 == 0)
 		at += put_message(data + at, KD_WIRE_WORK, 3, &work, sizeof(work), NULL, 0);
 	at += put_message(data + at, KD_WIRE_NONE, 0, &req, sizeof(req), NULL, 0);
@@ -389,10 +408,11 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 			at += put_message(data + at, KD_WIRE_REQ, n % 4 == 3 ? 3 : 2, &req, sizeof(req), NULL, 0);
 	}
 	kd_results_free(&results);
-	kd_contents_free(&x);
-	kd_parcel_free(&p);
-	kd_gdata_stop();
-	kd_comm_close();
+	kd_incoming_free(&x);
+	kd_outgoing_free(&p);
+	kd_copies_stop(&net.copies);
+	kd_exposed_stop(&net);
+	kd_comm_close(net.comm);
 	world_free(&w);
 	return at;
 }

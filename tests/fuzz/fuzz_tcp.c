@@ -21,9 +21,11 @@
 #define GETS 3
 
 static uint8_t sum;
+static struct kd_comm *comm;
 
-static void message(const void *m, size_t len)
+static void message(void *arg, const void *m, size_t len)
 {
+	(void)arg;
 	for (size_t i = 0; i < len; i++)
 		sum = (uint8_t)(sum + ((const uint8_t *)m)[i]);
 }
@@ -36,7 +38,7 @@ static void got(struct kd_comm_get *get, int error)
 
 static void progress(void)
 {
-	while (kd_comm_tcp.progress())
+	while (kd_comm_tcp.progress(comm))
 		;
 }
 
@@ -86,19 +88,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!size--)
 		return 0;
-	if (!memory || fd < 0 || kd_comm_tcp.open(&config, own, &own_size) ||
-	    kd_comm_tcp.connect(1, own, own_size) ||
+	if (!memory || fd < 0 || kd_comm_tcp.open(&config, &comm, own, &own_size) ||
+	    kd_comm_tcp.connect(comm, 1, own, own_size) ||
 	    connect(fd, (struct sockaddr *)own, (socklen_t)own_size))
 		abort();
 	memset(memory, 5, REGION_BYTES);
-	if (kd_comm_tcp.expose(memory, REGION_BYTES, &region))
+	if (kd_comm_tcp.expose(comm, memory, REGION_BYTES, &region))
 		abort();
 	if (*data++ & 1)
 		introduce(fd, secret);
 	for (int i = 0; i < GETS; i++) {
 		to[i] = malloc(REGION_BYTES);
 		gets[i].done = got;
-		if (kd_comm_tcp.get(1, to[i], 0, 0, REGION_BYTES, &gets[i]))
+		if (kd_comm_tcp.get(comm, 1, to[i], 0, 0, REGION_BYTES, &gets[i]))
 			abort();
 	}
 	while (size >= 3) {
@@ -121,8 +123,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	close(fd);
 	progress();
-	kd_comm_tcp.hide(&region);
-	kd_comm_tcp.close();
+	kd_comm_tcp.hide(comm, &region);
+	kd_comm_tcp.close(comm);
 	free(memory);
 	for (int i = 0; i < GETS; i++)
 		free(to[i]);

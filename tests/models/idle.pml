@@ -5,7 +5,7 @@
  *
  * What is modelled: src/core/idle.c nap(), kd_idle_wake_one(), wake(); src/core/steal.c kd_steal()
  * with poke, poke_running(), visit(), let_go(); src/core/sched.c make_current(), set_halted(),
- * take_halted(), last_look(), step(), heed_flags(), poked(), the claim; src/api.c kdds_push_slow(),
+ * take_halted(), last_look(), step(), heed_flags(), hinted(), the claim; src/api.c kdds_push_slow(),
  * kdds_sync_frame(); include/kdds/inline.h kd_push().
  *
  * Worker 0 sets a stack aside (or does not), makes another one current and runs its closure. The
@@ -43,7 +43,7 @@
 #define NA 12
 
 #define KD_LOCK 1
-#define KD_POKE 4
+#define KD_HINT 4
 
 #include "tso.pml"
 
@@ -139,7 +139,7 @@ inline claim(c)
 		:: else -> break
 		od;
 		if
-		:: flags & KD_POKE -> /* poked() */
+		:: flags & KD_HINT -> /* hinted() */
 			x = 0;
 			if
 			:: c -> load(TAIL, x)
@@ -147,7 +147,7 @@ inline claim(c)
 			fi;
 			if
 			:: c + 1 < x ->
-				fetch_and(FLAGS, 255 - KD_POKE);
+				fetch_and(FLAGS, 255 - KD_HINT);
 #ifndef NO_WAKE_IN_CLAIM
 				wake_one()
 #endif
@@ -199,7 +199,7 @@ proctype owner()
 #ifndef NO_LOOK_FOR_SLEEPERS
 	load(SLEEPERS, x);
 	if
-	:: x -> fetch_or(FLAGS, KD_POKE)
+	:: x -> fetch_or(FLAGS, KD_HINT)
 	:: else
 	fi;
 	x = 0;
@@ -273,7 +273,7 @@ inline look(poke)
 			};
 			if
 			:: poke && !found ->
-				fetch_or(FLAGS, KD_POKE);
+				fetch_or(FLAGS, KD_HINT);
 				t = mem[TOP];
 				store(LIMIT(t), 0);
 				t = 0
@@ -282,7 +282,7 @@ inline look(poke)
 #ifdef POKE_FOR_OTHERS
 			if
 			:: found && mem[SLEEPERS] ->
-				fetch_or(FLAGS, KD_POKE);
+				fetch_or(FLAGS, KD_HINT);
 				t = mem[TOP];
 				store(LIMIT(t), 0);
 				t = 0

@@ -45,7 +45,7 @@
 byte pred[2 * N + 2];
 #define PRED(c, i) pred[2 * (c) - 2 + (i)]
 
-/* kd_note of each closure, and kd_index. */
+/* kd_record of each closure, and kd_index. */
 #define KD_WAITS 0
 #define KD_READY 1
 #define KD_TAKEN 2

@@ -22,7 +22,7 @@ EXTRA_DIST += \
 	tests/models/litmus/wait.litmus \
 	tests/models/net.pml \
 	tests/models/peer.pml \
-	tests/models/rest.pml \
+	tests/models/retained.pml \
 	tests/models/rsteal.pml \
 	tests/models/run \
 	tests/models/tso.pml \

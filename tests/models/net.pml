@@ -6,7 +6,7 @@
  * What is modelled: src/remote/net.c serve(), kd_net_help(), kd_net_leave(), kd_net_demand();
  * src/comm/comm.h kd_comm_wait() as documented there (a wake since the last wait is not lost);
  * src/core/idle.c nap(), wake(); src/remote/import.c ready(); src/remote/export.c
- * kd_export_poked(), remember(), prompt().
+ * kd_export_available(), remember(), prompt().
  *
  * BLIND: an idle worker polls. The thread leaves messages to it and sleeps until it is woken. A
  * message may arrive at any time.
@@ -240,7 +240,7 @@ proctype owner()
 	:: n < 2 ->
 		atomic { closure = 1; was = mark; mark = 0 }
 		if
-		:: was && nwaiting -> /* kd_export_poked() */
+		:: was && nwaiting -> /* kd_export_available() */
 			atomic { was = poked; poked = 1 }
 			if
 			:: !was -> exchange(WAKE, 1)

@@ -13,32 +13,36 @@
  *
  * The net lock protects everything here.
  */
-#ifndef KD_READING_H
-#define KD_READING_H
+#ifndef KD_READ_H
+#define KD_READ_H
 
 #include "remote/wire.h"
 
+struct kd_net;
 struct kd_transfer;
 
-struct kd_reading {
+struct kd_read {
+	struct kd_net *net; /* set by kd_read_start */
 	void *whose;    /* for the caller, as is index */
 	uint32_t index;
 	uint32_t rank;
 	void *to;
 	struct kd_wire_memory from;
 	struct kd_wire_seal seal; /* came with the memory's name; number 0: there is none */
-	void (*arrived)(struct kd_reading *r);
+	void (*arrived)(struct kd_read *r);
 	struct kd_transfer *transfer;
 };
 
+void kd_read_init(struct kd_net *net);
+
 /* Reads r->from of r->rank to r->to and then calls r->arrived. Ends the process if the read still
  * fails after 20 s. */
-void kd_reading_start(struct kd_reading *r);
+void kd_read_start(struct kd_net *net, struct kd_read *r);
 /* SIGNED, from a rank. */
-void kd_reading_signed(uint32_t from, const void *body, size_t bytes);
+void kd_read_signed(struct kd_net *net, uint32_t from, const void *body, size_t bytes);
 /* Repeats failed reads that are due. Returns when the next is due. */
-uint64_t kd_reading_retry(uint64_t now_ns);
+uint64_t kd_read_retry(struct kd_net *net, uint64_t now_ns);
 /* Drops all reads in progress. */
-void kd_reading_stop(void);
+void kd_read_stop(struct kd_net *net);
 
 #endif

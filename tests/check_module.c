@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves for src/core/image.c and the names of src/core/type.c: static data and functions of the
+ * Proves for src/core/module.c and the names of src/core/type.c: static data and functions of the
  * program or a library have a name, which leads back to them, and to the same thing in another
  * process, where the loader may have put it elsewhere. What is on the heap or the stack has no
  * name. A forged name leads nowhere, or to memory that is mapped. The name of data does not yield a
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/image.h"
+#include "core/module.h"
 #include "core/type.h"
 
 static const int here = 1;
@@ -29,12 +29,12 @@ KDDS_TASK(task, READ(long, x)) { (void)x; }
 
 static void setup(void)
 {
-	ck_assert_int_eq(kd_image_init(), 0);
+	ck_assert_int_eq(kd_module_init(), 0);
 }
 
 static void teardown(void)
 {
-	kd_image_fini();
+	kd_module_fini();
 }
 
 START_TEST(round_trip)
@@ -45,19 +45,19 @@ START_TEST(round_trip)
 	int on_stack;
 
 	for (size_t i = 0; i < sizeof(at) / sizeof(*at); i++) {
-		uint64_t name = kd_image_name(at[i]);
+		uint64_t name = kd_module_name(at[i]);
 
 		ck_assert_uint_ne(name, 0);
 		ck_assert(!(name & 0x80000000u));
-		ck_assert_ptr_eq(kd_image_at(name, 1, 0), at[i]);
+		ck_assert_ptr_eq(kd_module_at(name, 1, 0), at[i]);
 	}
-	ck_assert_uint_eq(kd_image_name(heap), 0);
-	ck_assert_uint_eq(kd_image_name(&on_stack), 0);
-	ck_assert_uint_eq(kd_image_name(NULL), 0);
-	ck_assert_ptr_nonnull(kd_image_at(kd_image_name((const void *)(uintptr_t)function), 1, 1));
-	ck_assert_ptr_null(kd_image_at(kd_image_name(&in_data), 1, 1));
-	ck_assert_ptr_null(kd_image_at(kd_image_name(&here), 1u << 30, 0));
-	ck_assert_uint_ne(kd_image_build(), 0);
+	ck_assert_uint_eq(kd_module_name(heap), 0);
+	ck_assert_uint_eq(kd_module_name(&on_stack), 0);
+	ck_assert_uint_eq(kd_module_name(NULL), 0);
+	ck_assert_ptr_nonnull(kd_module_at(kd_module_name((const void *)(uintptr_t)function), 1, 1));
+	ck_assert_ptr_null(kd_module_at(kd_module_name(&in_data), 1, 1));
+	ck_assert_ptr_null(kd_module_at(kd_module_name(&here), 1u << 30, 0));
+	ck_assert_uint_ne(kd_module_build(), 0);
 	free(heap);
 }
 END_TEST
@@ -70,17 +70,17 @@ __attribute__((no_sanitize("address"), noinline)) static char peek(const char *p
 
 START_TEST(made_up)
 {
-	uint64_t name = kd_image_name(&here), x = 1;
+	uint64_t name = kd_module_name(&here), x = 1;
 	volatile char sum = 0;
 
-	ck_assert_ptr_null(kd_image_at(0, 1, 0));
-	ck_assert_ptr_null(kd_image_at(name ^ (uint64_t)1 << 40, 1, 0));
+	ck_assert_ptr_null(kd_module_at(0, 1, 0));
+	ck_assert_ptr_null(kd_module_at(name ^ (uint64_t)1 << 40, 1, 0));
 	for (int i = 0; i < 20000; i++) {
 		const char *p;
 		const struct kdds_type *type;
 
 		x = x * 6364136223846793005u + 1442695040888963407u;
-		p = kd_image_at((name & ~(uint64_t)0xffffffff) | (uint32_t)(x >> 40), 8, 0);
+		p = kd_module_at((name & ~(uint64_t)0xffffffff) | (uint32_t)(x >> 40), 8, 0);
 		if (p)
 			sum = (char)(sum + peek(p));
 		type = kd_type_at(i % 2 ? x : (name & ~(uint64_t)0xffffffff) | (uint32_t)(x >> 40));
@@ -122,12 +122,12 @@ END_TEST
 
 static void print_names(void)
 {
-	kd_image_init();
-	printf("%llx %llx %llx %llx\n", (unsigned long long)kd_image_name(&here),
-	       (unsigned long long)kd_image_name(&kd_type_task),
-	       (unsigned long long)kd_image_name((const void *)(uintptr_t)puts),
-	       (unsigned long long)kd_image_build());
-	kd_image_fini();
+	kd_module_init();
+	printf("%llx %llx %llx %llx\n", (unsigned long long)kd_module_name(&here),
+	       (unsigned long long)kd_module_name(&kd_type_task),
+	       (unsigned long long)kd_module_name((const void *)(uintptr_t)puts),
+	       (unsigned long long)kd_module_build());
+	kd_module_fini();
 }
 
 /* Other processes of the same program compute the same names. */
@@ -162,8 +162,8 @@ int main(int argc, char **argv)
 	if (readlink("/proc/self/exe", path, sizeof(path) - 1) < 0)
 		return 77;
 	self = path;
-	s = suite_create("image");
-	t = tcase_create("image");
+	s = suite_create("module");
+	t = tcase_create("module");
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, round_trip);

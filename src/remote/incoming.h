@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The incoming steal message at the thief (package.h): closures that look as if they had been
+ * The incoming steal message at the thief (outgoing.h): closures that look as if they had been
  * committed here, with local copies of their data, and the results that go back. Small data items
- * lie in an arena, the others in the copy cache (gdata.h).
+ * lie in an arena, the others in the copy cache (copies.h).
  *
- * Nothing in a steal message is followed blindly: kd_contents_open checks every number in it
+ * Nothing in a steal message is followed blindly: kd_incoming_open checks every number in it
  * first.
  */
-#ifndef KD_CONTENTS_H
-#define KD_CONTENTS_H
+#ifndef KD_INCOMING_H
+#define KD_INCOMING_H
 
-#include "remote/gdata.h"
-#include "remote/package.h"
+#include "remote/copies.h"
+#include "remote/outgoing.h"
 
 /* One data item. */
-struct kd_content {
+struct kd_incoming_item {
 	struct kd_value value; /* the local copy */
 	uint32_t flags;        /* KD_WIRE_ */
 	uint64_t bytes;        /* length of the input as it travels */
@@ -27,27 +27,30 @@ struct kd_content {
 	int used;              /* an access of its size refers to it */
 };
 
-struct kd_contents {
+struct kd_incoming {
+	struct kd_net *net;
 	char *closures;
 	size_t closure_bytes;
 	uint32_t count, independent;
-	struct kd_content *data;
+	struct kd_incoming_item *data;
 	uint32_t ndata;
 	char *arena;
 };
 
 /* Unpacks size bytes from a rank. Inputs that came along or are in the cache are in place
  * afterwards; the others are marked fetch. 0; -EBADMSG: not a steal message; -ENOMEM. */
-int kd_contents_open(struct kd_contents *x, uint32_t from, const void *bytes, size_t size);
-/* Where to read the input of x->data[i] to; call kd_contents_arrived when it is there. */
-char *kd_contents_room(struct kd_contents *x, uint32_t i);
-void kd_contents_arrived(struct kd_contents *x, uint32_t i);
+int kd_incoming_open(struct kd_net *net, struct kd_incoming *x, uint32_t from, const void *bytes,
+		     size_t size);
+/* Where to read the input of x->data[i] to; call kd_incoming_arrived when it is there. */
+char *kd_incoming_room(struct kd_incoming *x, uint32_t i);
+void kd_incoming_arrived(struct kd_incoming *x, uint32_t i);
 /* The closures have run: releases to the cache the copies that they have only read. */
-void kd_contents_release(struct kd_contents *x);
-void kd_contents_free(struct kd_contents *x);
+void kd_incoming_release(struct kd_incoming *x);
+void kd_incoming_free(struct kd_incoming *x);
 
 /* The results. Values that do not travel inline are exposed. */
 struct kd_results {
+	struct kd_net *net;
 	char *bytes;
 	size_t size;
 	uint32_t count;
@@ -57,7 +60,7 @@ struct kd_results {
 	uint64_t fresh; /* of these, bytes that do not overwrite results retained here earlier */
 };
 
-void kd_results_make(struct kd_results *r, struct kd_contents *x);
+void kd_results_make(struct kd_results *r, struct kd_incoming *x);
 void kd_results_free(struct kd_results *r);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "remote/package.h"
+#include "remote/outgoing.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,29 +7,21 @@
 
 #include "base/log.h"
 #include "base/os.h"
-#include "core/image.h"
 #include "core/index.h"
+#include "core/module.h"
 #include "core/type.h"
 #include "kdds.h"
-#include "remote/gdata.h"
-
-uint64_t kd_package_memory;
-
-uint64_t kd_package_room(void)
-{
-	return kd_package_memory ? kd_package_memory : kd_os_memory();
-}
+#include "remote/copies.h"
+#include "remote/net.h"
 
 /* Prints once per type why its closures stay in their process. */
-static void say_why(const struct kdds_type *type, const char *why)
+static void say_why(struct kd_net *net, const struct kdds_type *type, const char *why)
 {
-	static const struct kdds_type *said[64];
-
-	for (size_t i = 0; i < sizeof(said) / sizeof(*said); i++) {
-		if (said[i] == type)
+	for (size_t i = 0; i < sizeof(net->kept_here) / sizeof(*net->kept_here); i++) {
+		if (net->kept_here[i] == type)
 			return;
-		if (!said[i]) {
-			said[i] = type;
+		if (!net->kept_here[i]) {
+			net->kept_here[i] = type;
 			kd_error("task %s stays in its process: %s (KDDS_LOCAL has the same "
 				 "effect, without this message)",
 				 type->name, why);
@@ -38,7 +30,7 @@ static void say_why(const struct kdds_type *type, const char *why)
 	}
 }
 
-int kd_package_allows(const struct kdds_closure *c)
+int kd_outgoing_allows(struct kd_net *net, const struct kdds_closure *c)
 {
 	struct kdds_closure *any = kd_closure_at((const char *)c);
 	const struct kdds_type *type = c->type;
@@ -46,11 +38,11 @@ int kd_package_allows(const struct kdds_closure *c)
 	if (c->attr & KDDS_LOCAL)
 		return 0;
 	if (!kd_type_name(type)) {
-		say_why(type, "its type was made, or its library loaded, after kdds_init");
+		say_why(net, type, "its type was made, or its library loaded, after kdds_init");
 		return 0;
 	}
 	if (type->pointers) {
-		say_why(type,
+		say_why(net, type,
 			"a VALUE parameter is a pointer, which is meaningless in another process");
 		return 0;
 	}
@@ -60,19 +52,19 @@ int kd_package_allows(const struct kdds_closure *c)
 		struct kd_value v = kd_value_of(any, i);
 
 		if (type->access[i].pointers && !v.pack && !kd_value_empty(&v)) {
-			say_why(type, "a data item is a pointer, or a C++ object that is not "
+			say_why(net, type, "a data item is a pointer, or a C++ object that is not "
 				      "trivially copyable, or an array of these, which are "
 				      "meaningless in another process; kdds_bind_packed takes "
 				      "functions that serialize what they point to");
 			return 0;
 		}
 		if (v.pack && (!v.pack->bytes || !v.pack->pack || !v.pack->unpack)) {
-			say_why(type,
+			say_why(net, type,
 				"the struct kdds_pack of one of its data items lacks a function");
 			return 0;
 		}
-		if (v.pack && !kd_image_name(v.pack)) {
-			say_why(type, "the struct kdds_pack of one of its data items is not a "
+		if (v.pack && !kd_module_name(v.pack)) {
+			say_why(net, type, "the struct kdds_pack of one of its data items is not a "
 				      "static object");
 			return 0;
 		}
@@ -81,9 +73,9 @@ int kd_package_allows(const struct kdds_closure *c)
 }
 
 struct making {
-	struct kd_parcel *p;
+	struct kd_outgoing *p;
 	const struct kd_range *range;
-	struct kd_version life; /* the epoch; no writer */
+	struct kd_version epoch; /* the epoch; no writer */
 	struct kd_value *values; /* by record, as are the next three */
 	struct kd_wire_data *records;
 	struct kd_target *targets;
@@ -132,7 +124,7 @@ static int add_to_load(struct kd_load *l, struct kdds_closure *c, uint64_t room)
 			return 0;
 		}
 		bytes += weight;
-		if (shared && weight > KD_PACKAGE_INLINE && l->n < KD_LOAD_VALUES)
+		if (shared && weight > KD_STEAL_INLINE && l->n < KD_LOAD_VALUES)
 			l->values[l->n++] = v;
 	}
 	l->bytes = bytes;
@@ -140,15 +132,15 @@ static int add_to_load(struct kd_load *l, struct kdds_closure *c, uint64_t room)
 	return 1;
 }
 
-int kd_load_add(struct kd_load *l, const struct kdds_closure *c, uint64_t room)
+int kd_load_add(struct kd_net *net, struct kd_load *l, const struct kdds_closure *c, uint64_t room)
 {
 	struct kd_load anew = {.end = NULL};
 
 	if (l->end == (const char *)c)
 		return add_to_load(l, (struct kdds_closure *)(uintptr_t)c, room);
 	if (!add_to_load(&anew, (struct kdds_closure *)(uintptr_t)c, room)) {
-		say_why(c->type, "its data have more than half as many bytes as the memory of a "
-				 "rank that requested work");
+		say_why(net, c->type, "its data have more than half as many bytes as the memory of "
+				      "a rank that requested work");
 		return 0;
 	}
 	*l = anew;
@@ -159,7 +151,7 @@ static int wants(struct kd_filter *filter, const struct kdds_closure *c)
 {
 	struct kd_load_filter *f = (struct kd_load_filter *)filter;
 
-	return kd_package_allows(c) && kd_load_add(&f->load, c, f->room);
+	return kd_outgoing_allows(f->net, c) && kd_load_add(f->net, &f->load, c, f->room);
 }
 
 static void reset(struct kd_filter *filter)
@@ -167,9 +159,10 @@ static void reset(struct kd_filter *filter)
 	((struct kd_load_filter *)filter)->load.end = NULL;
 }
 
-void kd_load_filter_init(struct kd_load_filter *f, uint64_t room)
+void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint64_t room)
 {
 	f->filter = (struct kd_filter){wants, reset};
+	f->net = net;
 	f->load.end = NULL;
 	f->room = room;
 }
@@ -199,29 +192,29 @@ static uint32_t record_of(struct making *m, struct kdds_closure *c, uint32_t i, 
 	return m->data++;
 }
 
-static void expose(struct kd_parcel *p, void *at, uint64_t bytes, uint64_t *at_p, uint64_t *key_p)
+static void expose(struct kd_outgoing *p, void *at, uint64_t bytes, uint64_t *at_p, uint64_t *key_p)
 {
 	struct kd_wire_memory m;
 
-	kd_exposed_add(&p->regions[p->nregions++], at, bytes, &m);
+	kd_exposed_add(p->net, &p->regions[p->nregions++], at, bytes, &m);
 	*at_p = m.addr;
 	*key_p = m.key;
 }
 
 /* Decides how the input of the record travels. */
-static void place_input(struct making *m, uint32_t k, int (*rests)(const struct kd_value *v))
+static void place_input(struct making *m, uint32_t k, kd_outgoing_retains *retains)
 {
-	struct kd_parcel *p = m->p;
+	struct kd_outgoing *p = m->p;
 	struct kd_wire_data *d = &m->records[k];
 	const struct kd_value *v = &m->values[k];
 
 	d->bytes = kd_value_bytes(v);
-	if (d->bytes <= KD_PACKAGE_INLINE) {
+	if (d->bytes <= KD_STEAL_INLINE) {
 		d->flags |= KD_WIRE_INLINE;
 		d->at = m->inline_bytes;
 		m->inline_bytes += KD_ROUND16(d->bytes);
-	} else if (d->flags & KD_WIRE_OUT && rests && rests(v)) {
-		d->flags |= KD_WIRE_RESTS;
+	} else if (d->flags & KD_WIRE_OUT && retains && retains(p->net, v)) {
+		d->flags |= KD_WIRE_RETAINED;
 	} else if (kd_value_plain(v)) {
 		expose(p, v->data, d->bytes, &d->at, &d->key);
 	} else {
@@ -235,7 +228,7 @@ static void place_input(struct making *m, uint32_t k, int (*rests)(const struct 
 
 static uint32_t link_name(const struct making *m, const struct kdds_closure *c)
 {
-	return ((uint32_t)((uintptr_t)c >> 3) + m->life.bias) | 1u;
+	return ((uint32_t)((uintptr_t)c >> 3) + m->epoch.link_base) | 1u;
 }
 
 /* The later of two links, considering those that name a closure of the frame before the range;
@@ -295,14 +288,14 @@ static void describe(struct making *m, struct kdds_closure *c, uint32_t i)
 	if (fresh) {
 		*d = (struct kd_wire_data){.addr = (uintptr_t)v->data, .cols = v->cols, .ld = v->ld,
 					   .size = p->size,
-					   .version = {m->life.gen, m->life.head,
-						       (uint64_t)m->life.bias << 32},
-					   .pack = v->pack ? kd_image_name(v->pack) : 0,
+					   .version = {m->epoch.gen, m->epoch.head,
+						       (uint64_t)m->epoch.link_base << 32},
+					   .pack = v->pack ? kd_module_name(v->pack) : 0,
 					   .rows = kd_value_rows(c, i)};
 		if (p->mode == KDDS_CW)
 			d->flags |= KD_WIRE_REDUCE;
 	}
-	d->version[2] = (uint64_t)m->life.bias << 32 |
+	d->version[2] = (uint64_t)m->epoch.link_base << 32 |
 			later(m, (uint32_t)d->version[2], writer_of(m, c, i));
 	/* If only c itself has written it so far, c may also read it, by another parameter. */
 	if (p->mode & KDDS_R && (fresh || m->writers[k] == c))
@@ -344,10 +337,10 @@ static void write_closure(struct making *m, struct kdds_closure *c, char *to, ui
 	}
 }
 
-static void write_package(struct making *m)
+static void write_message(struct making *m)
 {
 	size_t records = KD_ROUND16(m->data * sizeof(*m->records));
-	struct kd_wire_package head = {.data = m->data, .closures = m->closures,
+	struct kd_wire_steal head = {.data = m->data, .closures = m->closures,
 				       .inline_bytes = (uint32_t)m->inline_bytes,
 				       .closure_bytes = (uint32_t)m->closure_bytes,
 				       .independent = m->range->independent};
@@ -372,22 +365,22 @@ static void write_package(struct making *m)
 
 /* The steal message as the thief will read it, and what the victim keeps for it. */
 #ifdef KDDS_DEBUG
-static void check(const struct kd_parcel *p, const struct kd_range *range)
+static void check(const struct kd_outgoing *p, const struct kd_range *range)
 {
-	const struct kd_wire_package *head = (const void *)p->bytes;
+	const struct kd_wire_steal *head = (const void *)p->bytes;
 	const struct kd_wire_data *d = (const void *)(head + 1);
 	const char *at = p->bytes + p->size - head->closure_bytes;
 	uint32_t outs = 0, regions = 0, closures = 0;
 
 	kd_assert(p->size == sizeof(*head) + KD_ROUND16(head->data * sizeof(*d)) +
 				     head->inline_bytes + head->closure_bytes);
-	kd_assert(p->size <= KD_PACKAGE_BYTES && head->closures <= KD_PACKAGE_CLOSURES);
+	kd_assert(p->size <= KD_STEAL_BYTES && head->closures <= KD_STEAL_CLOSURES);
 	for (uint32_t k = 0; k < head->data; k++, d++) {
 		if (d->flags & KD_WIRE_INLINE) {
-			kd_assert(d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_RESTS));
+			kd_assert(d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_RETAINED));
 			kd_assert(d->at % 16 == 0 && d->at <= head->inline_bytes);
 			kd_assert(KD_ROUND16(d->bytes) <= head->inline_bytes - d->at);
-		} else if (d->flags & KD_WIRE_RESTS) {
+		} else if (d->flags & KD_WIRE_RETAINED) {
 			kd_assert(d->flags & KD_WIRE_IN && d->flags & KD_WIRE_OUT);
 		} else {
 			regions += d->flags & KD_WIRE_IN;
@@ -417,27 +410,28 @@ static void check(const struct kd_parcel *p, const struct kd_range *range)
 	kd_assert(closures == head->closures && closures == p->closures);
 }
 #else
-static inline void check(const struct kd_parcel *p, const struct kd_range *range)
+static inline void check(const struct kd_outgoing *p, const struct kd_range *range)
 {
 	(void)p;
 	(void)range;
 }
 #endif
 
-void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range,
-		    int (*rests)(const struct kd_value *v))
+void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd_range *range,
+		    kd_outgoing_retains *retains)
 {
 	struct making m = {.p = p, .range = range};
 	uint32_t accesses = 0;
 
 	memset(p, 0, sizeof(*p));
+	p->net = net;
 	if (range->import)
-		m.life = (struct kd_version){.gen = range->serial, .head = 1};
+		m.epoch = (struct kd_version){.gen = range->serial, .head = 1};
 	else
-		m.life = (struct kd_version){
-			.gen = kd_frame_life(range->frame),
+		m.epoch = (struct kd_version){
+			.gen = kd_frame_epoch(range->frame),
 			.head = (uintptr_t)kd_load_relaxed(&range->frame->parent->head),
-			.bias = kd_load_relaxed(&range->frame->bias)};
+			.link_base = kd_load_relaxed(&range->frame->link_base)};
 	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c)) {
 		accesses += c->type->naccess;
 		m.closure_bytes += c->bytes;
@@ -459,8 +453,8 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range,
 			describe(&m, c, i);
 	for (uint32_t k = 0; k < m.data; k++)
 		if (m.records[k].flags & KD_WIRE_IN)
-			place_input(&m, k, rests);
-	write_package(&m);
+			place_input(&m, k, retains);
+	write_message(&m);
 	for (uint32_t k = 0; k < m.data; k++)
 		if (m.records[k].flags & KD_WIRE_OUT)
 			m.targets[p->ntargets++] = m.targets[k];
@@ -472,27 +466,27 @@ void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range,
 	free(m.writers);
 }
 
-void kd_parcel_gather(struct kd_parcel *p, const void *data)
+void kd_outgoing_gather(struct kd_outgoing *p, const void *data)
 {
 	for (uint32_t i = 0; i < p->nstaged; i++)
 		if (p->staged[i].value.data == data)
 			kd_value_gather(&p->staged[i].value, p->staged[i].bytes);
 }
 
-void kd_parcel_expose(struct kd_parcel *p, struct kd_wire_memory *memory_p,
+void kd_outgoing_expose(struct kd_outgoing *p, struct kd_wire_memory *memory_p,
 		      struct kd_wire_seal *seal_p)
 {
 	struct kd_exposed *e = &p->regions[p->nregions++];
 
 	kd_assert(p->bytes);
-	kd_exposed_add(e, p->bytes, p->size, memory_p);
-	*seal_p = kd_exposed_seal(e);
+	kd_exposed_add(p->net, e, p->bytes, p->size, memory_p);
+	*seal_p = kd_exposed_seal(p->net, e);
 }
 
-void kd_parcel_hide(struct kd_parcel *p)
+void kd_outgoing_hide(struct kd_outgoing *p)
 {
 	for (uint32_t i = 0; i < p->nregions; i++)
-		kd_exposed_remove(&p->regions[i]);
+		kd_exposed_remove(p->net, &p->regions[i]);
 	for (uint32_t i = 0; i < p->nstaged; i++)
 		free(p->staged[i].bytes);
 	p->nregions = p->nstaged = 0;
@@ -500,9 +494,9 @@ void kd_parcel_hide(struct kd_parcel *p)
 	p->bytes = NULL;
 }
 
-void kd_parcel_free(struct kd_parcel *p)
+void kd_outgoing_free(struct kd_outgoing *p)
 {
-	kd_parcel_hide(p);
+	kd_outgoing_hide(p);
 	for (uint32_t i = 0; i < p->ntargets; i++)
 		free(p->targets[i].bytes);
 	free(p->regions);
@@ -513,21 +507,21 @@ void kd_parcel_free(struct kd_parcel *p)
 
 /* Results. */
 
-uint64_t kd_results_most(const struct kd_parcel *p)
+uint64_t kd_results_most(const struct kd_outgoing *p)
 {
 	uint64_t most = 0;
 
 	for (uint32_t i = 0; i < p->ntargets; i++) {
 		if (p->targets[i].value.pack)
-			return kd_package_room();
+			return p->net->room;
 		most += sizeof(struct kd_wire_result) + kd_min(kd_value_bytes(&p->targets[i].value),
-							       (uint64_t)KD_PACKAGE_INLINE);
+							       (uint64_t)KD_STEAL_INLINE);
 	}
 	/* each is padded to 16 */
 	return most + 16 * (uint64_t)p->ntargets + sizeof(uint64_t) * p->closures;
 }
 
-int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32_t count,
+int kd_results_apply(struct kd_outgoing *p, const void *bytes, size_t size, uint32_t count,
 		     void (*get)(void *arg, struct kd_target *t, const struct kd_wire_memory *from),
 		     void *arg)
 {

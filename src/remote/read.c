@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "remote/reading.h"
+#include "remote/read.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -23,7 +23,7 @@
 
 struct part {
 	struct kd_comm_get get;
-	struct kd_reading *of;
+	struct kd_read *of;
 	char *to;
 	struct kd_wire_memory from;
 	uint32_t tries;
@@ -44,14 +44,23 @@ struct kd_transfer {
 	struct part parts[PARTS];
 };
 
-static struct kd_transfer *transfers;
-static struct part *failed;
-static struct part *asking, **last = &asking; /* in the order of their numbers */
+struct kd_transfers {
+	struct kd_transfer *first;
+	struct part *failed;
+	struct part *asking, **last; /* in the order of their numbers */
+};
+
+void kd_read_init(struct kd_net *net)
+{
+	net->transfers = kd_must(calloc(1, sizeof(*net->transfers)));
+	net->transfers->last = &net->transfers->asking;
+}
 
 static void start_part(struct part *p);
 
 static void try_later(struct part *p, int error)
 {
+	struct kd_net *net = p->of->net;
 	unsigned long long bytes = p->from.bytes;
 	uint32_t rank = p->of->rank;
 
@@ -59,19 +68,20 @@ static void try_later(struct part *p, int error)
 	if (p->tries == TRIES && error == -EBADMSG)
 		kd_die("rank %u has read %llu bytes from rank %u, %d times, and they were not what "
 		       "rank %u has: they are altered on the network, or memory is bad",
-		       kd_net.rank, bytes, rank, TRIES + 1, rank);
+		       net->rank, bytes, rank, TRIES + 1, rank);
 	if (p->tries == TRIES)
-		kd_die("rank %u cannot read %llu bytes from rank %u: %s", kd_net.rank, bytes, rank,
+		kd_die("rank %u cannot read %llu bytes from rank %u: %s", net->rank, bytes, rank,
 		       kd_errno_text(-error));
 	p->due_ns = kd_os_now_ns() + ((uint64_t)RETRY_NS << p->tries++);
-	p->later = failed;
-	failed = p;
+	p->later = net->transfers->failed;
+	net->transfers->failed = p;
 }
 
 /* Removes p from the list of parts that wait for a tag. */
 static void stop_asking(struct part *p)
 {
-	struct part **link = &asking;
+	struct kd_net *net = p->of->net;
+	struct part **link = &net->transfers->asking;
 
 	if (!p->waits)
 		return;
@@ -79,29 +89,30 @@ static void stop_asking(struct part *p)
 		link = &(*link)->later;
 	*link = p->later;
 	if (!p->later)
-		last = link;
+		net->transfers->last = link;
 	p->waits = 0;
 }
 
 static void ask(struct part *p)
 {
+	struct kd_net *net = p->of->net;
 	struct kd_wire_head *m = kd_peer_message(KD_WIRE_SIGN, sizeof(struct kd_wire_sign));
 
 	kd_assert(!p->waits);
-	p->job.nonce = kd_mac_draw();
+	p->job.nonce = kd_mac_draw(net->mac);
 	p->seal.number = p->job.nonce.number;
 	*(struct kd_wire_sign *)(m + 1) = (struct kd_wire_sign){p->seal.number, p->from};
-	kd_peer_send(p->of->rank, m, 0);
+	kd_peer_send(net, p->of->rank, m, 0);
 	p->later = NULL;
-	*last = p;
-	last = &p->later;
+	*net->transfers->last = p;
+	net->transfers->last = &p->later;
 	p->waits = 1;
 }
 
 /* Starts the next part of the read, or ends the transfer if this was the last. */
 static void part_arrived(struct part *p)
 {
-	struct kd_reading *g = p->of;
+	struct kd_read *g = p->of;
 	struct kd_transfer *t = g->transfer;
 	uint64_t bytes = kd_min(g->from.bytes - t->begun, (uint64_t)PART_BYTES);
 
@@ -124,13 +135,15 @@ static void part_arrived(struct part *p)
 
 static void compare(struct part *p)
 {
+	struct kd_net *net = p->of->net;
+
 	if (!p->done || p->waits)
 		return;
 	if (p->known && !memcmp(p->job.tag, p->seal.tag, KD_MAC_BYTES)) {
 		part_arrived(p);
 		return;
 	}
-	kd_net.counts.altered++;
+	net->counts.altered++;
 	try_later(p, -EBADMSG);
 }
 
@@ -145,13 +158,14 @@ static void tagged(struct kd_mac_job *j)
 static void get_done(struct kd_comm_get *get, int error)
 {
 	struct part *p = (struct part *)((char *)get - offsetof(struct part, get));
+	struct kd_net *net = p->of->net;
 
 	if (error) {
 		stop_asking(p);
 		try_later(p, error);
 		return;
 	}
-	kd_net.counts.fetched_bytes += p->from.bytes;
+	net->counts.fetched_bytes += p->from.bytes;
 	if (!p->seal.number) {
 		part_arrived(p);
 		return;
@@ -159,13 +173,13 @@ static void get_done(struct kd_comm_get *get, int error)
 	p->job.p = p->to;
 	p->job.bytes = p->from.bytes;
 	p->job.done = tagged;
-	kd_mac_begin(&p->job);
+	kd_mac_begin(net->mac, &p->job);
 }
 
-void kd_reading_signed(uint32_t from, const void *body, size_t bytes)
+void kd_read_signed(struct kd_net *net, uint32_t from, const void *body, size_t bytes)
 {
 	struct kd_wire_signed m;
-	struct part *p = asking;
+	struct part *p = net->transfers->asking;
 
 	if (bytes < sizeof(m))
 		return;
@@ -182,7 +196,8 @@ void kd_reading_signed(uint32_t from, const void *body, size_t bytes)
 
 static void start_part(struct part *p)
 {
-	struct kd_reading *g = p->of;
+	struct kd_net *net = p->of->net;
+	struct kd_read *g = p->of;
 	int error;
 
 	p->done = 0;
@@ -194,23 +209,25 @@ static void start_part(struct part *p)
 		ask(p);
 	}
 	p->get.done = get_done;
-	error = kd_comm_get(g->rank, p->to, p->from.addr, p->from.key, p->from.bytes, &p->get);
+	error = kd_comm_get(net->comm, g->rank, p->to, p->from.addr, p->from.key,
+			    p->from.bytes, &p->get);
 	if (error) {
 		stop_asking(p);
 		try_later(p, error);
 	}
 }
 
-void kd_reading_start(struct kd_reading *g)
+void kd_read_start(struct kd_net *net, struct kd_read *g)
 {
 	struct kd_transfer *t = kd_must(calloc(1, sizeof(*t)));
 	int whole = g->seal.number || !kd_env.verify; /* one tag for all of it, or none */
 
-	t->next = transfers;
-	t->link = &transfers;
-	if (transfers)
-		transfers->link = &t->next;
-	transfers = t;
+	t->next = net->transfers->first;
+	t->link = &net->transfers->first;
+	if (net->transfers->first)
+		net->transfers->first->link = &t->next;
+	net->transfers->first = t;
+	g->net = net;
 	g->transfer = t;
 	t->left = g->from.bytes;
 	for (int i = 0; i < PARTS && (!i || t->begun < g->from.bytes); i++) {
@@ -227,38 +244,38 @@ void kd_reading_start(struct kd_reading *g)
 		start_part(&t->parts[i]);
 }
 
-uint64_t kd_reading_retry(uint64_t now)
+uint64_t kd_read_retry(struct kd_net *net, uint64_t now)
 {
-	struct part *p = failed;
+	struct part *p = net->transfers->failed;
 	uint64_t due = UINT64_MAX;
 
-	failed = NULL;
+	net->transfers->failed = NULL;
 	while (p) {
 		struct part *next = p->later;
 
 		if (now >= p->due_ns) {
 			start_part(p);
 		} else {
-			p->later = failed;
-			failed = p;
+			p->later = net->transfers->failed;
+			net->transfers->failed = p;
 		}
 		p = next;
 	}
-	for (p = failed; p; p = p->later)
+	for (p = net->transfers->failed; p; p = p->later)
 		due = kd_min(due, p->due_ns);
 	return due;
 }
 
-void kd_reading_stop(void)
+void kd_read_stop(struct kd_net *net)
 {
-	while (transfers) {
-		struct kd_transfer *t = transfers;
+	while (net->transfers->first) {
+		struct kd_transfer *t = net->transfers->first;
 
-		transfers = t->next;
+		net->transfers->first = t->next;
 		for (int i = 0; i < PARTS; i++)
-			kd_mac_forget(&t->parts[i].job);
+			kd_mac_forget(net->mac, &t->parts[i].job);
 		free(t);
 	}
-	failed = asking = NULL;
-	last = &asking;
+	free(net->transfers);
+	net->transfers = NULL;
 }

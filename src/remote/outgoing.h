@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A range of closures on its way to another process. The victim makes a steal message of it, with
- * the inputs or with the places to read them from; the thief unpacks it (contents.h); the results
+ * the inputs or with the places to read them from; the thief unpacks it (incoming.h); the results
  * return in the same way. wire.h has the formats.
  *
  * A data item is identified by its address and shape, so closures of a range that share one also
  * share its copy. Contributions to reductions are kept apart, one copy per access, and the victim
  * merges them in reference order.
  */
-#ifndef KD_PACKAGE_H
-#define KD_PACKAGE_H
+#ifndef KD_OUTGOING_H
+#define KD_OUTGOING_H
 
 #include "core/stack.h"
 #include "core/steal.h"
@@ -17,18 +17,14 @@
 #include "remote/exposed.h"
 #include "remote/wire.h"
 
-#define KD_PACKAGE_CLOSURES 4096 /* at most */
+#define KD_STEAL_CLOSURES 4096 /* at most */
 /* More than that many closures with their small inputs can take. */
-#define KD_PACKAGE_BYTES ((uint64_t)1 << 30)
+#define KD_STEAL_BYTES ((uint64_t)1 << 30)
 /* A value up to this size travels in the message. The rank that needs a longer one reads it,
  * directly from where it lies if it is contiguous. */
-#define KD_PACKAGE_INLINE 2048
+#define KD_STEAL_INLINE 2048
 
-/* Bytes that the data of one steal message (the input in transit and the room for it), or its
- * results, may take: the machine's memory. */
-uint64_t kd_package_room(void);
-/* Tests set it to replace the machine's memory; 0: not replaced. */
-extern uint64_t kd_package_memory;
+struct kd_net;
 
 /* Where a result goes: the value or, for a reduction, the closure's private copy. */
 struct kd_target {
@@ -45,7 +41,8 @@ struct kd_staged {
 };
 
 /* The outgoing steal message, kept by the victim until the thief is done with it. */
-struct kd_parcel {
+struct kd_outgoing {
+	struct kd_net *net;
 	char *bytes; /* the message */
 	size_t size;
 	uint32_t closures;
@@ -58,7 +55,7 @@ struct kd_parcel {
 };
 
 /* Whether the closure may leave the process. */
-int kd_package_allows(const struct kdds_closure *c);
+int kd_outgoing_allows(struct kd_net *net, const struct kdds_closure *c);
 
 #define KD_LOAD_VALUES 16
 
@@ -75,34 +72,38 @@ struct kd_load {
 
 /* Adds the closure, or starts again with it if it does not directly follow the others. Returns
  * 0 and adds nothing if the data would exceed room, with a message if the closure alone does. */
-int kd_load_add(struct kd_load *l, const struct kdds_closure *c, uint64_t room);
+int kd_load_add(struct kd_net *net, struct kd_load *l, const struct kdds_closure *c, uint64_t room);
 
 /* The filter for a thief with that much room: closures that may leave the process, in ranges that
  * fit into the room. */
 struct kd_load_filter {
 	struct kd_filter filter; /* first */
+	struct kd_net *net;
 	struct kd_load load;
 	uint64_t room;
 };
 
-void kd_load_filter_init(struct kd_load_filter *f, uint64_t room);
+void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint64_t room);
 
-/* Makes a steal message of the range. rests returns whether the thief retains the data item as a
- * result of its own (NULL: it retains none). Ends the process if there is no memory. */
-void kd_parcel_make(struct kd_parcel *p, const struct kd_range *range,
-		    int (*rests)(const struct kd_value *v));
+/* Whether the thief retains the data item as a result of its own. */
+typedef int kd_outgoing_retains(struct kd_net *net, const struct kd_value *v);
+
+/* Makes a steal message of the range. retains NULL: the thief retains nothing. Ends the process if
+ * there is no memory. */
+void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd_range *range,
+		    kd_outgoing_retains *retains);
 /* The data has changed since: gathers it again if it had been gathered. */
-void kd_parcel_gather(struct kd_parcel *p, const void *data);
+void kd_outgoing_gather(struct kd_outgoing *p, const void *data);
 /* Exposes the message itself for reading. */
-void kd_parcel_expose(struct kd_parcel *p, struct kd_wire_memory *memory_p,
+void kd_outgoing_expose(struct kd_outgoing *p, struct kd_wire_memory *memory_p,
 		      struct kd_wire_seal *seal_p);
 /* The thief has run the closures and reads no input any more: frees all but the targets. */
-void kd_parcel_hide(struct kd_parcel *p);
-void kd_parcel_free(struct kd_parcel *p);
+void kd_outgoing_hide(struct kd_outgoing *p);
+void kd_outgoing_free(struct kd_outgoing *p);
 
 /* Gives each target its result: stores inline results and calls get for the others. 0, or
  * -EBADMSG. */
-int kd_results_apply(struct kd_parcel *p, const void *bytes, size_t size, uint32_t count,
+int kd_results_apply(struct kd_outgoing *p, const void *bytes, size_t size, uint32_t count,
 		     void (*get)(void *arg, struct kd_target *t, const struct kd_wire_memory *from),
 		     void *arg);
 /* Where to read such a result to; call kd_target_arrived when it is there. */
@@ -110,6 +111,6 @@ void *kd_target_room(struct kd_target *t);
 void kd_target_arrived(struct kd_target *t);
 /* An upper bound of the length of the results, with the closures' lengths. The length of
  * values that users pack is not known; with these the bound is the machine's memory. */
-uint64_t kd_results_most(const struct kd_parcel *p);
+uint64_t kd_results_most(const struct kd_outgoing *p);
 
 #endif

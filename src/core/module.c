@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
-#include "core/image.h"
+#include "core/module.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -17,14 +17,14 @@ struct segment {
 	int executable;
 };
 
-struct image {
+struct module {
 	uintptr_t base;
 	uint32_t fingerprint;
 	uint32_t segments;
 	struct segment segment[SEGMENTS];
 };
 
-static struct image *images;
+static struct module *modules;
 static size_t count;
 
 static uint32_t hash(uint32_t h, const void *p, size_t n)
@@ -56,16 +56,16 @@ static uint32_t build_id(const char *p, size_t n)
 
 static int add(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	struct image *grown = realloc(images, (count + 1) * sizeof(*images)), *im;
+	struct module *grown = realloc(modules, (count + 1) * sizeof(*modules)), *m;
 	uint32_t id = 0, text = 2166136261u;
 
 	(void)size;
 	(void)arg;
 	if (!grown)
 		return -ENOMEM;
-	images = grown;
-	im = &images[count++];
-	*im = (struct image){.base = info->dlpi_addr};
+	modules = grown;
+	m = &modules[count++];
+	*m = (struct module){.base = info->dlpi_addr};
 	for (int i = 0; i < info->dlpi_phnum && !id; i++) {
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
 
@@ -76,9 +76,9 @@ static int add(struct dl_phdr_info *info, size_t size, void *arg)
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
 		const char *p = (const char *)(info->dlpi_addr + ph->p_vaddr);
 
-		if (ph->p_type != PT_LOAD || im->segments == SEGMENTS || !(ph->p_flags & PF_R))
+		if (ph->p_type != PT_LOAD || m->segments == SEGMENTS || !(ph->p_flags & PF_R))
 			continue;
-		im->segment[im->segments++] = (struct segment){
+		m->segment[m->segments++] = (struct segment){
 			(uintptr_t)p, (uintptr_t)p + ph->p_memsz, ph->p_flags & PF_X};
 		text = hash(text, &ph->p_memsz, sizeof(ph->p_memsz));
 		/* Without a build ID the code itself identifies the module; the linker has not
@@ -86,11 +86,11 @@ static int add(struct dl_phdr_info *info, size_t size, void *arg)
 		if (ph->p_flags & PF_X)
 			text = hash(text, p, ph->p_flags & PF_W || id ? 0 : ph->p_filesz);
 	}
-	im->fingerprint = id ? id : text | 1u;
+	m->fingerprint = id ? id : text | 1u;
 	return 0;
 }
 
-int kd_image_init(void)
+int kd_module_init(void)
 {
 	int error = dl_iterate_phdr(add, NULL);
 
@@ -99,56 +99,56 @@ int kd_image_init(void)
 	return error;
 }
 
-void kd_image_fini(void)
+void kd_module_fini(void)
 {
-	free(images);
-	images = NULL;
+	free(modules);
+	modules = NULL;
 	count = 0;
 }
 
-static const struct image *image_of(uintptr_t p, size_t size, int executable)
+static const struct module *module_of(uintptr_t p, size_t size, int executable)
 {
 	for (size_t i = 0; i < count; i++)
-		for (uint32_t k = 0; k < images[i].segments; k++) {
-			const struct segment *s = &images[i].segment[k];
+		for (uint32_t k = 0; k < modules[i].segments; k++) {
+			const struct segment *s = &modules[i].segment[k];
 
 			if (p >= s->begin && p < s->end && size <= s->end - p &&
 			    (!executable || s->executable))
-				return &images[i];
+				return &modules[i];
 		}
 	return NULL;
 }
 
-uint64_t kd_image_name(const void *p)
+uint64_t kd_module_name(const void *p)
 {
-	const struct image *im = image_of((uintptr_t)p, 1, 0);
+	const struct module *m = module_of((uintptr_t)p, 1, 0);
 
-	if (!im || (uintptr_t)p - im->base > INT32_MAX)
+	if (!m || (uintptr_t)p - m->base > INT32_MAX)
 		return 0;
-	return (uint64_t)im->fingerprint << 32 | ((uintptr_t)p - im->base);
+	return (uint64_t)m->fingerprint << 32 | ((uintptr_t)p - m->base);
 }
 
-const void *kd_image_at(uint64_t name, size_t size, int executable)
+const void *kd_module_at(uint64_t name, size_t size, int executable)
 {
 	for (size_t i = 0; i < count; i++) {
-		uintptr_t p = images[i].base + (uint32_t)name;
+		uintptr_t p = modules[i].base + (uint32_t)name;
 
-		if (images[i].fingerprint == name >> 32 &&
-		    image_of(p, size, executable) == &images[i])
+		if (modules[i].fingerprint == name >> 32 &&
+		    module_of(p, size, executable) == &modules[i])
 			return (const void *)p;
 	}
 	return NULL;
 }
 
-int kd_image_is_code(uintptr_t p)
+int kd_module_is_code(uintptr_t p)
 {
-	return image_of(p, 1, 1) != NULL;
+	return module_of(p, 1, 1) != NULL;
 }
 
-uint64_t kd_image_build(void)
+uint64_t kd_module_build(void)
 {
 	static const char library;
-	const struct image *own = image_of((uintptr_t)&library, 1, 0);
+	const struct module *own = module_of((uintptr_t)&library, 1, 0);
 
-	return count ? (uint64_t)images[0].fingerprint << 32 | (own ? own->fingerprint : 0) : 0;
+	return count ? (uint64_t)modules[0].fingerprint << 32 | (own ? own->fingerprint : 0) : 0;
 }

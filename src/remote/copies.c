@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "remote/gdata.h"
+#include "remote/copies.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,20 +8,12 @@
 #include "base/log.h"
 #include "kdds/inline.h"
 
-#define BUCKETS 4096
-
-struct kd_gdata_counts kd_gdata_counts;
-
-static struct kd_copy *table[BUCKETS];
-static struct kd_copy *newest, *oldest; /* unused */
-static uint64_t unused_bytes;
-
-static struct kd_copy **bucket(const struct kd_data_name *n)
+static struct kd_copy **bucket(struct kd_copies *x, const struct kd_data_name *n)
 {
 	uint64_t h = (n->addr ^ (uint64_t)n->rank << 48 ^ n->rows * 31 ^ n->cols * 1021) *
 		     0x9e3779b97f4a7c15u;
 
-	return &table[h >> 52];
+	return &x->table[h >> 52];
 }
 
 static int same_name(const struct kd_data_name *a, const struct kd_data_name *b)
@@ -32,33 +24,37 @@ static int same_name(const struct kd_data_name *a, const struct kd_data_name *b)
 
 static int same_version(const struct kd_version *a, const struct kd_version *b)
 {
-	return a->gen == b->gen && a->head == b->head && a->bias == b->bias &&
+	return a->gen == b->gen && a->head == b->head && a->link_base == b->link_base &&
 	       a->writer == b->writer;
 }
 
 static void unlist(struct kd_copy *c)
 {
-	kd_assert(unused_bytes >= c->size);
-	kd_assert((c->newer ? c->newer->older : newest) == c);
-	kd_assert((c->older ? c->older->newer : oldest) == c);
-	*(c->newer ? &c->newer->older : &newest) = c->older;
-	*(c->older ? &c->older->newer : &oldest) = c->newer;
-	unused_bytes -= c->size;
+	struct kd_copies *x = c->of;
+
+	kd_assert(x->unused_bytes >= c->size);
+	kd_assert((c->newer ? c->newer->older : x->newest) == c);
+	kd_assert((c->older ? c->older->newer : x->oldest) == c);
+	*(c->newer ? &c->newer->older : &x->newest) = c->older;
+	*(c->older ? &c->older->newer : &x->oldest) = c->newer;
+	x->unused_bytes -= c->size;
 }
 
 static void list(struct kd_copy *c)
 {
+	struct kd_copies *x = c->of;
+
 	kd_assert(!c->users && c->cached);
-	c->older = newest;
+	c->older = x->newest;
 	c->newer = NULL;
-	*(newest ? &newest->newer : &oldest) = c;
-	newest = c;
-	unused_bytes += c->size;
+	*(x->newest ? &x->newest->newer : &x->oldest) = c;
+	x->newest = c;
+	x->unused_bytes += c->size;
 }
 
 static void forget(struct kd_copy *c)
 {
-	struct kd_copy **link = bucket(&c->name);
+	struct kd_copy **link = bucket(c->of, &c->name);
 
 	if (!c->cached)
 		return;
@@ -81,24 +77,25 @@ static void use(struct kd_copy *c)
 		unlist(c);
 }
 
-struct kd_copy *kd_copy_find(const struct kd_data_name *name, const struct kd_version *version)
+struct kd_copy *kd_copy_find(struct kd_copies *x, const struct kd_data_name *name,
+			     const struct kd_version *version)
 {
-	for (struct kd_copy *c = *bucket(name); c; c = c->chain)
+	for (struct kd_copy *c = *bucket(x, name); c; c = c->chain)
 		if (same_name(&c->name, name) && same_version(&c->version, version)) {
 			use(c);
-			kd_gdata_counts.hits++;
-			kd_gdata_counts.hit_bytes += c->size;
+			x->counts.hits++;
+			x->counts.hit_bytes += c->size;
 			return c;
 		}
-	kd_gdata_counts.misses++;
+	x->counts.misses++;
 	return NULL;
 }
 
 /* An unused older version of the data: its pages have been touched, which is a third of the
  * cost of filling it. */
-static struct kd_copy *reuse(const struct kd_data_name *name, uint64_t size)
+static struct kd_copy *reuse(struct kd_copies *x, const struct kd_data_name *name, uint64_t size)
 {
-	struct kd_copy *c = *bucket(name);
+	struct kd_copy *c = *bucket(x, name);
 
 	while (c && (c->users || c->size != size || !same_name(&c->name, name)))
 		c = c->chain;
@@ -109,10 +106,10 @@ static struct kd_copy *reuse(const struct kd_data_name *name, uint64_t size)
 	return c;
 }
 
-struct kd_copy *kd_copy_create(const struct kd_data_name *name, uint64_t size)
+struct kd_copy *kd_copy_create(struct kd_copies *x, const struct kd_data_name *name, uint64_t size)
 {
 	size_t align = kd_max(kd_alignment(name->addr, KD_ALIGN_MAX), KD_CACHE_LINE);
-	struct kd_copy *c = reuse(name, size);
+	struct kd_copy *c = reuse(x, name, size);
 
 	if (c)
 		return c;
@@ -125,6 +122,7 @@ struct kd_copy *kd_copy_create(const struct kd_data_name *name, uint64_t size)
 		free(c);
 		return NULL;
 	}
+	c->of = x;
 	c->name = *name;
 	c->size = size;
 	c->users = 1;
@@ -134,7 +132,7 @@ struct kd_copy *kd_copy_create(const struct kd_data_name *name, uint64_t size)
 /* Unused older versions of the same data are unlikely to be needed again. */
 static void drop_others(struct kd_copy *keep)
 {
-	struct kd_copy **link = bucket(&keep->name), *c;
+	struct kd_copy **link = bucket(keep->of, &keep->name), *c;
 
 	while ((c = *link)) {
 		if (c == keep || c->users || !same_name(&c->name, &keep->name)) {
@@ -150,7 +148,7 @@ static void drop_others(struct kd_copy *keep)
 
 void kd_copy_keep(struct kd_copy *c, const struct kd_version *version)
 {
-	struct kd_copy **link = bucket(&c->name);
+	struct kd_copy **link = bucket(c->of, &c->name);
 
 	kd_assert(c->users);
 	c->version = *version;
@@ -171,7 +169,7 @@ struct kd_copy *kd_copy_write(struct kd_copy *c)
 		forget(c);
 		return c;
 	}
-	fresh = kd_copy_create(&c->name, c->size);
+	fresh = kd_copy_create(c->of, &c->name, c->size);
 	if (fresh)
 		memcpy(fresh->bytes, c->bytes, c->size);
 	kd_copy_release(c);
@@ -186,6 +184,8 @@ struct kd_copy *kd_copy_claim(struct kd_copy *c)
 
 void kd_copy_release(struct kd_copy *c)
 {
+	struct kd_copies *x = c->of;
+
 	kd_assert(c->users);
 	if (--c->users)
 		return;
@@ -194,19 +194,19 @@ void kd_copy_release(struct kd_copy *c)
 		return;
 	}
 	list(c);
-	while (unused_bytes > kd_env.cache) {
-		struct kd_copy *old = oldest;
+	while (x->unused_bytes > kd_env.cache) {
+		struct kd_copy *old = x->oldest;
 
 		unlist(old);
 		destroy(old);
-		kd_gdata_counts.evicted++;
+		x->counts.evicted++;
 	}
 }
 
-void kd_gdata_stop(void)
+void kd_copies_stop(struct kd_copies *x)
 {
-	while (oldest) {
-		struct kd_copy *c = oldest;
+	while (x->oldest) {
+		struct kd_copy *c = x->oldest;
 
 		unlist(c);
 		destroy(c);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Makes ranges of closures from a seed, as a thief of another rank takes them: tasks over data of
  * all kinds, in a frame of the test's own. */
-#ifndef KD_TESTS_PARCELS_H
-#define KD_TESTS_PARCELS_H
+#ifndef KD_TESTS_RANGES_H
+#define KD_TESTS_RANGES_H
 
 #include <kdds.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/closure.h"
-#include "core/image.h"
+#include "core/module.h"
 #include "core/reduce.h"
-#include "remote/contents.h"
+#include "remote/incoming.h"
 
 #define PARCEL_DATA 6
 #define PARCEL_CELLS 600 /* longs of the largest data item, gaps included */
@@ -272,15 +272,15 @@ __attribute__((unused)) static void trim_range(struct kd_range *r)
 }
 /* Makes names of pack functions lead to ours or nowhere. It is known that a holder of the job's key
  * could name others. */
-__attribute__((unused)) static void tame_package(uint8_t *data, size_t size)
+__attribute__((unused)) static void tame_message(uint8_t *data, size_t size)
 {
-	for (size_t at = sizeof(struct kd_wire_package); at + sizeof(struct kd_wire_data) <= size;
+	for (size_t at = sizeof(struct kd_wire_steal); at + sizeof(struct kd_wire_data) <= size;
 	     at += sizeof(struct kd_wire_data)) {
 		struct kd_wire_data *d = (struct kd_wire_data *)(void *)(data + at);
 
 		if (d->pack)
 			d->pack = d->size == sizeof(struct list) && d->rows == 1 && d->cols == 1
-					  ? kd_image_name(&list_packer)
+					  ? kd_module_name(&list_packer)
 					  : 1;
 	}
 }

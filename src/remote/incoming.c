@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "remote/contents.h"
+#include "remote/incoming.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
-#include "core/image.h"
+#include "core/module.h"
 #include "core/type.h"
 #include "kdds.h"
+#include "remote/net.h"
 
-#define DATA_MAX (KD_PACKAGE_CLOSURES * KDDS_MAX_ACCESSES)
+#define DATA_MAX (KD_STEAL_CLOSURES * KDDS_MAX_ACCESSES)
 
 struct opening {
-	struct kd_contents *x;
+	struct kd_incoming *x;
 	uint32_t from;
 	const struct kd_wire_data *records;
 	const char *inline_bytes;
@@ -36,10 +37,10 @@ static int product(uint64_t rows, uint64_t cols, uint64_t size, uint64_t *bytes_
 __attribute__((no_sanitize("address"), noinline)) static int functions(const struct kdds_pack *pack)
 {
 	return (uintptr_t)pack % _Alignof(struct kdds_pack) == 0 &&
-	       kd_image_is_code((uintptr_t)pack->bytes) &&
-	       kd_image_is_code((uintptr_t)pack->pack) &&
-	       kd_image_is_code((uintptr_t)pack->unpack) &&
-	       (!pack->release || kd_image_is_code((uintptr_t)pack->release));
+	       kd_module_is_code((uintptr_t)pack->bytes) &&
+	       kd_module_is_code((uintptr_t)pack->pack) &&
+	       kd_module_is_code((uintptr_t)pack->unpack) &&
+	       (!pack->release || kd_module_is_code((uintptr_t)pack->release));
 }
 
 static int check_record(struct opening *o, const struct kd_wire_data *d,
@@ -51,7 +52,7 @@ static int check_record(struct opening *o, const struct kd_wire_data *d,
 	if (product(rows, cols, d->size, room_p))
 		return -EBADMSG;
 	if (d->pack) {
-		*pack_p = kd_image_at(d->pack, sizeof(**pack_p), 0);
+		*pack_p = kd_module_at(d->pack, sizeof(**pack_p), 0);
 		if (!*pack_p || !functions(*pack_p))
 			return -EBADMSG;
 	} else if (d->flags & KD_WIRE_IN && d->bytes != *room_p) {
@@ -59,7 +60,7 @@ static int check_record(struct opening *o, const struct kd_wire_data *d,
 	}
 	if (*room_p > o->memory || d->bytes > o->memory - *room_p)
 		return -ENOMEM;
-	if (d->flags & KD_WIRE_INLINE && !(d->flags & KD_WIRE_IN && d->bytes <= KD_PACKAGE_INLINE))
+	if (d->flags & KD_WIRE_INLINE && !(d->flags & KD_WIRE_IN && d->bytes <= KD_STEAL_INLINE))
 		return -EBADMSG;
 	if (d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE) && !d->bytes)
 		return -EBADMSG;
@@ -83,15 +84,15 @@ static char *arena_place(struct opening *o, const struct kd_wire_data *d, uint64
 }
 
 /* Makes the local copy of a data item: in the arena if it is small, otherwise in the cache. */
-static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_content *k,
+static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_incoming_item *k,
 		     uint64_t room)
 {
 	struct kd_data_name name = {d->addr, d->rows, d->cols, d->ld, d->size, o->from};
 
-	if (room <= KD_PACKAGE_INLINE || k->value.pack) {
-		if (d->flags & KD_WIRE_RESTS)
+	if (room <= KD_STEAL_INLINE || k->value.pack) {
+		if (d->flags & KD_WIRE_RETAINED)
 			return -EBADMSG;
-		if (room <= KD_PACKAGE_INLINE) {
+		if (room <= KD_STEAL_INLINE) {
 			k->value.data = arena_place(o, d, room);
 		} else {
 			size_t align = kd_max(kd_alignment(d->addr, KD_ALIGN_MAX), KD_CACHE_LINE);
@@ -107,14 +108,14 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 		return 0;
 	}
 	if (d->flags & KD_WIRE_IN)
-		k->copy = kd_copy_find(&name, &k->version);
-	if (d->flags & KD_WIRE_RESTS && !k->copy)
+		k->copy = kd_copy_find(&o->x->net->copies, &name, &k->version);
+	if (d->flags & KD_WIRE_RETAINED && !k->copy)
 		return -EBADMSG; /* the value is nowhere else */
 	if (k->copy && d->flags & KD_WIRE_OUT) {
-		k->copy = d->flags & KD_WIRE_RESTS ? kd_copy_claim(k->copy) :
+		k->copy = d->flags & KD_WIRE_RETAINED ? kd_copy_claim(k->copy) :
 						     kd_copy_write(k->copy);
 	} else if (!k->copy) {
-		k->copy = kd_copy_create(&name, room);
+		k->copy = kd_copy_create(&o->x->net->copies, &name, room);
 		k->fetch = d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE);
 	}
 	if (!k->copy)
@@ -126,14 +127,14 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 static int open_record(struct opening *o, uint32_t i)
 {
 	const struct kd_wire_data *d = &o->records[i];
-	struct kd_content *k = &o->x->data[i];
+	struct kd_incoming_item *k = &o->x->data[i];
 	const struct kdds_pack *pack;
 	uint64_t room;
 	int error = check_record(o, d, &pack, &room);
 
 	if (error)
 		return error;
-	*k = (struct kd_content){.value = {NULL, d->rows ? d->rows : 1, d->rows ? d->cols : 1,
+	*k = (struct kd_incoming_item){.value = {NULL, d->rows ? d->rows : 1, d->rows ? d->cols : 1,
 					   d->rows ? d->cols : 1, d->size, pack},
 				 .flags = d->flags, .bytes = d->bytes, .at = d->at, .key = d->key,
 				 .version = {d->version[0], d->version[1],
@@ -149,7 +150,7 @@ static int open_record(struct opening *o, uint32_t i)
 static int fill_record(struct opening *o, uint32_t i)
 {
 	const struct kd_wire_data *d = &o->records[i];
-	struct kd_content *k = &o->x->data[i];
+	struct kd_incoming_item *k = &o->x->data[i];
 
 	if (!k->used)
 		return -EBADMSG;
@@ -164,7 +165,7 @@ static int open_access(struct opening *o, struct kdds_closure *c, uint32_t i)
 	struct kdds_access_array *a = (void *)((char *)c + p->offset);
 	size_t size = p->array ? sizeof(*a) : sizeof(a->a);
 	const struct kd_wire_data *d;
-	struct kd_content *k;
+	struct kd_incoming_item *k;
 	uint64_t record;
 
 	if (p->offset < sizeof(*c) || p->offset % 8 || p->offset > c->bytes ||
@@ -210,7 +211,7 @@ static size_t open_closure(struct opening *o, char *at, size_t left)
 
 static int open_closures(struct opening *o, const char *from)
 {
-	struct kd_contents *x = o->x;
+	struct kd_incoming *x = o->x;
 	uint32_t n = 0;
 
 	x->closures = aligned_alloc(64, (x->closure_bytes + 63) / 64 * 64);
@@ -227,7 +228,7 @@ static int open_closures(struct opening *o, const char *from)
 
 static int open_all(struct opening *o, const char *closures)
 {
-	struct kd_contents *x = o->x;
+	struct kd_incoming *x = o->x;
 	uint64_t arena = 0, align = KD_CACHE_LINE;
 	int error;
 
@@ -236,7 +237,7 @@ static int open_all(struct opening *o, const char *closures)
 		uint64_t room;
 
 		if (product(d->rows ? d->rows : 1, d->rows ? d->cols : 1, d->size, &room) ||
-		    room > KD_PACKAGE_INLINE)
+		    room > KD_STEAL_INLINE)
 			continue;
 		align = kd_max(align, kd_alignment(d->addr, KD_ALIGN_MAX));
 		arena += kd_max(kd_alignment(d->addr, KD_ALIGN_MAX), 16u) + kd_max(room, 1u);
@@ -259,20 +260,22 @@ static int open_all(struct opening *o, const char *closures)
 	return error;
 }
 
-int kd_contents_open(struct kd_contents *x, uint32_t from, const void *bytes, size_t size)
+int kd_incoming_open(struct kd_net *net, struct kd_incoming *x, uint32_t from, const void *bytes,
+		     size_t size)
 {
-	struct kd_wire_package head;
-	struct opening o = {.x = x, .from = from, .memory = kd_package_room()};
+	struct kd_wire_steal head;
+	struct opening o = {.x = x, .from = from, .memory = net->room};
 	const char *p = bytes;
 	size_t records;
 	int error;
 
 	memset(x, 0, sizeof(*x));
+	x->net = net;
 	if (size < sizeof(head))
 		return -EBADMSG;
 	memcpy(&head, p, sizeof(head));
 	records = KD_ROUND16((size_t)head.data * sizeof(*o.records));
-	if (head.data > DATA_MAX || !head.closures || head.closures > KD_PACKAGE_CLOSURES ||
+	if (head.data > DATA_MAX || !head.closures || head.closures > KD_STEAL_CLOSURES ||
 	    head.inline_bytes % 16 || head.closure_bytes % 16 ||
 	    size != sizeof(head) + records + head.inline_bytes + head.closure_bytes)
 		return -EBADMSG;
@@ -285,13 +288,13 @@ int kd_contents_open(struct kd_contents *x, uint32_t from, const void *bytes, si
 	x->independent = head.independent && head.closures > 1;
 	error = open_all(&o, o.inline_bytes + head.inline_bytes);
 	if (error)
-		kd_contents_free(x);
+		kd_incoming_free(x);
 	return error;
 }
 
-char *kd_contents_room(struct kd_contents *x, uint32_t i)
+char *kd_incoming_room(struct kd_incoming *x, uint32_t i)
 {
-	struct kd_content *k = &x->data[i];
+	struct kd_incoming_item *k = &x->data[i];
 
 	kd_assert(i < x->ndata && k->fetch && !k->arriving);
 	if (!k->value.pack)
@@ -300,9 +303,9 @@ char *kd_contents_room(struct kd_contents *x, uint32_t i)
 	return k->arriving;
 }
 
-void kd_contents_arrived(struct kd_contents *x, uint32_t i)
+void kd_incoming_arrived(struct kd_incoming *x, uint32_t i)
 {
-	struct kd_content *k = &x->data[i];
+	struct kd_incoming_item *k = &x->data[i];
 
 	kd_assert(i < x->ndata && k->fetch && k->flags & KD_WIRE_IN);
 	if (k->arriving) {
@@ -313,13 +316,13 @@ void kd_contents_arrived(struct kd_contents *x, uint32_t i)
 	if (k->copy && !(k->flags & KD_WIRE_OUT))
 		kd_copy_keep(k->copy, &k->version);
 	k->fetch = 0;
-	kd_gdata_counts.miss_bytes += k->bytes;
+	x->net->copies.counts.miss_bytes += k->bytes;
 }
 
-void kd_contents_release(struct kd_contents *x)
+void kd_incoming_release(struct kd_incoming *x)
 {
 	for (uint32_t i = 0; i < x->ndata; i++) {
-		struct kd_content *k = &x->data[i];
+		struct kd_incoming_item *k = &x->data[i];
 
 		if (k->copy && !(k->flags & KD_WIRE_OUT)) {
 			kd_copy_release(k->copy);
@@ -328,10 +331,10 @@ void kd_contents_release(struct kd_contents *x)
 	}
 }
 
-void kd_contents_free(struct kd_contents *x)
+void kd_incoming_free(struct kd_incoming *x)
 {
 	for (uint32_t i = 0; x->data && i < x->ndata; i++) {
-		struct kd_content *k = &x->data[i];
+		struct kd_incoming_item *k = &x->data[i];
 
 		if (k->used && k->value.pack && k->value.pack->release)
 			k->value.pack->release(k->value.data);
@@ -348,19 +351,20 @@ void kd_contents_free(struct kd_contents *x)
 
 /* Results. */
 
-void kd_results_make(struct kd_results *r, struct kd_contents *x)
+void kd_results_make(struct kd_results *r, struct kd_incoming *x)
 {
 	size_t size = 0;
 	uint32_t n = 0;
 	char *at;
 
 	memset(r, 0, sizeof(*r));
+	r->net = x->net;
 	for (uint32_t i = 0; i < x->ndata; i++)
 		if (x->data[i].flags & KD_WIRE_OUT) {
 			uint64_t bytes = kd_value_bytes(&x->data[i].value);
 
 			size += sizeof(struct kd_wire_result) +
-				(bytes <= KD_PACKAGE_INLINE || x->data[i].value.pack ?
+				(bytes <= KD_STEAL_INLINE || x->data[i].value.pack ?
 					 KD_ROUND16(bytes) : 0);
 			n++;
 		}
@@ -369,7 +373,7 @@ void kd_results_make(struct kd_results *r, struct kd_contents *x)
 	r->regions = kd_must(calloc(n + 1, sizeof(*r->regions)));
 	at = r->bytes = kd_must(calloc(1, size + 1));
 	for (uint32_t i = 0; i < x->ndata; i++) {
-		struct kd_content *k = &x->data[i];
+		struct kd_incoming_item *k = &x->data[i];
 		struct kd_wire_result *result = (struct kd_wire_result *)at;
 		uint64_t bytes;
 
@@ -377,16 +381,16 @@ void kd_results_make(struct kd_results *r, struct kd_contents *x)
 			continue;
 		bytes = kd_value_bytes(&k->value);
 		at += sizeof(*result);
-		if (bytes <= KD_PACKAGE_INLINE || k->value.pack) {
+		if (bytes <= KD_STEAL_INLINE || k->value.pack) {
 			result->inline_bytes = bytes;
 			kd_value_gather(&k->value, at);
 			at += KD_ROUND16(bytes);
 		} else {
 			struct kd_exposed *e = &r->regions[r->nregions++];
 
-			kd_exposed_add(e, k->value.data, bytes, &result->memory);
+			kd_exposed_add(r->net, e, k->value.data, bytes, &result->memory);
 			r->large += bytes;
-			r->fresh += k->flags & KD_WIRE_RESTS ? 0 : bytes;
+			r->fresh += k->flags & KD_WIRE_RETAINED ? 0 : bytes;
 		}
 		if (k->copy && k->written.writer)
 			kd_copy_keep(k->copy, &k->written);
@@ -397,7 +401,7 @@ void kd_results_make(struct kd_results *r, struct kd_contents *x)
 void kd_results_free(struct kd_results *r)
 {
 	for (uint32_t i = 0; i < r->nregions; i++)
-		kd_exposed_remove(&r->regions[i]);
+		kd_exposed_remove(r->net, &r->regions[i]);
 	free(r->regions);
 	free(r->bytes);
 	memset(r, 0, sizeof(*r));

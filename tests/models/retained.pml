@@ -2,11 +2,11 @@
 /*
  * Results that are retained at the thief.
  *
- * What is modelled: src/remote/rest.c enter(), fetch(), recall(), kd_rest_take_over(),
- * kd_rest_follow(), kd_rest_settle_taken(); src/remote/export.c kd_export_done(), apply(),
+ * What is modelled: src/remote/retained.c enter(), fetch(), recall(), kd_retained_take_over(),
+ * kd_retained_follow(), kd_retained_settle_taken(); src/remote/export.c kd_export_done(), apply(),
  * finish_export(), kd_export_sleep(); from src/core/index.c, for whom a closure is complete:
- * complete(), kd_index_away(), kd_index_fetch(), kd_index_follow(); from src/remote/package.c,
- * src/remote/contents.c and src/remote/gdata.c, KD_WIRE_RESTS and kd_copy_claim().
+ * complete(), kd_index_retain(), kd_index_fetch(), kd_index_follow(); from src/remote/outgoing.c,
+ * src/remote/incoming.c and src/remote/copies.c, KD_WIRE_RETAINED and kd_copy_claim().
  *
  * Rank 0 has a frame of four closures; ranks 1 and 2 are thieves. In order:
  *

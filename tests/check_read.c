@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves for src/remote/reading.c, src/remote/exposed.c and src/remote/mac.c, with a reader and an
+ * Proves for src/remote/read.c, src/remote/exposed.c and src/remote/mac.c, with a reader and an
  * owner in one process and an engine and a clock of the test's own: a read whose bytes are altered,
  * all of them or one bit, is detected and repeated. This holds when the seal comes with the name of
  * the memory and when the owner is asked for a tag, in whatever order bytes and answer arrive. Only
@@ -23,7 +23,7 @@
 #include "remote/mac.h"
 #include "remote/net.h"
 #include "remote/peer.h"
-#include "remote/reading.h"
+#include "remote/read.h"
 
 #define MS 1000000u
 #define BYTES 3000
@@ -34,7 +34,14 @@ static const uint8_t secret[32] = "a secret of thirty-two bytes ...";
 
 static uint64_t clock_ns;
 struct kd_env kd_env;
-struct kd_net kd_net;
+static struct kd_net net;
+
+uint64_t kd_os_random(void)
+{
+	static uint64_t last;
+
+	return last += 1000;
+}
 
 uint64_t kd_os_now_ns(void)
 {
@@ -56,9 +63,10 @@ static unsigned exposed, reads;
 static unsigned alter; /* alters so many of the next reads */
 static size_t alter_at;
 
-int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t len,
-		struct kd_comm_get *get)
+int kd_comm_get(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uint64_t key,
+		size_t len, struct kd_comm_get *get)
 {
+	(void)c;
 	ck_assert_uint_eq(rank, OWNER);
 	ck_assert_uint_eq(key, KEY + exposed);
 	ck_assert_uint_lt(nasked, READS);
@@ -67,16 +75,18 @@ int kd_comm_get(uint32_t rank, void *local, uint64_t addr, uint64_t key, size_t 
 	return 0;
 }
 
-int kd_comm_expose(void *p, size_t len, struct kd_comm_region *region_p)
+int kd_comm_expose(struct kd_comm *c, void *p, size_t len, struct kd_comm_region *region_p)
 {
+	(void)c;
 	(void)len;
 	region_p->addr = (uintptr_t)p;
 	region_p->key = KEY + ++exposed;
 	return 0;
 }
 
-void kd_comm_hide(struct kd_comm_region *region)
+void kd_comm_hide(struct kd_comm *c, struct kd_comm_region *region)
 {
+	(void)c;
 	(void)region;
 }
 
@@ -122,8 +132,9 @@ struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes)
 	return m;
 }
 
-void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once)
+void kd_peer_send(struct kd_net *from, uint32_t rank, struct kd_wire_head *m, int once)
 {
+	ck_assert_ptr_eq(from, &net);
 	ck_assert_int_eq(once, 0);
 	if (m->kind == KD_WIRE_SIGN) {
 		ck_assert_uint_eq(rank, OWNER);
@@ -141,26 +152,26 @@ void kd_peer_send(uint32_t rank, struct kd_wire_head *m, int once)
 static void work(void)
 {
 	for (int more = 1; more;)
-		more = kd_mac_work();
+		more = kd_mac_work(net.mac);
 }
 
 static void owner_answers(void)
 {
-	kd_exposed_sign(0, &said.sign, sizeof(said.sign));
+	kd_exposed_sign(&net, 0, &said.sign, sizeof(said.sign));
 	work();
 }
 
 static void reader_hears(void)
 {
-	kd_reading_signed(OWNER, &said.answer, sizeof(said.answer));
+	kd_read_signed(&net, OWNER, &said.answer, sizeof(said.answer));
 }
 
 static struct kd_exposed region;
 static char theirs[LONG], ours[LONG];
-static struct kd_reading r;
+static struct kd_read r;
 static unsigned arrivals;
 
-static void arrived(struct kd_reading *g)
+static void arrived(struct kd_read *g)
 {
 	ck_assert_ptr_eq(g, &r);
 	ck_assert_mem_eq(ours, theirs, r.from.bytes);
@@ -173,22 +184,24 @@ static void offer(size_t bytes)
 	for (size_t i = 0; i < bytes; i++)
 		theirs[i] = (char)(i * 7 + 3);
 	memset(ours, 0, bytes);
-	r = (struct kd_reading){.rank = OWNER, .to = ours, .arrived = arrived};
-	kd_exposed_add(&region, theirs, bytes, &r.from);
+	r = (struct kd_read){.rank = OWNER, .to = ours, .arrived = arrived};
+	kd_exposed_add(&net, &region, theirs, bytes, &r.from);
 }
 
 static void start(void)
 {
 	kd_env.verify = 1;
-	ck_assert_int_eq(kd_mac_start(0, secret), 0);
+	ck_assert_int_eq(kd_mac_start(&net.mac, 0, secret), 0);
+	kd_exposed_start(&net);
+	kd_read_init(&net);
 	clock_ns = 1000 * MS;
 }
 
 static void stop(void)
 {
-	kd_reading_stop();
-	kd_exposed_stop();
-	kd_mac_stop();
+	kd_read_stop(&net);
+	kd_exposed_stop(&net);
+	kd_mac_stop(net.mac);
 }
 
 /* One attempt, which arrives or fails; either the answer or the bytes come first. */
@@ -214,25 +227,25 @@ START_TEST(altered_data)
 	for (int first = 0; first < 2; first++)
 		for (int times = 0; times < 4; times++) {
 			arrivals = reads = said.asked = 0;
-			kd_net.counts.altered = 0;
+			net.counts.altered = 0;
 			offer(BYTES);
 			alter = (unsigned)times;
 			alter_at = times == 3 ? SIZE_MAX : (size_t)times * (BYTES - 1) / 2;
-			kd_reading_start(&r);
+			kd_read_start(&net, &r);
 			for (int i = 0; i < times; i++) {
 				try_once(first);
 				ck_assert_uint_eq(arrivals, 0);
 				/* Not repeated at once. */
-				ck_assert_uint_gt(kd_reading_retry(clock_ns), clock_ns);
-				clock_ns = kd_reading_retry(clock_ns);
-				ck_assert_uint_eq(kd_reading_retry(clock_ns), UINT64_MAX);
+				ck_assert_uint_gt(kd_read_retry(&net, clock_ns), clock_ns);
+				clock_ns = kd_read_retry(&net, clock_ns);
+				ck_assert_uint_eq(kd_read_retry(&net, clock_ns), UINT64_MAX);
 			}
 			try_once(first);
 			ck_assert_uint_eq(arrivals, 1);
 			ck_assert_uint_eq(reads, times + 1);
 			ck_assert_uint_eq(said.asked, times + 1);
-			ck_assert_uint_eq(kd_net.counts.altered, times);
-			kd_exposed_remove(&region);
+			ck_assert_uint_eq(net.counts.altered, times);
+			kd_exposed_remove(&net, &region);
 		}
 }
 END_TEST
@@ -240,28 +253,29 @@ END_TEST
 /* With a seal the owner is not asked. This holds with KDDS_VERIFY=0, too. */
 START_TEST(altered_block)
 {
-	kd_mac_stop();
-	ck_assert_int_eq(kd_mac_start(OWNER, secret), 0); /* the owner draws the nonce of a seal */
+	kd_mac_stop(net.mac);
+	/* the owner draws the nonce of a seal */
+	ck_assert_int_eq(kd_mac_start(&net.mac, OWNER, secret), 0);
 	for (kd_env.verify = 0; kd_env.verify < 2; kd_env.verify++) {
 		arrivals = reads = said.asked = 0;
 		offer(BYTES);
-		r.seal = kd_exposed_seal(&region);
+		r.seal = kd_exposed_seal(&net, &region);
 		alter = 2;
 		alter_at = BYTES - 1;
-		kd_reading_start(&r);
+		kd_read_start(&net, &r);
 		for (int i = 0; i < 2; i++) {
 			read_ends(0);
 			work();
 			ck_assert_uint_eq(arrivals, 0);
-			clock_ns = kd_reading_retry(clock_ns);
-			kd_reading_retry(clock_ns);
+			clock_ns = kd_read_retry(&net, clock_ns);
+			kd_read_retry(&net, clock_ns);
 		}
 		read_ends(0);
 		work();
 		ck_assert_uint_eq(arrivals, 1);
 		ck_assert_uint_eq(reads, 3);
 		ck_assert_uint_eq(said.asked, 0);
-		kd_exposed_remove(&region);
+		kd_exposed_remove(&net, &region);
 	}
 }
 END_TEST
@@ -270,7 +284,7 @@ START_TEST(not_compared)
 {
 	kd_env.verify = 0;
 	offer(BYTES);
-	kd_reading_start(&r);
+	kd_read_start(&net, &r);
 	read_ends(0);
 	ck_assert_uint_eq(arrivals, 1);
 	ck_assert_uint_eq(said.asked, 0);
@@ -284,30 +298,30 @@ START_TEST(false_answers)
 	struct kd_wire_signed old, other;
 
 	offer(BYTES);
-	kd_reading_start(&r);
+	kd_read_start(&net, &r);
 	owner_answers();
 	old = said.answer;
 	read_ends(-EIO);
-	kd_reading_signed(OWNER, &old, sizeof(old));
-	clock_ns = kd_reading_retry(clock_ns);
-	kd_reading_retry(clock_ns);
+	kd_read_signed(&net, OWNER, &old, sizeof(old));
+	clock_ns = kd_read_retry(&net, clock_ns);
+	kd_read_retry(&net, clock_ns);
 	read_ends(0);
 	work();
-	kd_reading_signed(OWNER, &old, sizeof(old));
+	kd_read_signed(&net, OWNER, &old, sizeof(old));
 	owner_answers();
-	kd_reading_signed(OWNER, &said.answer, sizeof(said.answer) - 1);
-	kd_reading_signed(OWNER - 1, &said.answer, sizeof(said.answer));
+	kd_read_signed(&net, OWNER, &said.answer, sizeof(said.answer) - 1);
+	kd_read_signed(&net, OWNER - 1, &said.answer, sizeof(said.answer));
 	other = said.answer;
 	other.seal.number++;
-	kd_reading_signed(OWNER, &other, sizeof(other));
+	kd_read_signed(&net, OWNER, &other, sizeof(other));
 	ck_assert_uint_eq(arrivals, 0);
-	ck_assert_uint_eq(kd_net.counts.altered, 0);
+	ck_assert_uint_eq(net.counts.altered, 0);
 	said.answer.seal.tag[15] ^= 1;
 	reader_hears();
 	ck_assert_uint_eq(arrivals, 0);
-	ck_assert_uint_eq(kd_net.counts.altered, 1);
-	clock_ns = kd_reading_retry(clock_ns);
-	kd_reading_retry(clock_ns);
+	ck_assert_uint_eq(net.counts.altered, 1);
+	clock_ns = kd_read_retry(&net, clock_ns);
+	kd_read_retry(&net, clock_ns);
 	try_once(0);
 	ck_assert_uint_eq(arrivals, 1);
 }
@@ -322,7 +336,7 @@ START_TEST(in_parts)
 
 	offer(LONG);
 	alter_at = 77;
-	kd_reading_start(&r);
+	kd_read_start(&net, &r);
 	while (!arrivals) {
 		dice = dice * 1664525u + 1013904223u;
 		if (dice >> 30 == 0 && nasked) {
@@ -333,20 +347,20 @@ START_TEST(in_parts)
 			owner_answers();
 			reader_hears();
 		} else if (dice >> 30 == 2) {
-			kd_mac_work();
+			kd_mac_work(net.mac);
 		} else {
 			clock_ns += 10 * MS;
-			kd_reading_retry(clock_ns);
+			kd_read_retry(&net, clock_ns);
 		}
 		ck_assert_uint_le(nasked, 3);
-		ck_assert_uint_le(reads, whole + kd_net.counts.altered);
+		ck_assert_uint_le(reads, whole + net.counts.altered);
 	}
 	ck_assert_uint_eq(arrivals, 1);
-	ck_assert_uint_eq(reads, whole + kd_net.counts.altered);
-	ck_assert_uint_ge(kd_net.counts.altered, 1);
+	ck_assert_uint_eq(reads, whole + net.counts.altered);
+	ck_assert_uint_ge(net.counts.altered, 1);
 	ck_assert_uint_eq(nasked, 0);
-	ck_assert_uint_eq(kd_reading_retry(clock_ns), UINT64_MAX);
-	kd_exposed_remove(&region);
+	ck_assert_uint_eq(kd_read_retry(&net, clock_ns), UINT64_MAX);
+	kd_exposed_remove(&net, &region);
 }
 END_TEST
 
@@ -357,13 +371,13 @@ static void always_altered(void *arg)
 	alter_at = 0;
 	if (arg)
 		r.from.bytes++; /* not the owner's memory */
-	kd_reading_start(&r);
+	kd_read_start(&net, &r);
 	for (unsigned n = 1; n <= 12; n++) {
 		try_once(0);
 		if (n == 12)
 			break;
-		clock_ns = kd_reading_retry(clock_ns);
-		kd_reading_retry(clock_ns);
+		clock_ns = kd_read_retry(&net, clock_ns);
+		kd_read_retry(&net, clock_ns);
 	}
 }
 
@@ -387,20 +401,20 @@ START_TEST(tags)
 						       0xf3, 0xde, 0x19, 0x8f, 0x88, 0xf4,
 						       0x66, 0x8f, 0xb4, 0xdc};
 	uint8_t tag[KD_MAC_BYTES];
-	struct kd_mac_nonce nonce = {7, 258}, drawn = kd_mac_draw();
+	struct kd_mac_nonce nonce = {7, 258}, drawn = kd_mac_draw(net.mac);
 
 	offer(1000);
-	kd_exposed_remove(&region);
-	kd_mac_tag(nonce, theirs, 1000, tag);
+	kd_exposed_remove(&net, &region);
+	kd_mac_tag(net.mac, nonce, theirs, 1000, tag);
 	ck_assert_mem_eq(tag, expected, sizeof(tag));
 	nonce.number++;
-	kd_mac_tag(nonce, theirs, 1000, tag);
+	kd_mac_tag(net.mac, nonce, theirs, 1000, tag);
 	ck_assert_mem_ne(tag, expected, sizeof(tag));
-	/* A restart does not reset the numbers. */
-	kd_mac_stop();
-	ck_assert_int_eq(kd_mac_start(0, secret), 0);
-	nonce = kd_mac_draw();
-	ck_assert_uint_eq(nonce.number, drawn.number + 1);
+	/* A rank that is started again does not begin where it began before. */
+	kd_mac_stop(net.mac);
+	ck_assert_int_eq(kd_mac_start(&net.mac, 0, secret), 0);
+	nonce = kd_mac_draw(net.mac);
+	ck_assert_uint_ne(nonce.number, drawn.number);
 }
 END_TEST
 
@@ -421,32 +435,32 @@ START_TEST(by_bits)
 	unsigned calls = 0;
 
 	offer(LONG);
-	kd_exposed_remove(&region);
+	kd_exposed_remove(&net, &region);
 	for (unsigned i = 0; i < 10; i++) {
-		jobs[i] = (struct kd_mac_job){.nonce = kd_mac_draw(), .p = theirs,
+		jobs[i] = (struct kd_mac_job){.nonce = kd_mac_draw(net.mac), .p = theirs,
 					      .bytes = sizes[i], .done = job_done};
-		kd_mac_begin(&jobs[i]);
+		kd_mac_begin(net.mac, &jobs[i]);
 	}
-	while (kd_mac_work())
+	while (kd_mac_work(net.mac))
 		calls++;
 	ck_assert_uint_ge(calls, LONG >> 19);
 	ck_assert_uint_eq(done, 10);
 	for (unsigned i = 0; i < 10; i++) {
-		kd_mac_tag(jobs[i].nonce, theirs, sizes[i], tag);
+		kd_mac_tag(net.mac, jobs[i].nonce, theirs, sizes[i], tag);
 		ck_assert_mem_eq(tag, jobs[i].tag, sizeof(tag));
 	}
 	/* A job abandoned in the middle does not affect the next one. */
 	done = 0;
-	forgotten->nonce = kd_mac_draw();
-	kd_mac_begin(forgotten);
-	kd_mac_work();
-	jobs[3].nonce = kd_mac_draw();
-	kd_mac_begin(&jobs[3]);
-	kd_mac_forget(forgotten);
-	kd_mac_forget(forgotten);
+	forgotten->nonce = kd_mac_draw(net.mac);
+	kd_mac_begin(net.mac, forgotten);
+	kd_mac_work(net.mac);
+	jobs[3].nonce = kd_mac_draw(net.mac);
+	kd_mac_begin(net.mac, &jobs[3]);
+	kd_mac_forget(net.mac, forgotten);
+	kd_mac_forget(net.mac, forgotten);
 	work();
 	ck_assert_uint_eq(done, 1);
-	kd_mac_tag(jobs[3].nonce, theirs, jobs[3].bytes, tag);
+	kd_mac_tag(net.mac, jobs[3].nonce, theirs, jobs[3].bytes, tag);
 	ck_assert_mem_eq(tag, jobs[3].tag, sizeof(tag));
 }
 END_TEST
@@ -455,8 +469,8 @@ END_TEST
 START_TEST(unknown_memory)
 {
 	offer(LONG);
-	kd_reading_start(&r);
-	kd_exposed_sign(0, &said.sign, sizeof(said.sign) - 1);
+	kd_read_start(&net, &r);
+	kd_exposed_sign(&net, 0, &said.sign, sizeof(said.sign) - 1);
 	work();
 	ck_assert_uint_eq(said.answered, 0);
 	said.sign.memory = r.from;
@@ -477,13 +491,13 @@ START_TEST(unknown_memory)
 	owner_answers();
 	ck_assert(!said.answer.known);
 	said.sign.memory.key ^= 1;
-	kd_exposed_sign(0, &said.sign, sizeof(said.sign));
-	kd_mac_work();
+	kd_exposed_sign(&net, 0, &said.sign, sizeof(said.sign));
+	kd_mac_work(net.mac);
 	ck_assert_uint_eq(said.answered, 4);
-	kd_exposed_remove(&region);
+	kd_exposed_remove(&net, &region);
 	ck_assert_uint_eq(said.answered, 5);
 	ck_assert(!said.answer.known);
-	ck_assert(!kd_mac_work());
+	ck_assert(!kd_mac_work(net.mac));
 	ck_assert_uint_eq(said.answered, 5);
 }
 END_TEST

@@ -7,10 +7,10 @@
  * Versions need no bookkeeping: they are the links of the access records. Within one epoch of a
  * frame all readers whose link names the same last writer read the same value, namely the one
  * that this writer leaves. (A closure that has a data item in several parameters has several
- * links; package.c finds the writer.)
+ * links; outgoing.c finds the writer.)
  */
-#ifndef KD_GDATA_H
-#define KD_GDATA_H
+#ifndef KD_COPIES_H
+#define KD_COPIES_H
 
 #include "base/base.h"
 
@@ -25,10 +25,11 @@ struct kd_data_name {
  * value is the one from before the frame's closures. */
 struct kd_version {
 	uint64_t gen, head;
-	uint32_t bias, writer;
+	uint32_t link_base, writer;
 };
 
 struct kd_copy {
+	struct kd_copies *of;
 	struct kd_data_name name;
 	struct kd_version version;
 	void *bytes; /* aligned as the original, to at least 64 and at most KD_ALIGN_MAX */
@@ -39,16 +40,26 @@ struct kd_copy {
 	struct kd_copy *newer, *older;  /* unused copies, by time of last use */
 };
 
-struct kd_gdata_counts {
+struct kd_copy_counts {
 	uint64_t hits, hit_bytes, misses, miss_bytes, evicted;
 };
 
-extern struct kd_gdata_counts kd_gdata_counts;
+#define KD_COPY_BUCKETS 4096
+
+/* A rank's cache; all zeroes: empty. */
+struct kd_copies {
+	struct kd_copy *table[KD_COPY_BUCKETS];
+	struct kd_copy *newest, *oldest; /* unused */
+	uint64_t unused_bytes;
+	struct kd_copy_counts counts;
+};
 
 /* The copy of that version, which is in use from then on; NULL: there is none. */
-struct kd_copy *kd_copy_find(const struct kd_data_name *name, const struct kd_version *version);
+struct kd_copy *kd_copy_find(struct kd_copies *copies, const struct kd_data_name *name,
+			     const struct kd_version *version);
 /* A new copy in use that holds no version; NULL: no memory. */
-struct kd_copy *kd_copy_create(const struct kd_data_name *name, uint64_t size);
+struct kd_copy *kd_copy_create(struct kd_copies *copies, const struct kd_data_name *name,
+			       uint64_t size);
 /* The copy holds that version from now on. kd_copy_find finds it, and unused older copies of the
  * same data are dropped. */
 void kd_copy_keep(struct kd_copy *c, const struct kd_version *version);
@@ -59,6 +70,6 @@ struct kd_copy *kd_copy_write(struct kd_copy *c);
 struct kd_copy *kd_copy_claim(struct kd_copy *c);
 void kd_copy_release(struct kd_copy *c);
 /* Frees all unused copies. */
-void kd_gdata_stop(void);
+void kd_copies_stop(struct kd_copies *copies);
 
 #endif

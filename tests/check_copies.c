@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves for src/remote/gdata.c: a copy is found under its name and version and under no other. A
+ * Proves for src/remote/copies.c: a copy is found under its name and version and under no other. A
  * copy that is about to be written is no longer found, and its other users keep their bytes. A
  * newer version replaces unused older ones. When there are more than KDDS_CACHE bytes of unused
  * copies, the oldest are evicted first; copies in use are never evicted. A copy that is claimed is
@@ -12,7 +12,7 @@
 
 #include "base/env.h"
 #include "kdds/inline.h"
-#include "remote/gdata.h"
+#include "remote/copies.h"
 
 static const struct kd_data_name name = {
 	.addr = 0x1000, .rows = 1, .cols = 100, .ld = 100, .size = 8, .rank = 3};
@@ -22,6 +22,8 @@ static struct kd_version version(uint64_t gen, uint32_t writer)
 	return (struct kd_version){gen, 5, 6, writer};
 }
 
+static struct kd_copies copies;
+
 static void setup(void)
 {
 	kd_env.cache = 1 << 20;
@@ -29,13 +31,13 @@ static void setup(void)
 
 static void teardown(void)
 {
-	kd_gdata_stop();
+	kd_copies_stop(&copies);
 }
 
 static struct kd_copy *make(const struct kd_data_name *n, uint64_t size, const struct kd_version *v,
 			    char fill)
 {
-	struct kd_copy *c = kd_copy_create(n, size);
+	struct kd_copy *c = kd_copy_create(&copies, n, size);
 
 	ck_assert_ptr_nonnull(c);
 	ck_assert_uint_eq((uintptr_t)c->bytes % 64, 0);
@@ -50,19 +52,22 @@ START_TEST(found)
 	struct kd_copy *c = make(&name, 800, &v, 1), *d;
 	struct kd_data_name n;
 
-	d = kd_copy_find(&name, &v);
+	d = kd_copy_find(&copies, &name, &v);
 	ck_assert_ptr_eq(c, d);
 	kd_copy_release(d);
 	kd_copy_release(c);
-	d = kd_copy_find(&name, &v);
+	d = kd_copy_find(&copies, &name, &v);
 	ck_assert_ptr_eq(c, d);
 	kd_copy_release(d);
-#define OTHER(what, field) what.field++; ck_assert_ptr_null(kd_copy_find(&n, &w)); what.field--
+#define OTHER(what, field)                                  \
+	what.field++;                                       \
+	ck_assert_ptr_null(kd_copy_find(&copies, &n, &w)); \
+	what.field--
 	n = name;
 	w = v;
 	OTHER(w, gen);
 	OTHER(w, head);
-	OTHER(w, bias);
+	OTHER(w, link_base);
 	OTHER(w, writer);
 	OTHER(n, addr);
 	OTHER(n, rows);
@@ -70,11 +75,11 @@ START_TEST(found)
 	OTHER(n, ld);
 	OTHER(n, size);
 	OTHER(n, rank);
-	d = kd_copy_find(&n, &w);
+	d = kd_copy_find(&copies, &n, &w);
 	ck_assert_ptr_eq(c, d);
 	kd_copy_release(d);
-	ck_assert_uint_eq(kd_gdata_counts.hits, 3);
-	ck_assert_uint_eq(kd_gdata_counts.misses, 10);
+	ck_assert_uint_eq(copies.counts.hits, 3);
+	ck_assert_uint_eq(copies.counts.misses, 10);
 }
 END_TEST
 
@@ -87,7 +92,7 @@ START_TEST(aligned)
 	for (n.addr = 8; n.addr <= 2 * KD_ALIGN_MAX; n.addr *= 2) {
 		struct kd_copy *c = make(&n, 800, &v, 1), *fresh;
 
-		kd_copy_find(&n, &v);
+		kd_copy_find(&copies, &n, &v);
 		fresh = kd_copy_write(c);
 		ck_assert_ptr_ne(fresh, c);
 		ck_assert_uint_eq((uintptr_t)c->bytes % kd_min(n.addr, KD_ALIGN_MAX), 0);
@@ -101,7 +106,8 @@ END_TEST
 START_TEST(written)
 {
 	struct kd_version v = version(1, 2), next = version(1, 3);
-	struct kd_copy *reader = make(&name, 800, &v, 1), *writer = kd_copy_find(&name, &v), *fresh,
+	struct kd_copy *reader = make(&name, 800, &v, 1);
+	struct kd_copy *writer = kd_copy_find(&copies, &name, &v), *fresh,
 		       *d;
 
 	/* Two users: the writer gets a copy of its own. */
@@ -109,7 +115,7 @@ START_TEST(written)
 	ck_assert_ptr_ne(fresh, reader);
 	ck_assert_int_eq(((char *)fresh->bytes)[799], 1);
 	memset(fresh->bytes, 2, 800);
-	d = kd_copy_find(&name, &v);
+	d = kd_copy_find(&copies, &name, &v);
 	ck_assert_ptr_eq(d, reader);
 	ck_assert_int_eq(((char *)d->bytes)[0], 1);
 	kd_copy_release(d);
@@ -117,36 +123,36 @@ START_TEST(written)
 	kd_copy_release(fresh);
 	kd_copy_release(reader);
 	/* One user: it writes in place, and the old version is no longer found. */
-	d = kd_copy_find(&name, &next);
+	d = kd_copy_find(&copies, &name, &next);
 	ck_assert_ptr_eq(d, fresh);
 	ck_assert_ptr_eq(kd_copy_write(d), d);
-	ck_assert_ptr_null(kd_copy_find(&name, &next));
+	ck_assert_ptr_null(kd_copy_find(&copies, &name, &next));
 	kd_copy_release(d);
-	ck_assert_ptr_null(kd_copy_find(&name, &next));
+	ck_assert_ptr_null(kd_copy_find(&copies, &name, &next));
 }
 END_TEST
 
 START_TEST(claimed)
 {
 	struct kd_version v = version(1, 2), next = version(1, 3);
-	struct kd_copy *keeper = make(&name, 800, &v, 1), *c = kd_copy_find(&name, &v);
+	struct kd_copy *keeper = make(&name, 800, &v, 1), *c = kd_copy_find(&copies, &name, &v);
 
 	ck_assert_ptr_eq(kd_copy_claim(c), keeper);
-	ck_assert_ptr_null(kd_copy_find(&name, &v));
+	ck_assert_ptr_null(kd_copy_find(&copies, &name, &v));
 	/* Its memory belongs to nobody else: it is neither found, nor reused when the writer
 	 * releases it. */
 	ck_assert_ptr_ne(make(&name, 800, &v, 7), c);
 	memset(c->bytes, 2, 800);
 	kd_copy_keep(c, &next);
 	kd_copy_release(keeper);
-	ck_assert_ptr_eq(kd_copy_find(&name, &next), c);
+	ck_assert_ptr_eq(kd_copy_find(&copies, &name, &next), c);
 	ck_assert_int_eq(((char *)c->bytes)[799], 2);
 	kd_copy_release(c);
 	kd_copy_release(c);
 	/* A claimed copy that never became a version is freed by its last user. */
-	c = kd_copy_claim(kd_copy_find(&name, &next));
+	c = kd_copy_claim(kd_copy_find(&copies, &name, &next));
 	kd_copy_release(c);
-	ck_assert_ptr_null(kd_copy_find(&name, &next));
+	ck_assert_ptr_null(kd_copy_find(&copies, &name, &next));
 }
 END_TEST
 
@@ -157,10 +163,10 @@ START_TEST(replaced)
 
 	kd_copy_release(old);
 	c = make(&name, 800, &next, 2);
-	ck_assert_ptr_null(kd_copy_find(&name, &v));
+	ck_assert_ptr_null(kd_copy_find(&copies, &name, &v));
 	kd_copy_release(c);
 	/* An old version in use stays until it is released. */
-	c = kd_copy_find(&name, &next);
+	c = kd_copy_find(&copies, &name, &next);
 	kd_copy_release(make(&name, 800, &v, 3));
 	ck_assert_int_eq(((char *)c->bytes)[0], 2);
 	kd_copy_release(c);
@@ -178,9 +184,9 @@ START_TEST(evicted)
 	held = make(&n, 5000, &v, 9);
 	for (n.addr = 100; n.addr < 112; n.addr++)
 		kd_copy_release(make(&n, 800, &v, (char)n.addr));
-	ck_assert_uint_eq(kd_gdata_counts.evicted, 2);
+	ck_assert_uint_eq(copies.counts.evicted, 2);
 	for (n.addr = 100; n.addr < 112; n.addr++) {
-		struct kd_copy *c = kd_copy_find(&n, &v);
+		struct kd_copy *c = kd_copy_find(&copies, &n, &v);
 
 		ck_assert_int_eq(!c, n.addr < 102);
 		if (c)
@@ -190,11 +196,11 @@ START_TEST(evicted)
 	ck_assert_int_eq(((char *)held->bytes)[4999], 9);
 	kd_copy_release(held); /* now the newest unused copy, it evicts older ones */
 	n.addr = 102;
-	ck_assert_ptr_null(kd_copy_find(&n, &v));
+	ck_assert_ptr_null(kd_copy_find(&copies, &n, &v));
 	kd_env.cache = 0;
 	n.addr = 1;
 	kd_copy_release(make(&n, 1, &v, 1));
-	ck_assert_ptr_null(kd_copy_find(&n, &v));
+	ck_assert_ptr_null(kd_copy_find(&copies, &n, &v));
 }
 END_TEST
 
@@ -220,7 +226,7 @@ START_TEST(chance)
 			ck_assert_int_eq(((char *)used[u]->bytes)[ROLL(800)], fill[u]);
 			kd_copy_release(used[u]);
 			used[u] = NULL;
-		} else if ((used[u] = kd_copy_find(&n, &v))) {
+		} else if ((used[u] = kd_copy_find(&copies, &n, &v))) {
 			fill[u] = byte;
 			if (!(ROLL(3))) {
 				struct kd_version w = version(VERSIONS + step, 0);

@@ -5,26 +5,26 @@
  * process, but what lies at the same offset in the same module is the same object. So a name is the
  * fingerprint of the module and the offset, 32 bits each, and nothing needs to be registered.
  */
-#ifndef KD_IMAGE_H
-#define KD_IMAGE_H
+#ifndef KD_MODULE_H
+#define KD_MODULE_H
 
 #include "base/base.h"
 
 /* Lists the modules that are loaded now; those loaded later have no names. 0 or -ENOMEM after an
  * error message. */
-int kd_image_init(void);
-void kd_image_fini(void);
+int kd_module_init(void);
+void kd_module_fini(void);
 
 /* The name of what lies at p; 0: p is not in a module. Bit 31 of a name is 0; others may use it. */
-uint64_t kd_image_name(const void *p);
+uint64_t kd_module_name(const void *p);
 /* The object with that name in this process. NULL: there is none, or less than size bytes of it.
  * executable: it must be a function. */
-const void *kd_image_at(uint64_t name, size_t size, int executable);
+const void *kd_module_at(uint64_t name, size_t size, int executable);
 
 /* Whether code lies at the address. */
-int kd_image_is_code(uintptr_t p);
+int kd_module_is_code(uintptr_t p);
 
 /* Identifies the build of program and library: equal in all processes that run the same one. */
-uint64_t kd_image_build(void);
+uint64_t kd_module_build(void);
 
 #endif

@@ -11,12 +11,17 @@
 #include <stdio.h>
 
 #include "base/env.h"
+#include "base/os.h"
 #include "comm/comm.h"
-#include "core/image.h"
-#include "parcels.h"
+#include "core/module.h"
+#include "ranges.h"
+#include "remote/net.h"
 
-static void no_message(const void *m, size_t len)
+static struct kd_net net;
+
+static void no_message(void *arg, const void *m, size_t len)
 {
+	(void)arg;
 	(void)m;
 	(void)len;
 }
@@ -29,28 +34,31 @@ static void setup(void)
 	char address[KD_COMM_ADDRESS_BYTES];
 	size_t size = sizeof(address);
 
-	ck_assert_int_eq(kd_image_init(), 0);
+	ck_assert_int_eq(kd_module_init(), 0);
 	ck_assert_int_eq(kd_env_read(), 0);
-	ck_assert_int_eq(kd_comm_open(&config, address, &size), 0);
+	ck_assert_int_eq(kd_comm_open(&config, &net.comm, address, &size), 0);
+	net.room = kd_os_memory();
+	kd_exposed_start(&net);
 }
 
 static void teardown(void)
 {
-	kd_gdata_stop();
-	kd_comm_close();
-	kd_image_fini();
+	kd_copies_stop(&net.copies);
+	kd_exposed_stop(&net);
+	kd_comm_close(net.comm);
+	kd_module_fini();
 	ck_assert_int_eq(list_copies, 0);
 }
 
 static unsigned fetched, gets;
 
 /* What import.c and export.c do by kd_comm_get: with the loop engine a region's address is the memory's. */
-static void fetch_inputs(struct kd_contents *x)
+static void fetch_inputs(struct kd_incoming *x)
 {
 	for (uint32_t i = 0; i < x->ndata; i++)
 		if (x->data[i].fetch) {
-			memcpy(kd_contents_room(x, i), (const void *)(uintptr_t)x->data[i].at, x->data[i].bytes);
-			kd_contents_arrived(x, i);
+			memcpy(kd_incoming_room(x, i), (const void *)(uintptr_t)x->data[i].at, x->data[i].bytes);
+			kd_incoming_arrived(x, i);
 			fetched++;
 		}
 }
@@ -63,13 +71,13 @@ static void get_output(void *arg, struct kd_target *t, const struct kd_wire_memo
 	gets++;
 }
 
-static void return_results(struct kd_parcel *p, struct kd_contents *x, const struct kd_range *r)
+static void return_results(struct kd_outgoing *p, struct kd_incoming *x, const struct kd_range *r)
 {
 	struct kd_results results;
 
 	kd_results_make(&results, x);
-	kd_contents_release(x);
-	kd_parcel_hide(p);
+	kd_incoming_release(x);
+	kd_outgoing_hide(p);
 	ck_assert_uint_eq(results.count, p->ntargets);
 	/* A thief that observes adds the length of each closure. */
 	ck_assert_uint_le(results.size + x->count * sizeof(uint64_t), kd_results_most(p));
@@ -78,7 +86,7 @@ static void return_results(struct kd_parcel *p, struct kd_contents *x, const str
 			kd_reduce_begin(kd_closure_at(c));
 	ck_assert_int_eq(kd_results_apply(p, results.bytes, results.size, results.count, get_output, NULL), 0);
 	kd_results_free(&results);
-	kd_contents_free(x);
+	kd_incoming_free(x);
 	for (char *c = r->begin; c < r->end; c += kd_closure_at(c)->bytes)
 		kd_reduce_merge(kd_closure_at(c));
 }
@@ -87,8 +95,8 @@ START_TEST(journey)
 {
 	struct world here, there;
 	struct kd_range r;
-	struct kd_parcel p;
-	struct kd_contents x;
+	struct kd_outgoing p;
+	struct kd_incoming x;
 	char *copy;
 
 	for (uint32_t seed = (uint32_t)_i * 50; seed < (uint32_t)_i * 50 + 50; seed++) {
@@ -101,11 +109,11 @@ START_TEST(journey)
 		r = parcel_range(&there, seed, 1 + seed % 9);
 		trim_range(&r);
 		for (char *c = r.begin; c < r.end; c += kd_closure_at(c)->bytes)
-			ck_assert(kd_package_allows(kd_closure_at(c)));
-		kd_parcel_make(&p, &r, NULL);
+			ck_assert(kd_outgoing_allows(&net, kd_closure_at(c)));
+		kd_outgoing_make(&net, &p, &r, NULL);
 		copy = malloc(p.size); /* exactly as long, for the sanitizers */
 		memcpy(copy, p.bytes, p.size);
-		ck_assert_int_eq(kd_contents_open(&x, 1, copy, p.size), 0);
+		ck_assert_int_eq(kd_incoming_open(&net, &x, 1, copy, p.size), 0);
 		free(copy);
 		ck_assert_uint_eq(x.count, r.count);
 		fetch_inputs(&x);
@@ -113,7 +121,7 @@ START_TEST(journey)
 			ck_assert(!((uintptr_t)x.data[i].value.data % 16));
 		run_closures(x.closures, x.closures + x.closure_bytes);
 		return_results(&p, &x, &r);
-		kd_parcel_free(&p);
+		kd_outgoing_free(&p);
 		ck_assert_msg(world_equal(&here, &there), "seed %u", seed);
 		world_free(&here);
 		world_free(&there);
@@ -124,7 +132,7 @@ START_TEST(journey)
 END_TEST
 
 /* The data of two accesses of the opened closures. */
-static void *data_of(struct kd_contents *x, unsigned closure, uint32_t access)
+static void *data_of(struct kd_incoming *x, unsigned closure, uint32_t access)
 {
 	char *c = x->closures;
 
@@ -133,13 +141,13 @@ static void *data_of(struct kd_contents *x, unsigned closure, uint32_t access)
 	return kd_closure_access(kd_closure_at(c), access)->data;
 }
 
-static void open_range(struct kd_parcel *p, struct kd_contents *x)
+static void open_range(struct kd_outgoing *p, struct kd_incoming *x)
 {
 	struct kdds_frame *f = &parcel_memory.frame;
 	struct kd_range r = {.frame = f, .begin = kd_frame_first(f), .end = f->tail};
 
-	kd_parcel_make(p, &r, NULL);
-	ck_assert_int_eq(kd_contents_open(x, 1, p->bytes, p->size), 0);
+	kd_outgoing_make(&net, p, &r, NULL);
+	ck_assert_int_eq(kd_incoming_open(&net, x, 1, p->bytes, p->size), 0);
 	fetch_inputs(x);
 }
 
@@ -154,8 +162,8 @@ static struct kdds_frame *empty_frame(void)
 START_TEST(shared_and_apart)
 {
 	struct kdds_frame *const kd_self = empty_frame();
-	struct kd_parcel p;
-	struct kd_contents x;
+	struct kd_outgoing p;
+	struct kd_incoming x;
 	long a = 1, b = 2, s = 0;
 	KDDS_OVER(long, ra, &a);
 	KDDS_OVER(long, rb, &b);
@@ -172,8 +180,8 @@ START_TEST(shared_and_apart)
 	ck_assert_ptr_eq(data_of(&x, 2, 1), data_of(&x, 0, 0));
 	ck_assert_ptr_ne(data_of(&x, 2, 0), data_of(&x, 3, 0));
 	ck_assert_int_eq(*(long *)data_of(&x, 2, 0), 0);
-	kd_contents_free(&x);
-	kd_parcel_free(&p);
+	kd_incoming_free(&x);
+	kd_outgoing_free(&p);
 }
 END_TEST
 
@@ -187,8 +195,8 @@ START_TEST(alignment)
 
 	for (size_t at = 0; at <= KD_ALIGN_MAX; at += 8) {
 		struct kdds_frame *const kd_self = empty_frame();
-		struct kd_parcel p;
-		struct kd_contents x;
+		struct kd_outgoing p;
+		struct kd_incoming x;
 		KDDS_OVER_ARRAY(char, odd, memory + 1000, 3);
 		KDDS_OVER_ARRAY(char, r, memory + at, 100);
 
@@ -196,8 +204,8 @@ START_TEST(alignment)
 		kdds_spawn(glance, r);
 		open_range(&p, &x);
 		ck_assert_uint_eq((uintptr_t)data_of(&x, 1, 0) % (at ? at & -at : KD_ALIGN_MAX), 0);
-		kd_contents_free(&x);
-		kd_parcel_free(&p);
+		kd_incoming_free(&x);
+		kd_outgoing_free(&p);
 	}
 }
 END_TEST
@@ -206,8 +214,8 @@ END_TEST
 START_TEST(two_shapes)
 {
 	struct kdds_frame *const kd_self = empty_frame();
-	struct kd_parcel p;
-	struct kd_contents x;
+	struct kd_outgoing p;
+	struct kd_incoming x;
 	char byte = 5;
 	KDDS_OVER_ARRAY(char, r, &byte, 1);
 
@@ -215,8 +223,8 @@ START_TEST(two_shapes)
 	open_range(&p, &x);
 	ck_assert_int_eq(*(char *)data_of(&x, 0, 0), 5);
 	ck_assert_int_eq(*(char *)data_of(&x, 0, 1), 5);
-	kd_contents_free(&x);
-	kd_parcel_free(&p);
+	kd_incoming_free(&x);
+	kd_outgoing_free(&p);
 }
 END_TEST
 
@@ -239,7 +247,7 @@ START_TEST(stays)
 	kdds_spawn_with(KDDS_LOCAL, add, 1, r, r);
 	kdds_spawn(add, 1, r, r);
 	for (unsigned i = 0; i < 4; i++, c += kd_closure_at(c)->bytes)
-		ck_assert_int_eq(kd_package_allows(kd_closure_at(c)), expected[i]);
+		ck_assert_int_eq(kd_outgoing_allows(&net, kd_closure_at(c)), expected[i]);
 }
 END_TEST
 
@@ -263,19 +271,19 @@ START_TEST(loads)
 	}
 	for (int i = 0; i < 23; i++, at += kd_closure_at(at)->bytes)
 		c[i] = kd_closure_at(at);
-	ck_assert_int_eq(kd_load_add(&l, c[0], each - 1), 0);
-	ck_assert_int_eq(kd_load_add(&l, c[0], each), 1);
-	ck_assert_int_eq(kd_load_add(&l, c[1], each), 1);
-	ck_assert_int_eq(kd_load_add(&l, c[2], each), 0);
-	ck_assert_int_eq(kd_load_add(&l, c[2], 2 * each), 1);
-	ck_assert_int_eq(kd_load_add(&l, c[3], 2 * each), 1);
+	ck_assert_int_eq(kd_load_add(&net, &l, c[0], each - 1), 0);
+	ck_assert_int_eq(kd_load_add(&net, &l, c[0], each), 1);
+	ck_assert_int_eq(kd_load_add(&net, &l, c[1], each), 1);
+	ck_assert_int_eq(kd_load_add(&net, &l, c[2], each), 0);
+	ck_assert_int_eq(kd_load_add(&net, &l, c[2], 2 * each), 1);
+	ck_assert_int_eq(kd_load_add(&net, &l, c[3], 2 * each), 1);
 	ck_assert_uint_eq(l.bytes, 2 * each);
-	ck_assert_int_eq(kd_load_add(&l, c[5], each - 1), 0); /* does not count */
-	ck_assert_int_eq(kd_load_add(&l, c[4], 3 * each), 1);
-	ck_assert_int_eq(kd_load_add(&l, c[6], each), 1); /* another range */
+	ck_assert_int_eq(kd_load_add(&net, &l, c[5], each - 1), 0); /* does not count */
+	ck_assert_int_eq(kd_load_add(&net, &l, c[4], 3 * each), 1);
+	ck_assert_int_eq(kd_load_add(&net, &l, c[6], each), 1); /* another range */
 	ck_assert_uint_eq(l.bytes, each);
 	for (int i = 7; i < 23; i++) /* more than are remembered */
-		ck_assert_int_eq(kd_load_add(&l, c[i], 17 * each), 1);
+		ck_assert_int_eq(kd_load_add(&net, &l, c[i], 17 * each), 1);
 	ck_assert_uint_eq(l.bytes, 17 * each);
 }
 END_TEST
@@ -284,15 +292,15 @@ END_TEST
 START_TEST(versions)
 {
 	static long big[1000];
-	struct kd_parcel p;
-	struct kd_contents x;
+	struct kd_outgoing p;
+	struct kd_incoming x;
 
 	for (int round = 0; round < 9; round++) {
 		struct kdds_frame *const kd_self = &parcel_memory.frame;
 		KDDS_OVER_ARRAY(char, bytes, (char *)big, sizeof(big));
 
 		if (round == 6)
-			kd_self->turns++; /* it has been emptied until its bias is the same again */
+			kd_self->turns++; /* it has been emptied until its link_base is the same again */
 		else if (round % 3 == 0)
 			empty_frame()->gen = 100 + (uint64_t)round; /* another life of the frame */
 		kd_self->tail = kd_frame_first(kd_self);
@@ -302,8 +310,8 @@ START_TEST(versions)
 		open_range(&p, &x);
 		ck_assert_uint_eq(fetched, round % 3 == 0);
 		ck_assert_int_eq(((long *)data_of(&x, 0, 0))[3], round / 3);
-		kd_contents_free(&x);
-		kd_parcel_free(&p);
+		kd_incoming_free(&x);
+		kd_outgoing_free(&p);
 	}
 	/* Written by one closure: who links to it finds what it left. */
 	{
@@ -314,22 +322,22 @@ START_TEST(versions)
 		kdds_spawn(overwrite, 7, r);
 		first = (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self), .end = kd_self->tail, .count = 1};
 		kdds_spawn(glance_longs, r);
-		kd_parcel_make(&p, &first, NULL);
-		ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
+		kd_outgoing_make(&net, &p, &first, NULL);
+		ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 		fetched = 0;
 		fetch_inputs(&x);
 		run_closures(x.closures, x.closures + x.closure_bytes);
 		return_results(&p, &x, &first);
-		kd_parcel_free(&p);
+		kd_outgoing_free(&p);
 		ck_assert_int_eq(big[999], 7 + 999);
 		second = (struct kd_range){.frame = kd_self, .begin = first.end, .end = kd_self->tail, .count = 1};
-		kd_parcel_make(&p, &second, NULL);
-		ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
+		kd_outgoing_make(&net, &p, &second, NULL);
+		ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 		fetch_inputs(&x);
 		ck_assert_uint_eq(fetched, 0);
 		ck_assert_int_eq(((long *)data_of(&x, 0, 0))[999], 7 + 999);
-		kd_contents_free(&x);
-		kd_parcel_free(&p);
+		kd_incoming_free(&x);
+		kd_outgoing_free(&p);
 	}
 }
 END_TEST
@@ -342,8 +350,9 @@ KDDS_TASK(twice, UPDATE_ARRAY(long, x), READ_ARRAY(long, y))
 
 static const void *resting;
 
-static int rests(const struct kd_value *v)
+static int retains(struct kd_net *rank, const struct kd_value *v)
 {
+	(void)rank;
 	return v->data == resting;
 }
 
@@ -355,8 +364,8 @@ START_TEST(updated_in_place)
 	KDDS_OVER_ARRAY(long, r, big, 1000);
 	KDDS_OVER_ARRAY(long, o, other, 1000);
 	struct kd_range first, second;
-	struct kd_parcel p, q;
-	struct kd_contents x, y;
+	struct kd_outgoing p, q;
+	struct kd_incoming x, y;
 	struct kd_results results;
 
 	memset(big, 0, sizeof(big));
@@ -367,13 +376,13 @@ START_TEST(updated_in_place)
 	first = (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self), .end = kd_self->tail, .count = 1};
 	kdds_spawn(twice, r, o);
 	second = (struct kd_range){.frame = kd_self, .begin = first.end, .end = kd_self->tail, .count = 1};
-	kd_parcel_make(&p, &first, rests); /* has no input */
-	ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
+	kd_outgoing_make(&net, &p, &first, retains); /* has no input */
+	ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 	run_closures(x.closures, x.closures + x.closure_bytes);
 	kd_results_make(&results, &x);
-	kd_parcel_make(&q, &second, rests);
-	ck_assert_int_eq(kd_contents_open(&y, 2, q.bytes, q.size), -EBADMSG);
-	ck_assert_int_eq(kd_contents_open(&y, 1, q.bytes, q.size), 0);
+	kd_outgoing_make(&net, &q, &second, retains);
+	ck_assert_int_eq(kd_incoming_open(&net, &y, 2, q.bytes, q.size), -EBADMSG);
+	ck_assert_int_eq(kd_incoming_open(&net, &y, 1, q.bytes, q.size), 0);
 	fetched = 0;
 	fetch_inputs(&y);
 	ck_assert_uint_eq(fetched, 1);
@@ -381,16 +390,16 @@ START_TEST(updated_in_place)
 	run_closures(y.closures, y.closures + y.closure_bytes);
 	/* The first ends without a look at what it has left: that would be something else by now. */
 	kd_results_free(&results);
-	kd_contents_free(&x);
-	kd_parcel_free(&p);
+	kd_incoming_free(&x);
+	kd_outgoing_free(&p);
 	ck_assert_int_eq(big[999], 0);
 	return_results(&q, &y, &second);
 	for (int i = 0; i < 1000; i++)
 		ck_assert_int_eq(big[i], 2 * (7 + i) + 5 * i);
-	kd_parcel_free(&q);
-	kd_parcel_make(&q, &second, rests); /* the same once more: that version is nowhere by now */
-	ck_assert_int_eq(kd_contents_open(&y, 1, q.bytes, q.size), -EBADMSG);
-	kd_parcel_free(&q);
+	kd_outgoing_free(&q);
+	kd_outgoing_make(&net, &q, &second, retains); /* the same once more: that version is nowhere by now */
+	ck_assert_int_eq(kd_incoming_open(&net, &y, 1, q.bytes, q.size), -EBADMSG);
+	kd_outgoing_free(&q);
 }
 END_TEST
 
@@ -401,8 +410,8 @@ START_TEST(given_twice)
 	static long cells[100];
 	struct kdds_frame *const kd_self = empty_frame();
 	struct kd_range r;
-	struct kd_parcel p;
-	struct kd_contents x;
+	struct kd_outgoing p;
+	struct kd_incoming x;
 	long a = 20;
 	KDDS_OVER(long, ra, &a);
 	KDDS_OVER_ARRAY(long, all, cells, 100);
@@ -413,26 +422,26 @@ START_TEST(given_twice)
 	kdds_spawn(put, 1, ra, ra);
 	kdds_spawn(add, 0, ra, ra);
 	r = (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self), .end = kd_self->tail, .count = 2};
-	kd_parcel_make(&p, &r, NULL);
-	ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
+	kd_outgoing_make(&net, &p, &r, NULL);
+	ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 	ck_assert_uint_eq(x.ndata, 1);
 	ck_assert_ptr_eq(data_of(&x, 0, 0), data_of(&x, 0, 1));
 	run_closures(x.closures, x.closures + x.closure_bytes);
 	return_results(&p, &x, &r);
-	kd_parcel_free(&p);
+	kd_outgoing_free(&p);
 	ck_assert_int_eq(a, 21 * 3 + 21);
 
 	c = kd_self->tail;
 	kdds_spawn(twice, all, part);
-	ck_assert(!kd_package_allows(kd_closure_at(c)));
+	ck_assert(!kd_outgoing_allows(&net, kd_closure_at(c)));
 	c = kd_self->tail;
 	kdds_spawn(twice, all, none);
-	ck_assert(kd_package_allows(kd_closure_at(c)));
+	ck_assert(kd_outgoing_allows(&net, kd_closure_at(c)));
 	c = kd_self->tail;
 	kdds_spawn(gain, 1, ra, ra);
-	ck_assert(!kd_package_allows(kd_closure_at(c)));
+	ck_assert(!kd_outgoing_allows(&net, kd_closure_at(c)));
 	kd_store_relaxed(&kd_closure_at(c)->state, KD_SPECIAL);
-	ck_assert(kd_package_allows(kd_closure_at(c)));
+	ck_assert(kd_outgoing_allows(&net, kd_closure_at(c)));
 }
 END_TEST
 
@@ -447,19 +456,19 @@ KDDS_TASK(sum_up, REDUCE_ARRAY(double, s, KDDS_SUM(double)), READ_ARRAY(double, 
 KDDS_TASK(glance_doubles, READ_ARRAY(double, x)) { (void)x; }
 
 /* The closures committed behind begin, elsewhere and back. Returns how many inputs were read. */
-static unsigned take_away(struct kdds_frame *f, char *begin, int (*at_rest)(const struct kd_value *v))
+static unsigned take_away(struct kdds_frame *f, char *begin, int (*at_rest)(struct kd_net *rank, const struct kd_value *v))
 {
 	struct kd_range r = {.frame = f, .begin = begin, .end = f->tail, .count = 1};
-	struct kd_parcel p;
-	struct kd_contents x;
+	struct kd_outgoing p;
+	struct kd_incoming x;
 
 	fetched = 0;
-	kd_parcel_make(&p, &r, at_rest);
-	ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
+	kd_outgoing_make(&net, &p, &r, at_rest);
+	ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 	fetch_inputs(&x);
 	run_closures(x.closures, x.closures + x.closure_bytes);
 	return_results(&p, &x, &r);
-	kd_parcel_free(&p);
+	kd_outgoing_free(&p);
 	return fetched;
 }
 
@@ -505,8 +514,8 @@ START_TEST(two_references)
 	KDDS_OVER_ARRAY(long, a, big, 1000);
 	KDDS_OVER_ARRAY(long, b, big, 1000);
 	struct kd_range first, second;
-	struct kd_parcel p, q;
-	struct kd_contents x, y;
+	struct kd_outgoing p, q;
+	struct kd_incoming x, y;
 	struct kd_results results;
 	char *c = kd_self->tail;
 
@@ -525,18 +534,18 @@ START_TEST(two_references)
 	kdds_spawn(copy_on, b, a);
 	second = (struct kd_range){.frame = kd_self, .begin = first.end, .end = kd_self->tail, .count = 1};
 	resting = big;
-	kd_parcel_make(&p, &first, rests);
-	ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
+	kd_outgoing_make(&net, &p, &first, retains);
+	ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 	run_closures(x.closures, x.closures + x.closure_bytes);
 	kd_results_make(&results, &x);
-	kd_parcel_make(&q, &second, rests);
-	ck_assert_int_eq(kd_contents_open(&y, 1, q.bytes, q.size), 0);
+	kd_outgoing_make(&net, &q, &second, retains);
+	ck_assert_int_eq(kd_incoming_open(&net, &y, 1, q.bytes, q.size), 0);
 	run_closures(y.closures, y.closures + y.closure_bytes);
 	kd_results_free(&results);
-	kd_contents_free(&x);
-	kd_parcel_free(&p);
+	kd_incoming_free(&x);
+	kd_outgoing_free(&p);
 	return_results(&q, &y, &second);
-	kd_parcel_free(&q);
+	kd_outgoing_free(&q);
 	ck_assert_int_eq(big[999], 10 * (1 + 999));
 }
 END_TEST
@@ -560,7 +569,7 @@ START_TEST(nothing_packed)
 	kdds_spawn(sort, &here.at);
 	kdds_spawn(follow, &pointers.at);
 	for (char *q = c; q < kd_self->tail; q += kd_closure_at(q)->bytes)
-		ck_assert(kd_package_allows(kd_closure_at(q)));
+		ck_assert(kd_outgoing_allows(&net, kd_closure_at(q)));
 	ck_assert_uint_eq(take_away(kd_self, c, NULL), 0);
 	ck_assert_ptr_null(l.items); /* as unpack would have made it */
 }
@@ -573,8 +582,8 @@ START_TEST(gathered_again)
 	struct kdds_frame *const kd_self = empty_frame();
 	kdds_array(long) tile, sum;
 	struct kd_range r;
-	struct kd_parcel p;
-	struct kd_contents x;
+	struct kd_outgoing p;
+	struct kd_incoming x;
 
 	world_init(&w, 1);
 	kdds_bind_tile(tile, w.array[3], parcel_shapes[3].rows, parcel_shapes[3].cols, parcel_shapes[3].ld);
@@ -582,19 +591,19 @@ START_TEST(gathered_again)
 	resting = w.array[3];
 	kdds_spawn(scale, 1, &sum.at, &tile.at);
 	r = (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self), .end = kd_self->tail, .count = 1};
-	kd_parcel_make(&p, &r, rests);
+	kd_outgoing_make(&net, &p, &r, retains);
 	ck_assert_uint_eq(p.nstaged, 1);
 	for (int i = 0; i < PARCEL_CELLS; i++)
 		w.array[3][i] = -i;
-	kd_parcel_gather(&p, w.array[2]); /* that is another one */
+	kd_outgoing_gather(&p, w.array[2]); /* that is another one */
 	ck_assert_int_eq(((long *)p.staged[0].bytes)[25], 3030);
-	kd_parcel_gather(&p, w.array[3]);
-	ck_assert_int_eq(kd_contents_open(&x, 1, p.bytes, p.size), 0);
+	kd_outgoing_gather(&p, w.array[3]);
+	ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 	fetch_inputs(&x);
 	for (size_t i = 0; i < 500; i++)
 		ck_assert_int_eq(((long *)data_of(&x, 0, 1))[i], -(long)(i / 25 * 30 + i % 25));
-	kd_contents_free(&x);
-	kd_parcel_free(&p);
+	kd_incoming_free(&x);
+	kd_outgoing_free(&p);
 	world_free(&w);
 }
 END_TEST
@@ -604,28 +613,28 @@ START_TEST(refused)
 {
 	struct world w;
 	struct kd_range r;
-	struct kd_parcel p;
-	struct kd_contents x;
-	struct kd_wire_package *head;
+	struct kd_outgoing p;
+	struct kd_incoming x;
+	struct kd_wire_steal *head;
 	struct kd_wire_data *d;
 
 	world_init(&w, 3);
 	r = parcel_range(&w, 3, 6);
-	kd_parcel_make(&p, &r, NULL);
+	kd_outgoing_make(&net, &p, &r, NULL);
 	for (size_t n = 0; n < p.size; n++) {
 		char *copy = malloc(n + 1);
 
 		memcpy(copy, p.bytes, n);
-		ck_assert_int_eq(kd_contents_open(&x, 1, copy, n), -EBADMSG);
+		ck_assert_int_eq(kd_incoming_open(&net, &x, 1, copy, n), -EBADMSG);
 		free(copy);
 	}
-	head = (struct kd_wire_package *)p.bytes;
+	head = (struct kd_wire_steal *)p.bytes;
 	d = (struct kd_wire_data *)(head + 1);
 #define BAD(field, value) \
 	do { \
 		__typeof__(field) good = field; \
 		field = (__typeof__(field))(value); \
-		ck_assert_int_lt(kd_contents_open(&x, 1, p.bytes, p.size), 0); \
+		ck_assert_int_lt(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0); \
 		field = good; \
 	} while (0)
 	BAD(head->closures, head->closures + 1);
@@ -648,7 +657,7 @@ START_TEST(refused)
 			BAD(d[i].flags, d[i].flags & ~(unsigned)KD_WIRE_IN); /* its length would not be looked at */
 		}
 	}
-	kd_parcel_free(&p);
+	kd_outgoing_free(&p);
 	world_free(&w);
 }
 END_TEST

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Proves that ranks are objects: a job of several ranks runs in one thread of this process, under a
+ * virtual clock (sim/sim.h), from joining the job to leaving it. Its ranks steal from each other
+ * ten thousand times; each task runs once and sums are right, also when the network loses, doubles,
+ * delays, refuses and alters what it carries. A run depends on its seed alone. Nothing is left.
+ */
+#include <check.h>
+#include <kdds.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/env.h"
+#include "core/keep.h"
+#include "core/module.h"
+#include "core/pool.h"
+#include "core/sched.h"
+#include "core/topo.h"
+#include "rank.h"
+#include "remote/job.h"
+#include "sim/sim.h"
+
+#define LEAVES 4096
+#define LEAF_NS 100000
+#define RANKS_MAX 8
+#define SECOND ((uint64_t)1000000000)
+
+static struct kd_rank ranks[RANKS_MAX];
+static int nworkers;
+static uint64_t steals; /* how many there are to be */
+static uint64_t returned;
+static unsigned ran[LEAVES];
+
+static uint64_t imports(void)
+{
+	uint64_t n = 0;
+
+	for (uint32_t r = 0; r < sim.ranks; r++)
+		n += ranks[r].net.counts.imports;
+	return n;
+}
+
+KDDS_TASK(leaf, VALUE(int, i), WRITE(long, sum))
+{
+	ran[i]++;
+	sim_work(LEAF_NS / 2 + sim_draw(LEAF_NS));
+	**sum = i;
+}
+
+KDDS_TASK(add, READ(long, a), READ(long, b), WRITE(long, sum)) { **sum = **a + **b; }
+
+KDDS_TASK(tree, VALUE(int, from), VALUE(int, n), WRITE(long, sum))
+{
+	KDDS_DATA(long, a);
+	KDDS_DATA(long, b);
+
+	if (n == 1) {
+		kdds_spawn(leaf, from, sum);
+		return;
+	}
+	kdds_spawn(tree, from, n / 2, a);
+	kdds_spawn(tree, from + n / 2, n - n / 2, b);
+	kdds_spawn(add, a, b, sum);
+}
+
+/* Data that does not fit into messages: each step reads one vector and updates another. */
+#define LENGTH 2000
+
+KDDS_TASK(step, VALUE(int, k), READ_ARRAY(long, x), UPDATE_ARRAY(long, y))
+{
+	for (size_t i = 0; i < LENGTH; i++)
+		(*y)[i] = (*y)[i] * 3 + (*x)[i] + k;
+	sim_work(10 * LEAF_NS);
+}
+
+static void vectors(void)
+{
+	static long is[4][LENGTH], due[4][LENGTH];
+	struct kdds_frame *const kd_self = kdds_frame_current();
+	KDDS_OVER_ARRAY(long, a, is[0], LENGTH);
+	KDDS_OVER_ARRAY(long, b, is[1], LENGTH);
+	KDDS_OVER_ARRAY(long, c, is[2], LENGTH);
+	KDDS_OVER_ARRAY(long, d, is[3], LENGTH);
+	long **v[4] = {a, b, c, d};
+
+	memset(is, 0, sizeof(is));
+	memset(due, 0, sizeof(due));
+	for (int k = 0; k < 60; k++) {
+		int x = k % 4, y = (k * 7 + 1) % 4;
+
+		if (x == y)
+			continue;
+		kdds_spawn(step, k, v[x], v[y]);
+		for (size_t i = 0; i < LENGTH; i++)
+			due[y][i] = due[y][i] * 3 + due[x][i] + k;
+	}
+	kdds_sync();
+	ck_assert_int_eq(memcmp(is, due, sizeof(is)), 0);
+}
+
+/* Bodies that wait for a child each, DEEP of them on one C stack. Meanwhile rank 0 computes, and
+ * the children that it has requested ahead must come back. */
+#define DEEP 40
+
+static int at_bottom, late;
+
+KDDS_TASK(compute, VALUE(int, dummy))
+{
+	uint64_t begin = sim.now_ns;
+
+	(void)dummy;
+	while (!at_bottom && sim.now_ns - begin < 20 * SECOND)
+		sim_work(10 * LEAF_NS);
+	late |= !at_bottom;
+}
+
+/* Another rank has short tasks with long inputs, so rank 0 requests several ahead. */
+KDDS_TASK(fill, WRITE_ARRAY(long, x)) { memset(*x, 0, LENGTH * sizeof(**x)); }
+
+KDDS_TASK(brief, READ_ARRAY(long, x))
+{
+	(void)x;
+	sim_work(LEAF_NS / 100);
+}
+
+KDDS_TASK(spread, VALUE(int, n))
+{
+	at_bottom = 1;
+	for (int i = 0; i < n; i++) {
+		KDDS_DATA_ARRAY(long, x, LENGTH);
+
+		kdds_spawn(fill, x);
+		kdds_spawn(brief, x);
+		sim_work(LEAF_NS);
+	}
+	kdds_sync();
+	sim_work(sim_draw(100 * LEAF_NS)); /* after some refusals it is remembered */
+}
+
+KDDS_TASK(descend, VALUE(int, k), WRITE(long, depth))
+{
+	KDDS_DATA(long, below);
+
+	if (!k) {
+		at_bottom = 1;
+		**depth = 0;
+		return;
+	}
+	kdds_spawn(descend, k - 1, below);
+	sim_work(10 * LEAF_NS);
+	kdds_sync();
+	**depth = **below + 1;
+}
+
+static void deep(void)
+{
+	struct kdds_frame *const kd_self = kdds_frame_current();
+	long depth = -1;
+	KDDS_OVER(long, d, &depth);
+
+	at_bottom = 0;
+	kdds_spawn_with(KDDS_LOCAL, compute, 0);
+	kdds_spawn(spread, 100);
+	kdds_sync();
+	at_bottom = 0;
+	kdds_spawn_with(KDDS_LOCAL, compute, 0);
+	kdds_spawn(descend, DEEP, d);
+	kdds_sync();
+	ck_assert_int_eq(depth, DEEP);
+	ck_assert(!late);
+}
+
+/* The sum of the numbers below LEAVES, each by a task of its own. */
+static void sum(void)
+{
+	struct kdds_frame *const kd_self = kdds_frame_current();
+	long result = 0;
+	unsigned wrong = 0;
+	KDDS_OVER(long, sum, &result);
+
+	memset(ran, 0, sizeof(ran));
+	kdds_spawn(tree, 0, LEAVES, sum);
+	kdds_sync();
+	ck_assert_int_eq(result, (long)LEAVES * (LEAVES - 1) / 2);
+	for (int i = 0; i < LEAVES; i++)
+		wrong += ran[i] != 1;
+	ck_assert_uint_eq(wrong, 0);
+}
+
+static void program(void)
+{
+	do
+		sum();
+	while (imports() < steals);
+	vectors();
+	for (int i = 0; i < 10; i++)
+		deep();
+}
+
+/* What kdds_init and kdds_finalize do of a process. */
+static void run_rank(uint32_t number)
+{
+	struct kd_rank *r = &ranks[number];
+
+	*r = (struct kd_rank){.net = KD_NET_INIT(&r->pool)};
+	r->net.engine = &sim_comm;
+	r->net.launcher = &sim_boot;
+	ck_assert_int_eq(kd_job_start(&r->net), 0);
+	ck_assert_int_eq(kd_pool_create(&r->pool, nworkers), 0);
+	ck_assert_int_eq(kd_pool_start(&r->pool), 0);
+	ck_assert_int_eq(kd_job_run(&r->net), 0);
+	ck_assert_int_eq(kdds_rank(), (int)number);
+	ck_assert_int_eq(kdds_size(), (int)sim.ranks);
+	if (number)
+		kd_sched_loop(kd_self_worker);
+	else
+		program();
+	returned += r->net.counts.returned;
+	kd_job_end(&r->net);
+	kd_pool_stop(&r->pool);
+	kd_pool_destroy(&r->pool);
+	kd_job_stop(&r->net);
+}
+
+static uint64_t run_job(uint64_t seed, uint32_t nranks, int workers, uint64_t nsteals,
+			const struct sim_faults *faults)
+{
+	nworkers = workers;
+	steals = nsteals;
+	returned = 0;
+	sim_begin(seed, nranks, faults);
+	sim_run(run_rank, 3600 * SECOND);
+	ck_assert_uint_eq(returned, imports());
+	return sim.hash;
+}
+
+static void setup(void)
+{
+	ck_assert_int_eq(kd_env_read(), 0);
+	ck_assert_int_eq(kd_topo_init(), 0);
+	ck_assert_int_eq(kd_module_init(), 0);
+	kd_keep_init();
+}
+
+static void teardown(void)
+{
+	kd_module_fini();
+	kd_topo_fini();
+}
+
+START_TEST(two_ranks)
+{
+	run_job(1, 2, 1, 10000, NULL);
+	ck_assert_uint_ge(imports(), 10000);
+}
+END_TEST
+
+static const struct sim_faults harsh = {
+	.lost = 3, .doubled = 3, .altered = 3, .refused = 5, .delay_ns = 3000000};
+
+START_TEST(many)
+{
+	uint64_t seed = (uint64_t)_i + 100;
+
+	run_job(seed, 2 + (uint32_t)_i % (RANKS_MAX - 1), 1 + _i % 3, 20, _i % 2 ? &harsh : NULL);
+}
+END_TEST
+
+START_TEST(same_seed)
+{
+	uint64_t first = run_job(7, 4, 2, 20, &harsh), second = run_job(7, 4, 2, 20, &harsh);
+
+	ck_assert_uint_eq(first, second);
+	ck_assert_uint_ne(first, run_job(8, 4, 2, 20, &harsh));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("job");
+	TCase *tcase = tcase_create("job");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_set_timeout(tcase, 120);
+	tcase_add_test(tcase, two_ranks);
+	tcase_add_loop_test(tcase, many, 0, 12);
+	tcase_add_test(tcase, same_seed);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "sim.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#include "base/atomic.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "core/worker.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ASAN 1
+#endif
+#endif
+#ifdef ASAN
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef KD_TSAN
+#include <sanitizer/tsan_interface.h>
+#endif
+
+#define STACK_BYTES ((size_t)256 << 10) /* ASan clears more of them slowly */
+#define FIBERS 1024
+#define CLOCK_NS 20      /* a look at the clock */
+#define YIELD_NS 200     /* a yield takes that long, and up to five times as long */
+#define WAKE_NS 20000    /* until a sleeper runs, at most */
+#define SPIN_NS 30
+#define NEVER UINT64_MAX
+
+struct sim_fiber {
+	ucontext_t context;
+	char *stack;
+	void *(*run)(void *arg);
+	void *arg;
+	uint32_t rank;
+	struct kd_worker *worker; /* kd_self_worker, while others run */
+	uint64_t wake_ns;         /* when it goes on */
+	const uint32_t *word;     /* that it sleeps on; NULL: none */
+	struct sim_fiber *joiner; /* waits for its end */
+	int done;
+	void *fake, *tsan;        /* the sanitizers' */
+};
+
+struct sim sim;
+
+static struct sim_fiber *fibers[FIBERS], *self;
+static unsigned nfibers;
+static uint32_t left; /* ranks that have not ended */
+static uint64_t state, seed, limit;
+
+uint64_t sim_draw(uint64_t n)
+{
+	uint64_t z = state += 0x9e3779b97f4a7c15u;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return (z ^ z >> 31) % n;
+}
+
+static kd_noreturn void fail(const char *what)
+{
+	fprintf(stderr, "sim: seed %" PRIu64 ", %u ranks, at %" PRIu64 " ns: %s\n", seed, sim.ranks,
+		sim.now_ns, what);
+	for (unsigned i = 0; i < nfibers; i++)
+		fprintf(stderr, "sim: fiber %u of rank %u %s\n", i, fibers[i]->rank,
+			fibers[i]->done ? "has ended" : fibers[i]->wake_ns == NEVER ?
+			"sleeps for ever" : "sleeps");
+	exit(1);
+}
+
+/* Fibers. */
+
+#ifdef ASAN
+static const void *outside_bottom; /* the stack of the thread that has called sim_run */
+static size_t outside_size;
+#endif
+
+/* From one fiber to another; NULL: no fiber. */
+static void change(struct sim_fiber *from, struct sim_fiber *to)
+{
+	static ucontext_t outside;
+#ifdef ASAN
+	static void *outside_fake;
+	void **fake = from ? &from->fake : &outside_fake;
+
+	__sanitizer_start_switch_fiber(from && from->done ? NULL : fake,
+				       to ? to->stack : outside_bottom,
+				       to ? STACK_BYTES : outside_size);
+#endif
+#ifdef KD_TSAN
+	static void *outside_tsan;
+
+	if (!from)
+		outside_tsan = __tsan_get_current_fiber();
+	__tsan_switch_to_fiber(to ? to->tsan : outside_tsan, 0);
+#endif
+	swapcontext(from ? &from->context : &outside, to ? &to->context : &outside);
+#ifdef ASAN
+	__sanitizer_finish_switch_fiber(*fake, NULL, NULL);
+#endif
+}
+
+/* The fiber that goes on first; of several, one by chance. */
+static unsigned first(void)
+{
+	unsigned best = 0, ties = 0;
+	uint64_t wake = NEVER;
+
+	for (unsigned i = 0; i < nfibers; i++)
+		if (fibers[i]->wake_ns < wake) {
+			wake = fibers[i]->wake_ns;
+			best = i;
+			ties = 1;
+		} else if (fibers[i]->wake_ns == wake && !sim_draw(++ties)) {
+			best = i;
+		}
+	if (wake == NEVER)
+		fail("nobody can go on");
+	return best;
+}
+
+/* The calling fiber, or none yet, gives way to the one that goes on first; to none if all ranks
+ * have ended. */
+static void give_way(void)
+{
+	struct sim_fiber *from = self;
+	unsigned i;
+
+	if (!left) {
+		self = NULL;
+		change(from, NULL);
+		return;
+	}
+	i = first();
+	sim.now_ns = kd_max(sim.now_ns, fibers[i]->wake_ns);
+	if (sim.now_ns > limit)
+		fail("the job takes too long");
+	sim.hash = (sim.hash ^ i ^ sim.now_ns << 10) * 0x9e3779b97f4a7c15u;
+	if (fibers[i] == from)
+		return;
+	sim.switches++;
+	if (from)
+		from->worker = kd_self_worker;
+	self = fibers[i];
+	kd_self_worker = self->worker;
+	change(from, self);
+}
+
+static void begin(void)
+{
+#ifdef ASAN
+	__sanitizer_finish_switch_fiber(NULL, outside_size ? NULL : &outside_bottom,
+					outside_size ? NULL : &outside_size);
+#endif
+	self->run(self->arg);
+	self->done = 1;
+	self->wake_ns = NEVER;
+	if (self->joiner)
+		sim_wake(self->joiner, sim.now_ns);
+	give_way();
+	abort();
+}
+
+static struct sim_fiber *create(uint32_t rank, void *(*run)(void *arg), void *arg)
+{
+	struct sim_fiber *f = calloc(1, sizeof(*f));
+
+	if (!f || nfibers == FIBERS)
+		fail("too many fibers");
+	f->stack = kd_os_reserve(STACK_BYTES);
+	f->run = run;
+	f->arg = arg;
+	f->rank = rank;
+	f->wake_ns = sim.now_ns + sim_draw(WAKE_NS);
+	getcontext(&f->context);
+	f->context.uc_stack.ss_sp = f->stack;
+	f->context.uc_stack.ss_size = STACK_BYTES;
+	makecontext(&f->context, begin, 0);
+#ifdef KD_TSAN
+	f->tsan = __tsan_create_fiber(0);
+#endif
+	fibers[nfibers++] = f;
+	return f;
+}
+
+void sim_begin(uint64_t seed_, uint32_t ranks, const struct sim_faults *faults)
+{
+	state = seed = seed_;
+	sim = (struct sim){.ranks = ranks, .now_ns = 1000000000};
+	if (faults)
+		sim.faults = *faults;
+	sim_comm_reset();
+	sim_boot_reset();
+}
+
+struct start {
+	void (*main)(uint32_t rank);
+	uint32_t rank;
+};
+
+static void *start(void *arg)
+{
+	const struct start *s = arg;
+
+	s->main(s->rank);
+	left--;
+	return NULL;
+}
+
+void sim_run(void (*main)(uint32_t rank), uint64_t limit_ns)
+{
+	struct start *starts = kd_must(calloc(sim.ranks, sizeof(*starts)));
+
+	limit = limit_ns;
+	left = sim.ranks;
+	for (uint32_t r = 0; r < sim.ranks; r++) {
+		starts[r] = (struct start){main, r};
+		create(r, start, &starts[r]);
+	}
+	give_way();
+	kd_self_worker = NULL;
+	for (; nfibers; nfibers--) {
+		struct sim_fiber *f = fibers[nfibers - 1];
+
+		if (!f->done)
+			fail("a thread of the library is left");
+#ifdef KD_TSAN
+		__tsan_destroy_fiber(f->tsan);
+#endif
+		kd_os_release(f->stack, STACK_BYTES);
+		free(f);
+	}
+	free(starts);
+}
+
+struct sim_fiber *sim_self(void)
+{
+	return self;
+}
+
+uint32_t sim_rank(void)
+{
+	return self->rank;
+}
+
+void sim_sleep(uint64_t until)
+{
+	self->wake_ns = until;
+	give_way();
+}
+
+void sim_wake(struct sim_fiber *f, uint64_t at)
+{
+	f->wake_ns = kd_min(f->wake_ns, at);
+}
+
+void sim_work(uint64_t ns)
+{
+	sim_sleep(sim.now_ns + ns);
+}
+
+/* In place of os_thread.c. */
+
+int kd_os_thread_start(pthread_t *t, const char *name, void *(*run)(void *arg), void *arg)
+{
+	(void)name;
+	*t = (pthread_t)(uintptr_t)create(self->rank, run, arg);
+	return 0;
+}
+
+void kd_os_thread_join(pthread_t t)
+{
+	struct sim_fiber *f = (struct sim_fiber *)(uintptr_t)t;
+
+	f->joiner = self;
+	while (!f->done)
+		sim_sleep(NEVER);
+}
+
+void kd_os_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns)
+{
+	if (kd_load(word) != expected)
+		return;
+	self->word = word;
+	sim_sleep(sim.now_ns + timeout_ns);
+	self->word = NULL;
+}
+
+void kd_os_wake(uint32_t *word, int n)
+{
+	for (unsigned i = 0; i < nfibers && n > 0; i++)
+		if (fibers[i]->word == word) {
+			fibers[i]->word = NULL;
+			sim_wake(fibers[i], sim.now_ns + sim_draw(WAKE_NS));
+			n--;
+		}
+}
+
+void kd_os_yield(void)
+{
+	sim_work(YIELD_NS + sim_draw(4 * YIELD_NS));
+}
+
+void kd_os_spin(unsigned n)
+{
+	sim_work(n * (uint64_t)SPIN_NS);
+}
+
+void kd_os_be_prompt(void) {}
+
+uint64_t kd_os_now_ns(void)
+{
+	return sim.now_ns += CLOCK_NS;
+}
+
+uint64_t kd_os_random(void)
+{
+	return sim_draw(UINT64_MAX);
+}

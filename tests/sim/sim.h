@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A whole job in one thread of one process, after the simulations of FoundationDB and TigerBeetle.
+ * The code of the library runs as it is; what depends on time is replaced:
+ *
+ *   sim.c       in place of src/base/os_thread.c: threads are fibers, and a virtual clock jumps
+ *               from one event to the next
+ *   sim_comm.c  a communication engine: messages and reads arrive late, and are lost, doubled or
+ *               altered by chance
+ *   sim_boot.c  a launcher
+ *
+ * Every choice follows from the seed: one seed, one run. A fiber gives way to others where a thread
+ * yields, sleeps or computes (sim_work), never elsewhere.
+ */
+#ifndef KD_TESTS_SIM_H
+#define KD_TESTS_SIM_H
+
+#include "boot/boot_launcher.h"
+#include "comm/comm_engine.h"
+
+struct sim_faults {
+	unsigned lost, doubled; /* per cent of the messages */
+	unsigned altered;       /* per cent of the reads */
+	unsigned refused;       /* per cent of the sends get -EAGAIN */
+	uint64_t delay_ns;      /* a message takes up to that much longer than it need */
+};
+
+struct sim {
+	uint64_t now_ns;
+	uint64_t switches; /* from fiber to fiber */
+	uint64_t hash;     /* of all that has happened: equal if two runs are */
+	uint32_t ranks;
+	struct sim_faults faults;
+};
+
+extern struct sim sim;
+
+/* A job of that many ranks begins, at the time 0. */
+void sim_begin(uint64_t seed, uint32_t ranks, const struct sim_faults *faults);
+/* Runs main(rank) for each rank until all have returned. Ends the process with a line that has the
+ * seed if none can go on, or after limit_ns. */
+void sim_run(void (*main)(uint32_t rank), uint64_t limit_ns);
+
+/* Called by fibers. */
+uint32_t sim_rank(void);
+/* The task computes for that long. */
+void sim_work(uint64_t ns);
+/* Sleeps until then, or until sim_wake. */
+void sim_sleep(uint64_t until_ns);
+/* A fiber, for sim_wake. */
+struct sim_fiber *sim_self(void);
+/* The fiber goes on at that time, if it would go on later otherwise. */
+void sim_wake(struct sim_fiber *f, uint64_t at_ns);
+/* A number below n, by chance. */
+uint64_t sim_draw(uint64_t n);
+
+extern const struct kd_comm_engine sim_comm;
+extern const struct kd_boot_launcher sim_boot;
+/* Frees what the last job has left. */
+void sim_comm_reset(void);
+void sim_boot_reset(void);
+
+#endif

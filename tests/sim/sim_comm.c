@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/log.h"
+#include "base/os.h"
+#include "sim.h"
+
+#define WAY_NS 5000     /* of a message; up to twice as long */
+#define BYTES_PER_NS 10 /* of reads */
+
+struct packet {
+	struct packet *next;
+	uint64_t due_ns;
+	size_t len;
+	kd_aligned(8) char bytes[];
+};
+
+struct reading {
+	struct reading *next;
+	uint64_t due_ns;
+	struct endpoint *from;
+	char *to;
+	uint64_t addr, key;
+	size_t len;
+	struct kd_comm_get *get;
+};
+
+struct region {
+	struct region *next;
+	uint64_t addr, len, key;
+};
+
+struct endpoint {
+	struct kd_comm comm; /* first */
+	struct endpoint *next; /* of all */
+	int closed;
+	const struct kd_comm_events *events;
+	void *arg;
+	struct endpoint **peers;
+	uint32_t npeers;
+	struct packet *packets; /* on their way to here */
+	struct reading *readings;
+	struct region *regions;
+	struct sim_fiber *sleeper; /* in wait() */
+	int watches, rung;
+};
+
+static struct endpoint *endpoints;
+
+static struct endpoint *of(struct kd_comm *c)
+{
+	return (struct endpoint *)c;
+}
+
+static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, void *address,
+		 size_t *size_p)
+{
+	struct endpoint *e = kd_must(calloc(1, sizeof(*e)));
+
+	e->events = config->events;
+	e->arg = config->arg;
+	e->npeers = config->size;
+	e->peers = kd_must(calloc(config->size, sizeof(*e->peers)));
+	e->next = endpoints;
+	endpoints = e;
+	memcpy(address, &e, sizeof(e));
+	*size_p = sizeof(e);
+	*comm_p = &e->comm;
+	return 0;
+}
+
+/* Others may still send to it, so it stays, empty. */
+static void stop(struct kd_comm *c)
+{
+	struct endpoint *e = of(c);
+
+	while (e->packets) {
+		struct packet *p = e->packets;
+
+		e->packets = p->next;
+		free(p);
+	}
+	while (e->readings) {
+		struct reading *r = e->readings;
+
+		e->readings = r->next;
+		r->get->done(r->get, -ECANCELED);
+		free(r);
+	}
+	while (e->regions) {
+		struct region *r = e->regions;
+
+		e->regions = r->next;
+		free(r);
+	}
+	free(e->peers);
+	e->closed = 1;
+}
+
+void sim_comm_reset(void)
+{
+	while (endpoints) {
+		struct endpoint *e = endpoints;
+
+		endpoints = e->next;
+		free(e);
+	}
+}
+
+static const char *name(struct kd_comm *c)
+{
+	(void)c;
+	return "sim";
+}
+
+static int connect(struct kd_comm *c, uint32_t rank, const void *address, size_t size)
+{
+	if (size != sizeof(of(c)->peers[rank]))
+		return -EINVAL;
+	memcpy(&of(c)->peers[rank], address, size);
+	return 0;
+}
+
+static uint64_t arrival(void)
+{
+	uint64_t due = sim.now_ns + WAY_NS + sim_draw(WAY_NS);
+
+	return sim.faults.delay_ns && !sim_draw(4) ? due + sim_draw(sim.faults.delay_ns) : due;
+}
+
+static void announce(struct endpoint *e, uint64_t due)
+{
+	if (e->sleeper && e->watches)
+		sim_wake(e->sleeper, due);
+}
+
+static int send_message(struct kd_comm *c, uint32_t rank, const void *message, size_t len)
+{
+	struct endpoint *to = of(c)->peers[rank];
+
+	if (sim_draw(100) < sim.faults.refused)
+		return -EAGAIN;
+	if (to->closed || sim_draw(100) < sim.faults.lost)
+		return 0;
+	for (unsigned n = 1 + (sim_draw(100) < sim.faults.doubled); n; n--) {
+		struct packet *p = kd_must(malloc(sizeof(*p) + len));
+
+		*p = (struct packet){.next = to->packets, .due_ns = arrival(), .len = len};
+		memcpy(p->bytes, message, len);
+		to->packets = p;
+		announce(to, p->due_ns);
+	}
+	return 0;
+}
+
+static int get(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uint64_t key,
+	       size_t len, struct kd_comm_get *get)
+{
+	struct endpoint *e = of(c);
+	struct reading *r = kd_must(malloc(sizeof(*r)));
+
+	*r = (struct reading){.next = e->readings,
+			      .due_ns = arrival() + WAY_NS + len / BYTES_PER_NS,
+			      .from = e->peers[rank], .to = local, .addr = addr, .key = key,
+			      .len = len, .get = get};
+	e->readings = r;
+	announce(e, r->due_ns);
+	return 0;
+}
+
+static int expose(struct kd_comm *c, void *p, size_t len, struct kd_comm_region *region_p)
+{
+	struct region *r = kd_must(malloc(sizeof(*r)));
+
+	*r = (struct region){of(c)->regions, (uintptr_t)p, len, kd_os_random()};
+	of(c)->regions = r;
+	*region_p = (struct kd_comm_region){r->addr, r->key, r};
+	return 0;
+}
+
+static void hide(struct kd_comm *c, struct kd_comm_region *region)
+{
+	struct region **link = &of(c)->regions;
+
+	while (*link != region->handle)
+		link = &(*link)->next;
+	*link = (*link)->next;
+	free(region->handle);
+}
+
+/* The bytes are read at the last moment: whoever writes them too early is found out. */
+static void finish(struct reading *r)
+{
+	const struct region *g = r->from->regions;
+
+	while (g && g->key != r->key)
+		g = g->next;
+	if (!g || r->addr < g->addr || r->addr - g->addr > g->len ||
+	    r->len > g->len - (r->addr - g->addr)) {
+		r->get->done(r->get, -EIO);
+		return;
+	}
+	memcpy(r->to, (const void *)(uintptr_t)r->addr, r->len);
+	if (sim_draw(100) < sim.faults.altered && r->len)
+		r->to[sim_draw(r->len)] ^= (char)(1 << sim_draw(8));
+	r->get->done(r->get, 0);
+}
+
+static int progress(struct kd_comm *c)
+{
+	struct endpoint *e = of(c);
+	int n = 0;
+
+	for (struct packet **link = &e->packets, *p; (p = *link);) {
+		if (p->due_ns > sim.now_ns) {
+			link = &p->next;
+			continue;
+		}
+		*link = p->next;
+		e->events->message(e->arg, p->bytes, p->len);
+		free(p);
+		n++;
+		link = &e->packets; /* it may have sent itself something */
+	}
+	for (struct reading **link = &e->readings, *r; (r = *link);) {
+		if (r->due_ns > sim.now_ns) {
+			link = &r->next;
+			continue;
+		}
+		*link = r->next;
+		finish(r);
+		free(r);
+		n++;
+		link = &e->readings; /* done may have begun others */
+	}
+	return n;
+}
+
+static int wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
+{
+	struct endpoint *e = of(c);
+	uint64_t until = sim.now_ns + timeout_ns;
+
+	(void)fd;
+	for (const struct packet *p = e->packets; watch && p; p = p->next)
+		until = kd_min(until, p->due_ns);
+	for (const struct reading *r = e->readings; watch && r; r = r->next)
+		until = kd_min(until, r->due_ns);
+	pthread_mutex_unlock(lock);
+	e->sleeper = sim_self();
+	e->watches = watch;
+	if (!e->rung)
+		sim_sleep(until);
+	e->sleeper = NULL;
+	e->rung = 0;
+	pthread_mutex_lock(lock);
+	return 0;
+}
+
+static void wake(struct kd_comm *c)
+{
+	struct endpoint *e = of(c);
+
+	e->rung = 1;
+	if (e->sleeper)
+		sim_wake(e->sleeper, sim.now_ns);
+}
+
+const struct kd_comm_engine sim_comm = {
+	start, stop, name, connect, send_message, get, expose, hide, progress, wait, wake,
+};

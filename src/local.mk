@@ -73,6 +73,7 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/index.h \
 	src/core/keep.c \
 	src/core/keep.h \
+	src/core/loop.c \
 	src/core/module.c \
 	src/core/module.h \
 	src/core/pool.c \

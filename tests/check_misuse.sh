@@ -428,6 +428,16 @@ struct value { char bytes[65520 - 16]; };
 KDDS_TASK(t, VALUE(struct value, v)) { (void)v; }
 END
 
+misuse 'a VALUE of 64 KiB in a loop' \
+	'task t: a closure has no room for VALUEs of 64 KiB or more' <<'END'
+#if BAD
+struct value { char bytes[65520 - 32]; };
+#else
+struct value { char bytes[65520 - 48]; };
+#endif
+KDDS_TASK(t, RANGE(i), VALUE(struct value, v)) { (void)i; (void)v; }
+END
+
 misuse 'VALUEs of 64 KiB together' \
 	'task t: a closure has no room for VALUEs of 64 KiB or more' <<'END'
 struct value { char bytes[30000]; };

@@ -192,9 +192,10 @@ tests_observed_LDADD = libkdds.la
 check_PROGRAMS += tests/oracle tests/without_membarrier
 tests_oracle_LDADD = libkdds.la
 
-# Run under kddsrun, by check_ranks.sh.
-check_PROGRAMS += tests/ranks tests/sleepers
+# Run under kddsrun, by check_ranks.sh and check_loops.sh.
+check_PROGRAMS += tests/ranks tests/sleepers tests/loops
 tests_ranks_LDADD = libkdds.la
+tests_loops_LDADD = libkdds.la
 tests_sleepers_LDADD = libkdds.la
 
 # The launchers' back ends alone, run by check_launchers.sh.
@@ -227,6 +228,7 @@ test_scripts = \
 	tests/check_nomem.sh \
 	tests/check_oracle.sh \
 	tests/check_oracle_ranks.sh \
+	tests/check_loops.sh \
 	tests/check_ranks.sh \
 	tests/check_states.sh \
 	tests/check_stats.sh \

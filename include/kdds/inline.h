@@ -123,6 +123,31 @@ struct kdds_type {
 
 #define KD_TYPE_MAGIC 0x6b646473u
 
+/** A parameter that kdds_for cuts. */
+struct kdds_cut {
+	uint32_t offset; /**< of its access record in the closure, or of its struct kdds_range */
+	uint32_t size;   /**< bytes of an element; 0: a RANGE */
+	const char *name; /**< NULL: the end of the table */
+};
+
+/** A task as a loop: its closures are those of the task, followed by a struct kdds_loop_part. */
+struct kdds_loop {
+	const struct kdds_type *body;
+	const struct kdds_cut *cuts;
+	uint32_t part; /**< offset of the struct kdds_loop_part */
+};
+
+struct kdds_loop_part {
+	uint64_t length; /**< indices */
+	uint64_t leaf; /**< indices per leaf of the tree by which contributions are combined; 0: to
+			    be chosen */
+};
+
+/** The indices of a RANGE parameter: begin <= k < end. */
+struct kdds_range {
+	size_t begin, end;
+};
+
 /** The head of a closure. Access records and values follow at the offsets that its type gives. */
 struct kdds_closure {
 	const struct kdds_type *type;
@@ -218,6 +243,8 @@ typedef uint64_t kd_word __attribute__((may_alias));
 struct kdds_frame *kdds_frame_current(void);
 char *kdds_push_slow(const char *end) __attribute__((cold));
 void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align);
+void kdds_loop_begin(struct kdds_closure *c, const struct kdds_loop *loop);
+void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kdds_loop *loop);
 void kdds_exception(const char *what, const char *name, const char *text)
 	__attribute__((noreturn, cold));
 void kdds_reference_error(const char *task, const char *param, int use, int shaped, uint32_t mode)

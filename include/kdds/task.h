@@ -61,6 +61,10 @@
 #define KD_TUPLE_WRITE_ARRAY(T, n) WRITE_ARRAY, T, n, NULL
 #define KD_TUPLE_UPDATE_ARRAY(T, n) UPDATE_ARRAY, T, n, NULL
 #define KD_TUPLE_REDUCE_ARRAY(T, n, op) REDUCE_ARRAY, T, n, op
+#define KD_TUPLE_RANGE(n) RANGE, struct kdds_range, n, NULL
+#define KD_TUPLE_READ_EACH(T, n) READ_EACH, T, n, NULL
+#define KD_TUPLE_WRITE_EACH(T, n) WRITE_EACH, T, n, NULL
+#define KD_TUPLE_UPDATE_EACH(T, n) UPDATE_EACH, T, n, NULL
 #define KD_APPLY(...) KD_APPLY_(__VA_ARGS__)
 #define KD_APPLY_(prefix, t, kind, T, n, op) prefix##kind(t, T, n, op)
 
@@ -122,6 +126,10 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_CHECK_WRITE_ARRAY KD_CHECK_READ
 #define KD_CHECK_UPDATE_ARRAY KD_CHECK_READ
 #define KD_CHECK_REDUCE_ARRAY KD_CHECK_REDUCE
+#define KD_CHECK_READ_EACH KD_CHECK_READ_ARRAY
+#define KD_CHECK_WRITE_EACH KD_CHECK_WRITE_ARRAY
+#define KD_CHECK_UPDATE_EACH KD_CHECK_UPDATE_ARRAY
+#define KD_CHECK_RANGE KD_CHECK_VALUE
 
 /* the fields of the closure */
 #define KD_FIELD(t, x) KD_APPLY(KD_FIELD_, t, KD_TUPLE_##x)
@@ -141,6 +149,10 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_FIELD_WRITE_ARRAY KD_FIELD_READ_ARRAY
 #define KD_FIELD_UPDATE_ARRAY KD_FIELD_READ_ARRAY
 #define KD_FIELD_REDUCE_ARRAY KD_FIELD_READ_ARRAY
+#define KD_FIELD_READ_EACH KD_FIELD_READ_ARRAY
+#define KD_FIELD_WRITE_EACH KD_FIELD_WRITE_ARRAY
+#define KD_FIELD_UPDATE_EACH KD_FIELD_UPDATE_ARRAY
+#define KD_FIELD_RANGE KD_FIELD_VALUE
 
 /* the rows of the access table, and their number */
 #define KD_ROW(t, x) KD_APPLY(KD_ROW_, t, KD_TUPLE_##x)
@@ -158,6 +170,10 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_ROW_WRITE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 1, 0, op)
 #define KD_ROW_UPDATE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 1, 0, op)
 #define KD_ROW_REDUCE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 1, 0, &(op)->kd_op)
+#define KD_ROW_READ_EACH KD_ROW_READ_ARRAY
+#define KD_ROW_WRITE_EACH KD_ROW_WRITE_ARRAY
+#define KD_ROW_UPDATE_EACH KD_ROW_UPDATE_ARRAY
+#define KD_ROW_RANGE KD_ROW_VALUE
 #define KD_ONE(t, x) KD_APPLY(KD_ONE_, t, KD_TUPLE_##x)
 #define KD_ONE_VALUE(t, T, n, op)
 #define KD_ONE_READ(t, T, n, op) +1
@@ -168,6 +184,10 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_ONE_WRITE_ARRAY KD_ONE_READ
 #define KD_ONE_UPDATE_ARRAY KD_ONE_READ
 #define KD_ONE_REDUCE_ARRAY KD_ONE_READ
+#define KD_ONE_READ_EACH KD_ONE_READ_ARRAY
+#define KD_ONE_WRITE_EACH KD_ONE_WRITE_ARRAY
+#define KD_ONE_UPDATE_EACH KD_ONE_UPDATE_ARRAY
+#define KD_ONE_RANGE KD_ONE_VALUE
 
 #define KD_CWS(t, x) KD_APPLY(KD_CWS_, t, KD_TUPLE_##x)
 #define KD_CWS_VALUE(t, T, n, op)
@@ -179,6 +199,10 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_CWS_WRITE_ARRAY KD_CWS_VALUE
 #define KD_CWS_UPDATE_ARRAY KD_CWS_VALUE
 #define KD_CWS_REDUCE_ARRAY KD_CWS_REDUCE
+#define KD_CWS_READ_EACH KD_CWS_READ_ARRAY
+#define KD_CWS_WRITE_EACH KD_CWS_WRITE_ARRAY
+#define KD_CWS_UPDATE_EACH KD_CWS_UPDATE_ARRAY
+#define KD_CWS_RANGE KD_CWS_VALUE
 
 /* Does not detect pointers in structs and unions. */
 #define KD_IS_POINTER(x) (__builtin_classify_type(x) == 5)
@@ -193,6 +217,10 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_POINTS_WRITE_ARRAY KD_POINTS_READ
 #define KD_POINTS_UPDATE_ARRAY KD_POINTS_READ
 #define KD_POINTS_REDUCE_ARRAY KD_POINTS_READ
+#define KD_POINTS_READ_EACH KD_POINTS_READ_ARRAY
+#define KD_POINTS_WRITE_EACH KD_POINTS_WRITE_ARRAY
+#define KD_POINTS_UPDATE_EACH KD_POINTS_UPDATE_ARRAY
+#define KD_POINTS_RANGE KD_POINTS_VALUE
 
 /* the initial state of a closure */
 #define KD_BORN(t, x) KD_APPLY(KD_BORN_, t, KD_TUPLE_##x)
@@ -205,6 +233,10 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_BORN_WRITE_ARRAY KD_BORN_VALUE
 #define KD_BORN_UPDATE_ARRAY KD_BORN_VALUE
 #define KD_BORN_REDUCE_ARRAY KD_BORN_REDUCE
+#define KD_BORN_READ_EACH KD_BORN_READ_ARRAY
+#define KD_BORN_WRITE_EACH KD_BORN_WRITE_ARRAY
+#define KD_BORN_UPDATE_EACH KD_BORN_UPDATE_ARRAY
+#define KD_BORN_RANGE KD_BORN_VALUE
 
 /* The arguments of kdds_spawn. A reference of the wrong type or constness is a compile-time error.
  * C needs transparent unions for this, because a pointer mismatch would only be a warning; in C++
@@ -234,12 +266,20 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_TYPE_WRITE_ARRAY KD_TYPE_WRITE
 #define KD_TYPE_UPDATE_ARRAY KD_TYPE_WRITE
 #define KD_TYPE_REDUCE_ARRAY KD_TYPE_WRITE
+#define KD_TYPE_READ_EACH KD_TYPE_READ_ARRAY
+#define KD_TYPE_WRITE_EACH KD_TYPE_WRITE_ARRAY
+#define KD_TYPE_UPDATE_EACH KD_TYPE_UPDATE_ARRAY
+#define KD_TYPE_RANGE KD_TYPE_VALUE
 #define KD_ARG_UPDATE KD_ARG_WRITE
 #define KD_ARG_REDUCE KD_ARG_WRITE
 #define KD_ARG_READ_ARRAY KD_ARG_READ
 #define KD_ARG_WRITE_ARRAY KD_ARG_WRITE
 #define KD_ARG_UPDATE_ARRAY KD_ARG_WRITE
 #define KD_ARG_REDUCE_ARRAY KD_ARG_WRITE
+#define KD_ARG_READ_EACH KD_ARG_READ_ARRAY
+#define KD_ARG_WRITE_EACH KD_ARG_WRITE_ARRAY
+#define KD_ARG_UPDATE_EACH KD_ARG_UPDATE_ARRAY
+#define KD_ARG_RANGE KD_ARG_VALUE
 
 /* filling the closure */
 #define KD_FILL(t, x) KD_APPLY(KD_FILL_, t, KD_TUPLE_##x)
@@ -254,6 +294,10 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_FILL_WRITE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_W)
 #define KD_FILL_UPDATE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_RW)
 #define KD_FILL_REDUCE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_CW)
+#define KD_FILL_READ_EACH KD_FILL_READ_ARRAY
+#define KD_FILL_WRITE_EACH KD_FILL_WRITE_ARRAY
+#define KD_FILL_UPDATE_EACH KD_FILL_UPDATE_ARRAY
+#define KD_FILL_RANGE KD_FILL_VALUE
 
 /* the body: its parameters, their anchors, and the call */
 #define KD_PARAM(t, x) KD_APPLY(KD_PARAM_, t, KD_TUPLE_##x)
@@ -266,6 +310,10 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_PARAM_WRITE_ARRAY KD_PARAM_WRITE
 #define KD_PARAM_UPDATE_ARRAY KD_PARAM_WRITE
 #define KD_PARAM_REDUCE_ARRAY KD_PARAM_WRITE
+#define KD_PARAM_READ_EACH KD_PARAM_READ_ARRAY
+#define KD_PARAM_WRITE_EACH KD_PARAM_WRITE_ARRAY
+#define KD_PARAM_UPDATE_EACH KD_PARAM_UPDATE_ARRAY
+#define KD_PARAM_RANGE KD_PARAM_VALUE
 #define KD_OPEN(t, x) KD_APPLY(KD_OPEN_, t, KD_TUPLE_##x)
 #define KD_OPEN_VALUE(t, T, n, op)
 #define KD_OPEN_(T, n, mode) \
@@ -282,6 +330,10 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_OPEN_WRITE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_W)
 #define KD_OPEN_UPDATE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_RW)
 #define KD_OPEN_REDUCE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_CW)
+#define KD_OPEN_READ_EACH KD_OPEN_READ_ARRAY
+#define KD_OPEN_WRITE_EACH KD_OPEN_WRITE_ARRAY
+#define KD_OPEN_UPDATE_EACH KD_OPEN_UPDATE_ARRAY
+#define KD_OPEN_RANGE KD_OPEN_VALUE
 #define KD_PASS(t, x) KD_APPLY(KD_PASS_, t, KD_TUPLE_##x)
 #define KD_PASS_VALUE(t, T, n, op) , kd_c->n
 #define KD_PASS_READ(t, T, n, op) , &n.at
@@ -292,6 +344,26 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_PASS_WRITE_ARRAY KD_PASS_READ
 #define KD_PASS_UPDATE_ARRAY KD_PASS_READ
 #define KD_PASS_REDUCE_ARRAY KD_PASS_READ
+#define KD_PASS_READ_EACH KD_PASS_READ_ARRAY
+#define KD_PASS_WRITE_EACH KD_PASS_WRITE_ARRAY
+#define KD_PASS_UPDATE_EACH KD_PASS_UPDATE_ARRAY
+#define KD_PASS_RANGE KD_PASS_VALUE
+
+/* what kdds_for cuts */
+#define KD_CUT(t, x) KD_APPLY(KD_CUT_, t, KD_TUPLE_##x)
+#define KD_CUT_VALUE(t, T, n, op)
+#define KD_CUT_READ KD_CUT_VALUE
+#define KD_CUT_WRITE KD_CUT_VALUE
+#define KD_CUT_UPDATE KD_CUT_VALUE
+#define KD_CUT_REDUCE KD_CUT_VALUE
+#define KD_CUT_READ_ARRAY KD_CUT_VALUE
+#define KD_CUT_WRITE_ARRAY KD_CUT_VALUE
+#define KD_CUT_UPDATE_ARRAY KD_CUT_VALUE
+#define KD_CUT_REDUCE_ARRAY KD_CUT_VALUE
+#define KD_CUT_READ_EACH(t, T, n, op) {offsetof(struct kd_closure_##t, n), sizeof(T), #n},
+#define KD_CUT_WRITE_EACH KD_CUT_READ_EACH
+#define KD_CUT_UPDATE_EACH KD_CUT_READ_EACH
+#define KD_CUT_RANGE(t, T, n, op) {offsetof(struct kd_closure_##t, n), 0, #n},
 /** @endcond */
 
 /** The type of an anchor whose data is a T: an object that a body declares, alone or in arrays, for
@@ -328,6 +400,31 @@ static inline void kd_caught(const char *what, const char *name)
 		kd_closure_init(&kd_c->kd_head, &kd_type_##t, kd_type_##t.size, kd_attr, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
 		KD_MAP(KD_FILL, t, ##__VA_ARGS__) \
 		kd_commit(kd_f, kd_a, kd_type_##t.size); \
+	} \
+	struct kd_loop_closure_##t { struct kd_closure_##t kd_c; struct kdds_loop_part kd_part; } __attribute__((aligned(16))); \
+	static const struct kdds_cut kd_cuts_##t[] __attribute__((unused)) = {KD_MAP(KD_CUT, t, ##__VA_ARGS__) {0, 0, NULL}}; \
+	KD_ASSERT(sizeof(kd_cuts_##t) == sizeof(struct kdds_cut) || \
+		  sizeof(struct kd_loop_closure_##t) <= KD_CLOSURE_MAX, \
+		  "task " #t ": a closure has no room for VALUEs of 64 KiB or more: share some") \
+	static const struct kdds_loop kd_loop_##t __attribute__((unused)) = {&kd_type_##t, kd_cuts_##t, sizeof(struct kd_closure_##t)}; \
+	__attribute__((unused)) static void kd_run_loop_##t(struct kdds_closure *kd_h, struct kdds_frame *kd_f) \
+	{ \
+		kdds_loop_run(kd_h, kd_f, &kd_loop_##t); \
+	} \
+	static const struct kdds_type kd_loop_type_##t __attribute__((unused)) = { \
+		kd_run_loop_##t, sizeof(struct kd_loop_closure_##t), \
+		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), \
+		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t, KD_TYPE_MAGIC, 0 KD_MAP(KD_POINTS, t, ##__VA_ARGS__)}; \
+	__attribute__((unused)) static inline void kd_for_##t( \
+		struct kdds_frame *kd_f KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
+	{ \
+		char *kd_a = kd_push(kd_f, kd_loop_type_##t.size); \
+		uint32_t kd_s __attribute__((unused)) = kd_link_of(kd_f, kd_a); \
+		struct kd_closure_##t *kd_c = (struct kd_closure_##t *)kd_a; \
+		kd_closure_init(&kd_c->kd_head, &kd_loop_type_##t, kd_loop_type_##t.size, 0, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
+		KD_MAP(KD_FILL, t, ##__VA_ARGS__) \
+		kdds_loop_begin(&kd_c->kd_head, &kd_loop_##t); \
+		kd_commit(kd_f, kd_a, kd_loop_type_##t.size); \
 	}
 
 /** The body of a task declared by KDDS_TASK_DECLARE. */
@@ -376,6 +473,37 @@ static inline void kd_caught(const char *what, const char *name)
 /** The same with attributes, a bitwise OR of KDDS_LOCAL, KDDS_ON_WORKER(i), KDDS_ON_PLACE(i),
  *  KDDS_PRIORITY_HIGH and KDDS_PRIORITY_LOW. */
 #define kdds_spawn_with(attributes, t, ...) kd_spawn_##t(kd_frame_of(kd_self), attributes, ##__VA_ARGS__)
+
+/**
+ * A parallel loop: runs the body of task @p t on consecutive parts of its index space until all of
+ * it is done, each index once. The library finds the size of the parts. What is cut:
+ *
+ *   RANGE(i)            indices without data; pass kdds_range(begin, end). The body runs for
+ *                       i.begin <= k < i.end
+ *   READ_EACH(T, x)     the body gets some consecutive elements of an array, as a READ_ARRAY of its
+ *   WRITE_EACH(T, x)    own: kdds_count(x) elements from (*x)[0] on. Of a two-dimensional view it
+ *   UPDATE_EACH(T, x)   gets whole rows
+ *
+ * All that is cut has one length; element k of one belongs to element k of the others. An array of
+ * one row is cut as a vector. It counts as one row if the view has gaps (ld > cols) or if another
+ * argument has length 1. To cut matrices that may have a single row, add a RANGE. Other
+ * parameters are VALUE, READ, READ_ARRAY, REDUCE and REDUCE_ARRAY: all parts see the same data.
+ * Contributions are combined in an order that depends on the length alone, so results have the same
+ * bits on any number of workers and ranks. To later tasks, the loop is one task. A body may spawn
+ * tasks and loops. kdds_spawn of such a task runs the body once, on everything.
+ *
+ * Lengths that differ, and a parameter of mode WRITE or UPDATE that is not cut, end the program
+ * with a line on stderr. Context: as kdds_spawn.
+ */
+#define kdds_for(t, ...) kd_for_##t(kd_frame_of(kd_self), ##__VA_ARGS__)
+
+/** The argument for a RANGE parameter: the indices from @p begin to @p end - 1. */
+static inline struct kdds_range kdds_range(size_t begin, size_t end)
+{
+	struct kdds_range r = {begin, end};
+
+	return r;
+}
 
 /** Outside the body of a task, each kdds_spawn looks up the running frame in the library (about
  *  2 ns). This declaration, at the start of a block of main or of a helper function, looks it up

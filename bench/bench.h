@@ -77,6 +77,9 @@ struct backend {
 	void (*cholesky)(struct tiles *a);
 	void (*stencil)(struct plate *p);
 	void (*grain)(long n, long steps, long *v); /* task i writes v[i]: grain_step */
+	/* In each round task i writes v[1 - r][i] from v[r][i] and v[r][i + 1], the last one from
+	 * v[r][0]: narrow_step. r is 0 in the first round, 1 in the next. v has 2 rows. */
+	void (*narrow)(long columns, long rounds, long steps, long *v);
 };
 
 /* Each program defines its own, and the name it has on the command line. */
@@ -87,6 +90,7 @@ extern const char program_name[];
 
 long fib_plain(int n);
 void grain_step(long i, long steps, long *x);
+void narrow_step(const long *a, const long *b, long steps, long *x);
 
 void potrf(double *a, int nb);
 void trsm(const double *l, double *a, int nb);

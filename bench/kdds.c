@@ -409,6 +409,27 @@ static void solve_grain(long n, long steps, long *v)
 	kdds_sync();
 }
 
+KDDS_TASK(narrow, VALUE(long, steps), READ(long, a), READ(long, b), WRITE(long, x))
+{
+	narrow_step(*a, *b, steps, *x);
+}
+
+static void solve_narrow(long columns, long rounds, long steps, long *v)
+{
+	KDDS_SELF;
+	kdds_data(long) *x = allocate((size_t)(2 * columns), sizeof(*x));
+
+	for (long i = 0; i < 2 * columns; i++)
+		kdds_bind(x[i], &v[i]);
+	for (long r = 0; r < rounds; r++)
+		for (long i = 0; i < columns; i++)
+			kdds_spawn(narrow, steps, &x[r % 2 * columns + i].at,
+				   &x[r % 2 * columns + (i + 1) % columns].at,
+				   &x[(r + 1) % 2 * columns + i].at);
+	kdds_sync();
+	free(x);
+}
+
 const struct backend backend = {
 	.name = "libkdds",
 	.version = kdds_version,
@@ -432,4 +453,5 @@ const struct backend backend = {
 	.cholesky = solve_cholesky,
 	.stencil = solve_stencil,
 	.grain = solve_grain,
+	.narrow = solve_narrow,
 };

@@ -244,6 +244,22 @@ static long solve_reduce(long n)
 	return sum;
 }
 
+static void solve_narrow(long columns, long rounds, long steps, long *v)
+{
+#pragma omp parallel
+#pragma omp single
+	for (long r = 0; r < rounds; r++) {
+		long *from = v + r % 2 * columns, *to = v + (r + 1) % 2 * columns;
+
+		for (long i = 0; i < columns; i++) {
+			long next = (i + 1) % columns;
+
+#pragma omp task depend(in: from[i], from[next]) depend(out: to[i])
+			narrow_step(&from[i], &from[next], steps, &to[i]);
+		}
+	}
+}
+
 static void solve_wavefront(long n, long rows, long *v)
 {
 #pragma omp parallel
@@ -338,4 +354,5 @@ const struct backend backend = {
 	.cholesky = solve_cholesky,
 	.stencil = solve_stencil,
 	.grain = solve_grain,
+	.narrow = solve_narrow,
 };

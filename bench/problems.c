@@ -644,6 +644,53 @@ void grain_step(long i, long steps, long *x)
 	*x = (long)a;
 }
 
+/* narrow: as many columns as workers, or few more, which depend on each other in each round */
+
+void narrow_step(const long *a, const long *b, long steps, long *x)
+{
+	uint64_t c = (uint64_t)*a * 3 + (uint64_t)*b;
+
+	for (long k = 0; k < steps; k++) {
+		c = c * 6364136223846793005u + 1442695040888963407u;
+		__asm__ volatile("" : "+r"(c));
+	}
+	*x = (long)c;
+}
+
+static void narrow_plain(long columns, long rounds, long steps, long *v)
+{
+	for (long r = 0; r < rounds; r++) {
+		const long *from = v + r % 2 * columns;
+		long *to = v + (r + 1) % 2 * columns;
+
+		for (long i = 0; i < columns; i++)
+			narrow_step(&from[i], &from[(i + 1) % columns], steps, &to[i]);
+	}
+}
+
+static double run_narrow(const struct backend *b, const long *size, bool quick)
+{
+	long columns = size[0], rounds = size[1], steps = size[2];
+	long *v = allocate((size_t)(2 * columns), sizeof(*v));
+	long *right = allocate((size_t)(2 * columns), sizeof(*right));
+
+	for (long i = 0; i < columns; i++)
+		v[i] = right[i] = i;
+	clock_start();
+	if (b)
+		b->narrow(columns, rounds, steps, v);
+	else
+		narrow_plain(columns, rounds, steps, v);
+	clock_stop();
+	if (quick)
+		narrow_plain(columns, rounds, steps, right);
+	for (long i = 0; quick && i < 2 * columns; i++)
+		expect("narrow", v[i], right[i]);
+	free(v);
+	free(right);
+	return (double)columns * (double)rounds;
+}
+
 static double run_grain(const struct backend *b, const long *size, bool quick)
 {
 	long n = size[0], *v = allocate((size_t)n, sizeof(*v)), right[GRAINS];
@@ -703,6 +750,9 @@ const struct workload workloads[] = {
 	 {1024, 64, 100}, {64, 16, 5}, {30000, 30000, 1000000}, "run", NEEDS(stencil), run_stencil},
 	{"grain", "N tasks, each on its own data item, of about 1 us", "N,STEPS",
 	 {100000, 900}, {100, 100}, {10000000, 1000000000}, "task", NEEDS(grain), run_grain},
+	{"narrow", "COLUMNS tasks a round, each needs two of the round before",
+	 "COLUMNS,ROUNDS,STEPS", {2, 4000, 9000}, {3, 50, 100}, {1000, 1000000, 1000000000}, "task",
+	 NEEDS(narrow), run_narrow},
 };
 
 const int nworkloads = (int)(sizeof(workloads) / sizeof(*workloads));

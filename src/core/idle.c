@@ -69,7 +69,7 @@ int kd_idle(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg), vo
 	if (++w->idle_tries % TRIES_PER_YIELD == 0 || w->pool->count > w->pool->cpus)
 		kd_os_yield();
 	else
-		kd_os_spin(kd_min(8u << kd_min(w->idle_tries, 5u), 256u));
+		kd_os_spin(8u << kd_min(w->idle_tries, 2u));
 	now = kd_os_now_ns();
 	if (!w->idle_since_ns)
 		w->idle_since_ns = now;

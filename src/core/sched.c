@@ -18,6 +18,7 @@
 #include "core/watch.h"
 
 #define QUIET_CLAIMS 1024  /* fenced claims without a visit before the owner stops fencing */
+#define SPIN_TASK_NS 2000  /* tasks that take longer are not waited for at the claim */
 #define SPINS_BLOCKED 50   /* loads of a stolen closure's state before its stack is set aside */
 #define VICTIMS_PER_LOOK 8
 #define PARKED_PER_LOOK 16
@@ -102,8 +103,11 @@ static void merge_range(char *c, char *end)
 		kd_reduce_merge(kd_closure_at(c));
 }
 
-static void await_done(struct kdds_closure *c)
+/* Waits a moment for a stolen task, unless such tasks take long: the worker can run others then. */
+static void await_done(const struct kd_stack *s, struct kdds_closure *c)
 {
+	if (kd_load_relaxed(&s->task_ns) > SPIN_TASK_NS)
+		return;
 	for (unsigned i = 0; i < SPINS_BLOCKED && !(kd_load_acquire(&c->state) & KD_DONE); i++)
 		kd_pause();
 }
@@ -127,7 +131,7 @@ claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct
 			return AGAIN;
 		}
 		if (!(state & KD_DONE))
-			await_done(c);
+			await_done(s, c);
 		state = kd_load_acquire(&c->state);
 		if (!(state & KD_DONE))
 			return BLOCK;

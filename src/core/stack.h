@@ -92,7 +92,12 @@ struct kd_stack {
 	uint32_t looked; /* links that the index has followed, for the tests */
 	uint32_t active; /* in use: running, parked or halted */
 	uint32_t epoch;   /* epoch of the latest readiness records, see record.h */
-	uint64_t next_ns; /* when to look again */
+	uint64_t next_ns; /* when to look again, */
+	uint64_t early_ns; /* or from then on if the owner has claimed another closure: */
+	struct kdds_frame *watched; /* its frame's head was the following */
+	char *watched_head;
+	uint32_t task_ns; /* time a thief needs for a task, by the latest steal; 0: not known */
+	uint32_t vain;    /* how many visits in a row found nothing although it had */
 	char *park;      /* the stolen closure whose completion this stack waits for. Nobody owns
 			    the stack meanwhile, unless the closure is marked (kd_park_bound):
 			    then the runner waits for it at the foot of its C stack */

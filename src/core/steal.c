@@ -14,6 +14,7 @@
 
 #define FRAMES_PER_VISIT 256
 #define NOTES_PER_VISIT 128
+#define EARLY_NS 500u /* before the next visit if the owner has gone on */
 #define MISS_DOUBLINGS 6 /* a visit delays the victim by some microseconds: in vain, at most one
 			    in 64 us */
 
@@ -205,6 +206,16 @@ static int search_down(struct search *x)
 	return 0;
 }
 
+/* What the noted closures wait for is, as a rule, the closure that the owner runs. */
+static void watch(struct kd_stack *s, const struct search *x)
+{
+	if (s->watched == x->top && s->watched_head != kd_load_relaxed(&x->top->head))
+		kd_store_relaxed(&s->vain, kd_min(s->vain + 1, MISS_DOUBLINGS));
+	kd_store_relaxed(&s->early_ns, x->now_ns + (EARLY_NS << s->vain));
+	kd_store_relaxed(&s->watched_head, kd_load_relaxed(&x->top->head));
+	kd_store_relaxed(&s->watched, x->top);
+}
+
 /* Finds ready closures of s, in the oldest frame that has any; with from, in frame from or a
  * younger one. 0: none. */
 static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
@@ -220,8 +231,10 @@ static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
 	kd_store_relaxed(&s->misses, kd_min(s->misses + 1, MISS_DOUBLINGS));
 	if (x->rest_ns && !x->others) {
 		kd_store_relaxed(&s->next_ns, x->rest_ns);
+		kd_store_relaxed(&s->early_ns, x->rest_ns);
 	} else {
 		kd_store_relaxed(&s->next_ns, x->now_ns + (1000u << s->misses));
+		watch(s, x);
 	}
 	return 0;
 }
@@ -237,6 +250,24 @@ static struct kdds_frame *running_frame(struct kd_stack *s)
 	return tail != kd_frame_first(top) ? (struct kdds_frame *)tail : NULL;
 }
 
+/* The head of a frame that may have been popped, and its memory reused, just now: then the value is
+ * a guess. Not atomic, because ThreadSanitizer checks atomic loads everywhere. */
+__attribute__((noinline, no_sanitize("thread"))) static char *peek_head(const struct kdds_frame *f)
+{
+	return *(char *const volatile *)&f->head;
+}
+
+/* Whether it is too early for another visit after one in vain. */
+static int rests(const struct kd_stack *s, uint64_t now)
+{
+	const struct kdds_frame *f = kd_load_relaxed(&s->watched);
+
+	if (now >= kd_load_relaxed(&s->next_ns))
+		return 0;
+	return now < kd_load_relaxed(&s->early_ns) || kd_load_relaxed(&s->top) != f ||
+	       peek_head(f) == kd_load_relaxed(&s->watched_head);
+}
+
 /* Looks without disturbing the owner: a stack that runs a leaf task has nothing, and one visited in
  * vain is left alone for a while. */
 static int looks_empty(struct kd_stack *s)
@@ -244,7 +275,7 @@ static int looks_empty(struct kd_stack *s)
 	struct kdds_frame *first = (struct kdds_frame *)s->mem;
 	int alone = kd_load_acquire(&s->top) == &s->base;
 
-	if (kd_load_relaxed(&s->misses) && !kd_load_relaxed(&s->park) && kd_os_now_ns() < kd_load_relaxed(&s->next_ns))
+	if (kd_load_relaxed(&s->misses) && !kd_load_relaxed(&s->park) && rests(s, kd_os_now_ns()))
 		return 1;
 	return alone && kd_load_relaxed(&first->tail) == kd_frame_first(first) &&
 	       !kd_load_relaxed(&s->divisible);
@@ -360,6 +391,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 		if (x.begin)
 			kd_index_check_stolen(&x.view);
 		kd_store_relaxed(&s->misses, 0);
+		kd_store_relaxed(&s->vain, 0);
 		kd_store_relaxed(&s->robbed, s->robbed + 1);
 		range_p->start_ns = kd_os_now_ns();
 		range_p->remote = request->remote != 0;
@@ -464,6 +496,7 @@ struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, 
 	kd_index_check_stolen(&v);
 	if (!r->remote) /* the time of a remote steal says nothing about the tasks */
 		kd_index_learn(v.index, count, now - r->start_ns, now);
+	kd_store_relaxed(&s->task_ns, v.index->task_ns);
 	/* The last access to the closure and its frame: from here on the owner may pass, pop and
 	 * reuse the memory. */
 	kd_store_release(&c->state, (kd_load_relaxed(&c->state) & (KD_SPECIAL | KD_PRIVATE)) |

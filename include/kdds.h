@@ -66,7 +66,7 @@ extern "C" {
 /** @cond internal */
 #define KD_LAYOUT_STEP(h, x) (((h) * 31u) + (uint32_t)(x))
 #define KD_LAYOUT \
-	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(9u, \
+	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(10u, \
 		sizeof(struct kdds_frame)), offsetof(struct kdds_frame, link_base)), \
 		sizeof(struct kdds_closure)), \
 		offsetof(struct kdds_closure, state)), sizeof(struct kdds_access_array)), sizeof(struct kdds_type)), \
@@ -114,6 +114,14 @@ int kdds_places(void);  /**< number of places (NUMA nodes) over which the worker
 
 /** @cond internal */
 void kdds_sync_frame(struct kdds_frame *f);
+static inline void kd_sync(struct kdds_frame *self, const struct kd_room *room)
+{
+	if (self && self->tail == kd_frame_first(self))
+		return;
+	kdds_sync_frame(self);
+	if (room && room->start) /* no closure uses the data of bodies that have returned */
+		self->arena = room->top;
+}
 /** @endcond */
 
 /**
@@ -125,7 +133,7 @@ void kdds_sync_frame(struct kdds_frame *f);
  *
  * Context: main, task.
  */
-#define kdds_sync() kdds_sync_frame(kd_self)
+#define kdds_sync() kd_sync(kd_self, kd_room)
 /** @} */
 
 /** @name Spawn attributes
@@ -164,7 +172,7 @@ static inline void kd_anchor_init(void *anchor, const volatile void *data, uint3
 	a->data = (void *)(uintptr_t)data;
 	a->links = 0;
 	a->single = KD_USABLE(mode);
-	a->use = KD_USE(mode);
+	a->use = KD_USE(mode) | KD_USE_BOUND;
 	a->shaped = 0;
 }
 
@@ -263,7 +271,8 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 /** Declares @p x, a reference to @p n new T that live as long as the frame of the running task. */
 #define KDDS_DATA_ARRAY(T, x, n) \
 	const size_t kd_n_##x = n; \
-	KDDS_OVER_ARRAY(T, x, (T *)kdds_frame_alloc(kd_frame_of(kd_self), kd_array_bytes(kd_n_##x, sizeof(T)), __alignof__(T)), kd_n_##x)
+	KDDS_OVER_ARRAY(T, x, (T *)kd_frame_data(kd_self, kd_room, kd_array_bytes(kd_n_##x, sizeof(T)), __alignof__(T)), kd_n_##x); \
+	kd_data_##x.kd_use = KD_USE(0)
 
 /** The shape of the data that @p x refers to, a const struct kdds_shape *; NULL for a single T. */
 #define kdds_shape_of(x) kd_shape_of((const struct kdds_anchor *)(const void *)(x))
@@ -432,7 +441,7 @@ void *kdds_arg(struct kdds_closure *c, size_t i);
 
 /** Counters since kdds_init, summed over the workers of this process. */
 struct kdds_stats {
-	uint64_t tasks;      /**< closures run */
+	uint64_t tasks;      /**< closures run, without bodies that were called in place */
 	uint64_t attempts;   /**< steal attempts */
 	uint64_t steals;     /**< successful steal attempts */
 	uint64_t stolen;     /**< closures obtained by them */

@@ -8,6 +8,7 @@
 #include "core/idle.h"
 #include "core/sched.h"
 #include "core/topo.h"
+#include "core/value.h"
 #include "core/worker.h"
 #include "kdds.h"
 #include "observe/span.h"
@@ -15,6 +16,8 @@
 #include "observe/tasks.h"
 #include "observe/watched.h"
 #include "rank.h"
+
+#define ARENA_MOST 4096 /* bytes of a data item in the arena; larger ones are allocated */
 
 static struct kd_worker *self(const char *what)
 {
@@ -69,9 +72,38 @@ __attribute__((used)) char *kdds_push_slow(const char *end)
 	return f->tail;
 }
 
+/* The block lives until the frame has ended. So from then on the frame's spawns push: the called
+ * bodies share the frame, and there may be many that allocate. */
 void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align)
 {
+	kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
 	return kd_block_alloc(self("KDDS_DATA")->current, f, size, align);
+}
+
+/* The first spawn of a body with several arguments. If they overlap, links do not order what its
+ * children do with them: thieves take the closures of its frame in reference order, and no child is
+ * called. */
+void kdds_frame_check(struct kdds_frame *f)
+{
+	struct kdds_closure *c = kd_closure_at(kd_load_relaxed(&f->parent->head));
+
+	if (kd_value_overlap(c) & KD_OVERLAP_WRITTEN)
+		kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
+}
+
+void *kdds_frame_extend(struct kdds_frame *f, size_t size, size_t align)
+{
+	uintptr_t at, unit = kd_max(align, 16);
+	char *end;
+
+	if (size > ARENA_MOST || align > ARENA_MOST)
+		return kdds_frame_alloc(f, size, align);
+	at = ((uintptr_t)f->arena + unit - 1) & -unit;
+	end = (char *)at + KD_ROUND16(size + !size);
+	if (end > f->arena_end)
+		return kdds_frame_alloc(f, size, align);
+	f->arena = end;
+	return (void *)at;
 }
 
 void kdds_shape_check(size_t rows, size_t cols, size_t ld)
@@ -97,15 +129,16 @@ void kdds_sync_frame(struct kdds_frame *f)
 void kdds_reference_error(const char *task, const char *param, int use, int shaped, uint32_t mode)
 {
 	static const char *const names[] = {"any", "READ", "WRITE", "UPDATE", "REDUCE"};
+	int code = (use & ~KD_USE_BOUND) - KD_USE(0), known = code >= 0 && code <= KDDS_RW;
 
-	if (use < KD_USE(0) || use > KD_USE(KDDS_CW) || shaped < 0 || shaped > 1)
+	if (!(known || code == KD_USE_R || code == KD_USE_CW) || shaped < 0 || shaped > 1)
 		kd_die("task %s needs a reference for its %s parameter %s: it was given the "
 		       "address of a plain pointer, or of a kdds_data that was not bound "
 		       "(KDDS_OVER makes references to memory)", task, names[mode], param);
-	if (!kd_may(use, KD_USE(0), mode))
+	if (!kd_may(use & ~KD_USE_BOUND, KD_USE(0), mode))
 		kd_die("task %s was given for its %s parameter %s a data item that the spawning "
 		       "task itself may only %s", task, names[mode], param,
-		       names[use - KD_USE(0)]);
+		       names[known ? code : code == KD_USE_R ? KDDS_R : KDDS_CW]);
 	kd_die("task %s was given an array for its %s parameter %s: declare it %s_ARRAY, or make a "
 	       "reference to one element with KDDS_OVER", task, names[mode], param, names[mode]);
 }

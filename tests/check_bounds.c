@@ -114,10 +114,11 @@ static void one_nested_frame(void *arg)
 }
 
 /* (b) */
+/* With the attribute, each is a closure: no body is called in place of one. */
 KDDS_TASK(nest, VALUE(long, n))
 {
 	if (n)
-		kdds_spawn(nest, n - 1);
+		kdds_spawn_with(KDDS_PRIORITY_HIGH, nest, n - 1);
 	else
 		kdds_spawn(count);
 }

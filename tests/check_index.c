@@ -817,7 +817,7 @@ START_TEST(ordered_frame)
 	}
 	claim(0);
 	below = (struct kdds_frame *)frame->tail;
-	kd_frame_init(below, frame, (char *)below + (1 << 20), 12345);
+	kd_frame_init(stack, below, frame, (char *)below + (1 << 20), 12345);
 	kd_self = below;
 	kdds_spawn(none);
 	ck_assert(kd_index_open(&v, stack, below));

@@ -38,14 +38,14 @@ END_TEST
 START_TEST(frames)
 {
 	ck_assert_uint_eq(sizeof(struct kdds_frame), 128);
-	/* what a push, a claim and a pop touch */
+	/* what a push, a claim, a pop and a call touch */
 	ck_assert_uint_eq(LAST_LINE(kdds_frame, link_base), 0);
 	ck_assert_uint_eq(offsetof(struct kdds_frame, tail), 0);
 	ck_assert_uint_eq(offsetof(struct kdds_frame, head), 8);
 	ck_assert_uint_eq(offsetof(struct kdds_frame, limit), 16);
 	ck_assert_uint_eq(offsetof(struct kdds_frame, resume), 24);
-	ck_assert_uint_eq(offsetof(struct kdds_frame, data), 64);
-	ck_assert_uint_eq(sizeof(((struct kdds_frame *)0)->data), KD_FRAME_DATA);
+	ck_assert_uint_eq(offsetof(struct kdds_frame, floor), 56);
+	ck_assert_uint_eq(offsetof(struct kdds_frame, arena), 64);
 }
 END_TEST
 

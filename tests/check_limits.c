@@ -33,7 +33,7 @@ START_TEST(locked)
 	ck_assert_int_eq(kd_env_read(), 0);
 	s = kd_stack_create(&worker);
 	kd_stack_start(s, NULL);
-	memset(s->mem, 1, 3 * MIB);
+	memset(s->mem + MIB, 1, 2 * MIB);
 	/* Under sanitizers mlock does nothing. */
 	if (syscall(SYS_mlock, s->mem + 2 * MIB, PAGE_BYTES)) {
 		puts("nothing may be locked here (ulimit -l)");

@@ -192,10 +192,11 @@ tests_observed_LDADD = libkdds.la
 check_PROGRAMS += tests/oracle tests/without_membarrier
 tests_oracle_LDADD = libkdds.la
 
-# Run under kddsrun, by check_ranks.sh and check_loops.sh.
-check_PROGRAMS += tests/ranks tests/sleepers tests/loops
+# Run under kddsrun, by check_ranks.sh, check_loops.sh and check_calls.sh.
+check_PROGRAMS += tests/ranks tests/sleepers tests/loops tests/calls
 tests_ranks_LDADD = libkdds.la
 tests_loops_LDADD = libkdds.la
+tests_calls_LDADD = libkdds.la
 tests_sleepers_LDADD = libkdds.la
 
 # The launchers' back ends alone, run by check_launchers.sh.
@@ -210,6 +211,7 @@ tests_lab_quiet_LDADD = libkdds.la
 
 test_scripts = \
 	tests/check_bench.sh \
+	tests/check_calls.sh \
 	tests/check_cmake.sh \
 	tests/check_env_doc.sh \
 	tests/check_examples.sh \

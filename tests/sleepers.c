@@ -53,7 +53,7 @@ KDDS_TASK(stay, VALUE(int, dummy))
 
 	(void)dummy;
 	__atomic_store_n(&waiters[kdds_worker()], 1, __ATOMIC_RELAXED);
-	kdds_spawn(elsewhere, end, 600);
+	kdds_spawn_with(KDDS_PRIORITY_HIGH, elsewhere, end, 600); /* a closure: not called here */
 	pass(GIVEN_MS);
 	kdds_sync();
 }

@@ -199,8 +199,14 @@ struct kdds_anchor {
 
 /* Values that memory is unlikely to hold, so the comparison that every use needs also detects
  * pointers that are not to anchors, and anchors that were not bound. */
-#define KD_USABLE(mode) (INT32_MIN + (int32_t)(mode))
-#define KD_USE(mode) (int16_t)(INT16_MIN + (int16_t)(mode))
+#define KD_USABLE(mode) (INT32_MIN + (int32_t)KD_USE_CODE(mode))
+#define KD_USE(mode) (int16_t)(INT16_MIN + (int16_t)KD_USE_CODE(mode))
+#define KD_USE_CODE(mode) \
+	((mode) == KDDS_CW ? KD_USE_CW : (mode) == KDDS_R ? KD_USE_R : (int)(mode))
+/* These show in sums of up to KDDS_MAX_ACCESSES uses: see kd_fresh. */
+#define KD_USE_CW 64
+#define KD_USE_BOUND 128 /* added to KD_USE: memory of the program, which other anchors may share */
+#define KD_USE_R 4096
 
 /** The anchor of data with a shape. */
 struct kdds_anchor_array {
@@ -208,12 +214,13 @@ struct kdds_anchor_array {
 	struct kdds_shape shape;
 } __attribute__((may_alias));
 
-#define KD_FRAME_DATA 64 /**< bytes of frame data that need no allocation */
+#define KD_FRAME_DATA 64 /**< bytes of the arena that a body takes at its first KDDS_DATA */
 
 /**
- * The closures of one task. The owner writes all fields; thieves read them under the lock of the
- * stack, and write only limit. The owner uses scalar stores only: on Zen 4 a 4-byte load of what a
- * 16-byte vector store has written waits 10 cycles, and after an 8-byte store 1 cycle.
+ * The closures of one task, and of those that were called in its place (kd_callable). The owner
+ * writes all fields; thieves read them under the lock of the stack, and write only limit and floor.
+ * The owner uses scalar stores only: on Zen 4 a 4-byte load of what a 16-byte vector store has
+ * written waits 10 cycles, and after an 8-byte store 1 cycle.
  */
 struct kdds_frame {
 	char *tail;   /**< end of the closures; the owner publishes each closure by advancing it */
@@ -224,10 +231,13 @@ struct kdds_frame {
 			   closure at the parent's head reduces and must be finished first */
 	struct kdds_frame *parent;
 	uint64_t gen; /**< epoch of the frame; readiness records of another epoch are invalid */
-	uint32_t link_base; /**< link base, see kd_link_of. Not initialised: any initial value works */
+	uint32_t link_base; /**< see kd_link_of. Not initialised: any initial value works */
 	uint32_t turns; /**< how often link_base has wrapped around; not initialised either */
-	uint32_t pad[2];
-	char data[KD_FRAME_DATA]; /**< the first KDDS_DATA of the body */
+	char *floor; /**< a spawn with the stack pointer below it pushes a closure; above every
+			  stack if closures are wanted */
+	char *arena; /**< where the data of the next body that is called may lie */
+	char *arena_end;
+	char pad[48]; /* thieves have half the size of a frame for what they record of it */
 	/* closures follow */
 };
 
@@ -243,6 +253,8 @@ typedef uint64_t kd_word __attribute__((may_alias));
 struct kdds_frame *kdds_frame_current(void);
 char *kdds_push_slow(const char *end) __attribute__((cold));
 void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align);
+void kdds_frame_check(struct kdds_frame *f) __attribute__((cold));
+void *kdds_frame_extend(struct kdds_frame *f, size_t size, size_t align) __attribute__((cold));
 void kdds_loop_begin(struct kdds_closure *c, const struct kdds_loop *loop);
 void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kdds_loop *loop);
 void kdds_exception(const char *what, const char *name, const char *text)
@@ -250,10 +262,20 @@ void kdds_exception(const char *what, const char *name, const char *text)
 void kdds_reference_error(const char *task, const char *param, int use, int shaped, uint32_t mode)
 	__attribute__((noreturn, cold));
 
+/* What a body has of the arena of its stack. Compilers keep it in registers. */
+struct kd_room {
+	char *start; /* what lies above was free before; NULL: it has neither data nor called */
+	uint64_t pushed; /* kd_frame_pushed at that time */
+	char *top;
+	char *base; /* of the first KD_FRAME_DATA bytes, */
+	uint32_t used; /* so many of which are in use */
+	int unchecked; /* the body runs a closure whose arguments may overlap */
+};
+
 /* Outside the body of a task (main, a helper function) NULL selects the running frame of the
  * calling thread. */
 static struct kdds_frame *const kd_self __attribute__((unused)) = NULL;
-static uint32_t kd_used __attribute__((unused));
+static struct kd_room *const kd_room __attribute__((unused)) = NULL;
 
 static inline struct kdds_frame *kd_frame_of(struct kdds_frame *f)
 {
@@ -313,7 +335,9 @@ __attribute__((always_inline)) static inline char *kd_push(struct kdds_frame *f,
  */
 static inline uint32_t kd_link_of(struct kdds_frame *f, const char *c)
 {
-	return ((uint32_t)((uintptr_t)c >> 3) + __atomic_load_n(&f->link_base, __ATOMIC_RELAXED)) | 1u;
+	uint32_t base = __atomic_load_n(&f->link_base, __ATOMIC_RELAXED);
+
+	return ((uint32_t)((uintptr_t)c >> 3) + base) | 1u;
 }
 
 /*
@@ -342,23 +366,148 @@ static inline void kd_commit(struct kdds_frame *f, char *c, size_t size)
 	KD_PUBLISH(&f->tail, c + size);
 }
 
-/* Frame data. used is a counter of the body that the compiler knows at compile time, so the first
- * KD_FRAME_DATA bytes cost no instruction. */
-static inline void *kd_frame_data(struct kdds_frame *self, uint32_t *used, size_t size, size_t align)
+/* Grows with each push, also if the frame has been emptied meanwhile, modulo 32 GiB of closures: a
+ * plain comparison of tails would take a frame that was emptied and refilled for an unchanged one. */
+static inline uint64_t kd_frame_pushed(const struct kdds_frame *f)
 {
-	uint32_t at = *used;
+	return (uintptr_t)f->tail + 8 * (uint64_t)f->link_base;
+}
 
-	if (!self || align > 16 || size + !size > KD_FRAME_DATA - at)
+/* The body is about to create data or to call. */
+static inline void kd_room_open(struct kd_room *room, const struct kdds_frame *f)
+{
+	if (!room->start) {
+		room->start = room->top = f->arena;
+		room->pushed = kd_frame_pushed(f);
+	}
+}
+
+/*
+ * Frame data. Where used is known at compile time, data that fit into the first KD_FRAME_DATA bytes
+ * cost no instruction but for the first of them.
+ */
+static inline void *kd_frame_data(struct kdds_frame *self, struct kd_room *room, size_t size,
+				  size_t align)
+{
+	uint32_t at;
+	void *p;
+
+	if (!room) /* not in a body */
 		return kdds_frame_alloc(kd_frame_of(self), size, align);
-	*used = at + (uint32_t)KD_ROUND16(size + !size); /* empty structs have distinct addresses */
-	return self->data + at;
+	kd_room_open(room, self);
+	at = room->used;
+	if (align > 16 || size + !size > KD_FRAME_DATA - at) {
+		p = kdds_frame_extend(self, size, align);
+		room->top = self->arena;
+		return p;
+	}
+	if (!at) {
+		room->base = self->arena;
+		room->top = room->base + KD_FRAME_DATA;
+		if (KD_UNLIKELY(room->top > self->arena_end)) {
+			room->base = (char *)kdds_frame_extend(self, KD_FRAME_DATA, 16);
+			room->top = self->arena;
+		}
+		self->arena = room->top;
+	}
+	/* empty structs have distinct addresses */
+	room->used = at + (uint32_t)KD_ROUND16(size + !size);
+	return room->base + at;
+}
+
+/* The body returns: its data, and those of the bodies that it called, are not used any more, unless
+ * closures were pushed meanwhile and are in the frame. */
+static inline void kd_frame_leave(struct kdds_frame *f, const struct kd_room *room)
+{
+	if (room->start && (kd_frame_pushed(f) == room->pushed || f->tail == kd_frame_first(f)))
+		f->arena = room->start;
+}
+
+#define KD_FLOOR_PUSH ((char *)UINTPTR_MAX) /* value of floor: every spawn pushes a closure */
+
+/*
+ * Whether a spawn may call the body instead of pushing a closure: nobody wants closures, and the C
+ * stack has room. Depth-first execution gives the values of reference order if no closure of the
+ * frame is to use the arguments (kd_fresh). A relaxed load: a thief that raises the floor wants the
+ * spawns that come, and whether the first of them sees it does not matter.
+ */
+__attribute__((always_inline)) static inline int kd_callable(struct kdds_frame *f,
+							     struct kd_room *room)
+{
+	int above;
+
+	if (KD_UNLIKELY(room->unchecked)) {
+		room->unchecked = 0;
+		kdds_frame_check(f);
+	}
+#if defined(__x86_64__) && !defined(KD_TSAN)
+	__asm__("cmpq %1, %%rsp" : "=@cca"(above) : "m"(f->floor));
+#else
+	above = (char *)__builtin_frame_address(0) > __atomic_load_n(&f->floor, __ATOMIC_RELAXED);
+#endif
+	return above;
+}
+
+/* use and shaped */
+static inline uint32_t kd_use_of(const struct kdds_anchor *a)
+{
+	uint32_t use;
+
+	__builtin_memcpy(&use, &a->use, sizeof(use));
+	return use;
+}
+
+/* Of an anchor that a body which is called may use itself: it refers to a single object (shaped: an
+ * array), of which the spawning body may do anything. */
+#define KD_FREE_USE(shaped) ((uint16_t)KD_USE(KDDS_MODE_ANY) | (uint32_t)(shaped) << 16)
+
+/*
+ * Whether the n arguments of a spawn allow a call: no closure of the frame uses the data (links that
+ * are left in an empty frame name none), their modes allow what the body declares, and no two may
+ * overlap. For all arguments at a time: links is the union of theirs, reads and writes the sums of
+ * uses, less those of data that may be used in any way. Otherwise the push decides, and reports
+ * mistakes.
+ */
+static inline int kd_fresh(struct kdds_frame *f, unsigned n, uint64_t links, uint32_t reads,
+			   uint32_t writes)
+{
+	uint32_t any = (KD_USE_CW - 1) | (n > 1 ? 0 : KD_USE_BOUND);
+
+	return (!links || f->tail == kd_frame_first(f)) &&
+	       !(reads & ~(15u * KD_USE_R | any)) && !(writes & ~any);
+}
+
+static inline int kd_may_add(unsigned n, const struct kdds_anchor *a, uint32_t shaped,
+			     const struct kdds_op *op)
+{
+	uint32_t use = kd_use_of(a) - KD_FREE_USE(shaped);
+
+	return op->exact && (use <= KDDS_RW || use == KD_USE_CW || (n == 1 && use == KD_USE_BOUND));
+}
+
+/* While a body that contributes to the data runs in place of a closure, the data are for
+ * contributions. */
+static inline uint64_t kd_lend(struct kdds_anchor *a)
+{
+	uint64_t use;
+
+	__builtin_memcpy(&use, &a->single, sizeof(use));
+	a->single = a->single ? KD_USABLE(KDDS_CW) : 0;
+	a->use = KD_USE(KDDS_CW);
+	return use;
+}
+
+static inline void kd_return(struct kdds_anchor *a, uint64_t use)
+{
+	__builtin_memcpy(&a->single, &use, sizeof(use));
 }
 
 /* Whether the body may pass the data on for mode. least is KD_USABLE(0), for _ARRAY KD_USE(0). */
 static inline int kd_may(int32_t use, int32_t least, uint32_t mode)
 {
-	return use <= least + (mode == KDDS_CW ? KDDS_CW : KDDS_RW) &&
-	       (mode == KDDS_R || use != least + KDDS_R);
+	uint32_t also = mode == KDDS_R ? KD_USE_R : mode == KDDS_CW ? KD_USE_CW : 0;
+
+	return (((uint32_t)use - (uint32_t)least) & ~also) <= KDDS_RW;
 }
 
 static inline void kd_link_checked(struct kdds_access *to, struct kdds_anchor *from, uint32_t link,
@@ -395,7 +544,7 @@ static inline int32_t kd_single(const struct kdds_shape *s, uint32_t mode)
 static inline void kd_link_array(struct kdds_access_array *to, struct kdds_anchor *from, uint32_t link, uint32_t mode,
 				 const char *task, const char *param)
 {
-	if (KD_UNLIKELY(!kd_may(from->use, KD_USE(0), mode)))
+	if (KD_UNLIKELY(!kd_may(from->use & ~KD_USE_BOUND, KD_USE(0), mode)))
 		kdds_reference_error(task, param, from->use, 0, mode);
 	if (from->shaped) {
 		to->shape = *(const struct kdds_shape *)(const void *)((const char *)from +

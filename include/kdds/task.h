@@ -281,6 +281,129 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_ARG_UPDATE_EACH KD_ARG_UPDATE_ARRAY
 #define KD_ARG_RANGE KD_ARG_VALUE
 
+/* Calling the body in place of a push. Whether the arguments allow it (kd_fresh): the links of all,
+ * the sums of uses of what is read and of what is written, and contributions one by one. */
+#define KD_LINKS(t, x) KD_APPLY(KD_LINKS_, t, KD_TUPLE_##x)
+#define KD_LINKS_VALUE(t, T, n, op)
+#define KD_LINKS_READ(t, T, n, op) | (KD_ANCHOR_READ(n))->links
+#define KD_LINKS_WRITE(t, T, n, op) | (KD_ANCHOR_WRITE(n))->links
+#define KD_LINKS_UPDATE KD_LINKS_WRITE
+#define KD_LINKS_REDUCE KD_LINKS_WRITE
+#define KD_LINKS_READ_ARRAY KD_LINKS_READ
+#define KD_LINKS_WRITE_ARRAY KD_LINKS_WRITE
+#define KD_LINKS_UPDATE_ARRAY KD_LINKS_WRITE
+#define KD_LINKS_REDUCE_ARRAY KD_LINKS_WRITE
+#define KD_LINKS_READ_EACH KD_LINKS_READ
+#define KD_LINKS_WRITE_EACH KD_LINKS_WRITE
+#define KD_LINKS_UPDATE_EACH KD_LINKS_WRITE
+#define KD_LINKS_RANGE KD_LINKS_VALUE
+#define KD_READS(t, x) KD_APPLY(KD_READS_, t, KD_TUPLE_##x)
+#define KD_READS_VALUE(t, T, n, op)
+#define KD_READS_READ(t, T, n, op) + kd_use_of(KD_ANCHOR_READ(n)) - KD_FREE_USE(0)
+#define KD_READS_WRITE KD_READS_VALUE
+#define KD_READS_UPDATE KD_READS_VALUE
+#define KD_READS_REDUCE KD_READS_VALUE
+#define KD_READS_READ_ARRAY(t, T, n, op) + kd_use_of(KD_ANCHOR_READ(n)) - KD_FREE_USE(1)
+#define KD_READS_WRITE_ARRAY KD_READS_VALUE
+#define KD_READS_UPDATE_ARRAY KD_READS_VALUE
+#define KD_READS_REDUCE_ARRAY KD_READS_VALUE
+#define KD_READS_READ_EACH KD_READS_READ_ARRAY
+#define KD_READS_WRITE_EACH KD_READS_VALUE
+#define KD_READS_UPDATE_EACH KD_READS_VALUE
+#define KD_READS_RANGE KD_READS_VALUE
+#define KD_WRITES(t, x) KD_APPLY(KD_WRITES_, t, KD_TUPLE_##x)
+#define KD_WRITES_VALUE(t, T, n, op)
+#define KD_WRITES_READ KD_WRITES_VALUE
+#define KD_WRITES_WRITE(t, T, n, op) + kd_use_of(KD_ANCHOR_WRITE(n)) - KD_FREE_USE(0)
+#define KD_WRITES_UPDATE KD_WRITES_WRITE
+#define KD_WRITES_REDUCE KD_WRITES_VALUE
+#define KD_WRITES_READ_ARRAY KD_WRITES_VALUE
+#define KD_WRITES_WRITE_ARRAY(t, T, n, op) + kd_use_of(KD_ANCHOR_WRITE(n)) - KD_FREE_USE(1)
+#define KD_WRITES_UPDATE_ARRAY KD_WRITES_WRITE_ARRAY
+#define KD_WRITES_REDUCE_ARRAY KD_WRITES_VALUE
+#define KD_WRITES_READ_EACH KD_WRITES_VALUE
+#define KD_WRITES_WRITE_EACH KD_WRITES_WRITE_ARRAY
+#define KD_WRITES_UPDATE_EACH KD_WRITES_WRITE_ARRAY
+#define KD_WRITES_RANGE KD_WRITES_VALUE
+#define KD_ADDS(t, x) KD_APPLY(KD_ADDS_, t, KD_TUPLE_##x)
+#define KD_ADDS_VALUE(t, T, n, op)
+#define KD_ADDS_READ KD_ADDS_VALUE
+#define KD_ADDS_WRITE KD_ADDS_VALUE
+#define KD_ADDS_UPDATE KD_ADDS_VALUE
+#define KD_ADDS_REDUCE(t, T, n, op_) && kd_may_add(kd_type_##t.naccess, KD_ANCHOR_WRITE(n), 0, &(op_)->kd_op)
+#define KD_ADDS_READ_ARRAY KD_ADDS_VALUE
+#define KD_ADDS_WRITE_ARRAY KD_ADDS_VALUE
+#define KD_ADDS_UPDATE_ARRAY KD_ADDS_VALUE
+#define KD_ADDS_REDUCE_ARRAY(t, T, n, op_) && kd_may_add(kd_type_##t.naccess, KD_ANCHOR_WRITE(n), 1, &(op_)->kd_op)
+#define KD_ADDS_READ_EACH KD_ADDS_VALUE
+#define KD_ADDS_WRITE_EACH KD_ADDS_VALUE
+#define KD_ADDS_UPDATE_EACH KD_ADDS_VALUE
+#define KD_ADDS_RANGE KD_ADDS_VALUE
+/* the arguments, and what is done to them around the call */
+#define KD_LEND(t, x) KD_APPLY(KD_LEND_, t, KD_TUPLE_##x)
+#define KD_LEND_VALUE(t, T, n, op)
+#define KD_LEND_READ KD_LEND_VALUE
+#define KD_LEND_WRITE KD_LEND_VALUE
+#define KD_LEND_UPDATE KD_LEND_VALUE
+#define KD_LEND_REDUCE(t, T, n, op) uint64_t kd_use_##n = kd_lend(KD_ANCHOR_WRITE(n));
+#define KD_LEND_READ_ARRAY KD_LEND_VALUE
+#define KD_LEND_WRITE_ARRAY KD_LEND_VALUE
+#define KD_LEND_UPDATE_ARRAY KD_LEND_VALUE
+#define KD_LEND_REDUCE_ARRAY KD_LEND_REDUCE
+#define KD_LEND_READ_EACH KD_LEND_VALUE
+#define KD_LEND_WRITE_EACH KD_LEND_VALUE
+#define KD_LEND_UPDATE_EACH KD_LEND_VALUE
+#define KD_LEND_RANGE KD_LEND_VALUE
+#define KD_RETURN(t, x) KD_APPLY(KD_RETURN_, t, KD_TUPLE_##x)
+#define KD_RETURN_VALUE(t, T, n, op)
+#define KD_RETURN_READ KD_RETURN_VALUE
+#define KD_RETURN_WRITE KD_RETURN_VALUE
+#define KD_RETURN_UPDATE KD_RETURN_VALUE
+#define KD_RETURN_REDUCE(t, T, n, op) kd_return(KD_ANCHOR_WRITE(n), kd_use_##n);
+#define KD_RETURN_READ_ARRAY KD_RETURN_VALUE
+#define KD_RETURN_WRITE_ARRAY KD_RETURN_VALUE
+#define KD_RETURN_UPDATE_ARRAY KD_RETURN_VALUE
+#define KD_RETURN_REDUCE_ARRAY KD_RETURN_REDUCE
+#define KD_RETURN_READ_EACH KD_RETURN_VALUE
+#define KD_RETURN_WRITE_EACH KD_RETURN_VALUE
+#define KD_RETURN_UPDATE_EACH KD_RETURN_VALUE
+#define KD_RETURN_RANGE KD_RETURN_VALUE
+#define KD_HAND(t, x) KD_APPLY(KD_HAND_, t, KD_TUPLE_##x)
+#define KD_HAND_VALUE(t, T, n, op) , n
+#ifdef __cplusplus
+#define KD_HAND_READ(t, T, n, op) , n
+#define KD_HAND_WRITE KD_HAND_READ
+#else
+#define KD_HAND_READ(t, T, n, op) , n.ro
+#define KD_HAND_WRITE(t, T, n, op) , n.rw
+#endif
+#define KD_HAND_UPDATE KD_HAND_WRITE
+#define KD_HAND_REDUCE KD_HAND_WRITE
+#define KD_HAND_READ_ARRAY KD_HAND_READ
+#define KD_HAND_WRITE_ARRAY KD_HAND_WRITE
+#define KD_HAND_UPDATE_ARRAY KD_HAND_WRITE
+#define KD_HAND_REDUCE_ARRAY KD_HAND_WRITE
+#define KD_HAND_READ_EACH KD_HAND_READ
+#define KD_HAND_WRITE_EACH KD_HAND_WRITE
+#define KD_HAND_UPDATE_EACH KD_HAND_WRITE
+#define KD_HAND_RANGE KD_HAND_VALUE
+/* the same parameters, passed on */
+#define KD_NAME(t, x) KD_APPLY(KD_NAME_, t, KD_TUPLE_##x)
+#define KD_NAME_(t, T, n, op) , n
+#define KD_NAME_VALUE KD_NAME_
+#define KD_NAME_READ KD_NAME_
+#define KD_NAME_WRITE KD_NAME_
+#define KD_NAME_UPDATE KD_NAME_
+#define KD_NAME_REDUCE KD_NAME_
+#define KD_NAME_READ_ARRAY KD_NAME_
+#define KD_NAME_WRITE_ARRAY KD_NAME_
+#define KD_NAME_UPDATE_ARRAY KD_NAME_
+#define KD_NAME_REDUCE_ARRAY KD_NAME_
+#define KD_NAME_READ_EACH KD_NAME_
+#define KD_NAME_WRITE_EACH KD_NAME_
+#define KD_NAME_UPDATE_EACH KD_NAME_
+#define KD_NAME_RANGE KD_NAME_
+
 /* filling the closure */
 #define KD_FILL(t, x) KD_APPLY(KD_FILL_, t, KD_TUPLE_##x)
 #define KD_FILL_VALUE(t, T, n, op) kd_c->n = n;
@@ -386,12 +509,13 @@ static inline void kd_caught(const char *what, const char *name)
 		  "task " #t ": a closure has no room for VALUEs of 64 KiB or more: share some") \
 	KD_MAP(KD_TYPE, t, ##__VA_ARGS__) \
 	static void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
+	static void kd_call_##t(struct kdds_frame *, int KD_MAP(KD_PARAM, t, ##__VA_ARGS__)); \
 	static const struct kdds_param kd_access_##t[] = {KD_MAP(KD_ROW, t, ##__VA_ARGS__) {0, 0, 0, 0, 0, 0, NULL}}; \
 	static const struct kdds_type kd_type_##t = { \
 		kd_run_##t, sizeof(struct kd_closure_##t) < 32 ? 32 : sizeof(struct kd_closure_##t), \
 		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), \
 		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t, KD_TYPE_MAGIC, 0 KD_MAP(KD_POINTS, t, ##__VA_ARGS__)}; \
-	__attribute__((unused, always_inline)) static inline void kd_spawn_##t( \
+	__attribute__((unused, always_inline)) static inline void kd_push_##t( \
 		struct kdds_frame *kd_f, uint16_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
 	{ \
 		char *kd_a = kd_push(kd_f, kd_type_##t.size); \
@@ -400,6 +524,27 @@ static inline void kd_caught(const char *what, const char *name)
 		kd_closure_init(&kd_c->kd_head, &kd_type_##t, kd_type_##t.size, kd_attr, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
 		KD_MAP(KD_FILL, t, ##__VA_ARGS__) \
 		kd_commit(kd_f, kd_a, kd_type_##t.size); \
+	} \
+	__attribute__((unused, noinline)) static void kd_defer_##t( \
+		struct kdds_frame *kd_f, uint16_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
+	{ \
+		kd_push_##t(kd_f, kd_attr KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
+	} \
+	__attribute__((unused, always_inline)) static inline void kd_spawn_##t( \
+		struct kdds_frame *kd_f, struct kd_room *kd_r, uint16_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
+	{ \
+		if (!kd_r) { \
+			kd_push_##t(kd_frame_of(kd_f), kd_attr KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
+		} else if (!kd_attr && kd_callable(kd_f, kd_r) && \
+			   kd_fresh(kd_f, 0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), 0 KD_MAP(KD_LINKS, t, ##__VA_ARGS__), 0u KD_MAP(KD_READS, t, ##__VA_ARGS__), 0u KD_MAP(KD_WRITES, t, ##__VA_ARGS__)) \
+			   KD_MAP(KD_ADDS, t, ##__VA_ARGS__)) { \
+			kd_room_open(kd_r, kd_f); \
+			KD_MAP(KD_LEND, t, ##__VA_ARGS__) \
+			kd_call_##t(kd_f, 0 KD_MAP(KD_HAND, t, ##__VA_ARGS__)); \
+			KD_MAP(KD_RETURN, t, ##__VA_ARGS__) \
+		} else { \
+			kd_defer_##t(kd_f, kd_attr KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
+		} \
 	} \
 	struct kd_loop_closure_##t { struct kd_closure_##t kd_c; struct kdds_loop_part kd_part; } __attribute__((aligned(16))); \
 	static const struct kdds_cut kd_cuts_##t[] __attribute__((unused)) = {KD_MAP(KD_CUT, t, ##__VA_ARGS__) {0, 0, NULL}}; \
@@ -429,19 +574,25 @@ static inline void kd_caught(const char *what, const char *name)
 
 /** The body of a task declared by KDDS_TASK_DECLARE. */
 #define KDDS_TASK_BODY(t, ...) \
-	static inline void kd_body_##t(struct kdds_frame *kd_self, uint32_t kd_used KD_MAP(KD_PARAM, t, ##__VA_ARGS__)); \
+	static inline void kd_body_##t(struct kdds_frame *kd_self, struct kd_room *kd_room KD_MAP(KD_PARAM, t, ##__VA_ARGS__)) \
+		__attribute__((nonnull(1, 2))); \
+	static void kd_call_##t(struct kdds_frame *kd_f, int kd_closure KD_MAP(KD_PARAM, t, ##__VA_ARGS__)) \
+	{ \
+		struct kd_room kd_r = {NULL, 0, NULL, NULL, 0, kd_closure && kd_type_##t.naccess > 1}; \
+		KD_TRY \
+			kd_body_##t(kd_f, &kd_r KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
+		KD_CATCH("task", #t) \
+		kd_frame_leave(kd_f, &kd_r); \
+	} \
 	static void kd_run_##t(struct kdds_closure *kd_h, struct kdds_frame *kd_f) \
 	{ \
 		struct kd_closure_##t *kd_c __attribute__((unused)) = (struct kd_closure_##t *)kd_h; \
 		KD_MAP(KD_OPEN, t, ##__VA_ARGS__) \
-		if (!kd_f) \
-			__builtin_unreachable(); \
-		KD_TRY \
-			kd_body_##t(kd_f, 0 KD_MAP(KD_PASS, t, ##__VA_ARGS__)); \
-		KD_CATCH("task", #t) \
+		kd_call_##t(kd_f, 1 KD_MAP(KD_PASS, t, ##__VA_ARGS__)); \
 	} \
 	static inline void kd_body_##t( \
-		struct kdds_frame *kd_self __attribute__((unused)), uint32_t kd_used __attribute__((unused)) KD_MAP(KD_PARAM, t, ##__VA_ARGS__))
+		struct kdds_frame *kd_self __attribute__((unused)), struct kd_room *kd_room __attribute__((unused)) \
+		KD_MAP(KD_PARAM, t, ##__VA_ARGS__))
 
 /**
  * Declares a task: its name and its parameters, followed by its body in braces.
@@ -465,14 +616,15 @@ static inline void kd_caught(const char *what, const char *name)
  */
 #define KDDS_TASK(t, ...) KDDS_TASK_DECLARE(t, ##__VA_ARGS__) KDDS_TASK_BODY(t, ##__VA_ARGS__)
 
-/** Commits a closure of task @p t to the frame of the running task, as in
- *  kdds_spawn(fib, n - 1, x). Takes constant time and no fence. Context: the body of a task, main
- *  between kdds_init and kdds_finalize, and functions that these call. */
-#define kdds_spawn(t, ...) kd_spawn_##t(kd_frame_of(kd_self), 0, ##__VA_ARGS__)
+/** Spawns task @p t as the next child of the running task, as in kdds_spawn(fib, n - 1, x). In the
+ *  body of a task this calls the body of t if nobody looks for work and t waits for nothing.
+ *  Otherwise it commits a closure to the frame, in constant time and without a fence. Context: the
+ *  body of a task, main between kdds_init and kdds_finalize, and functions that these call. */
+#define kdds_spawn(t, ...) kd_spawn_##t(kd_self, kd_room, 0, ##__VA_ARGS__)
 
 /** The same with attributes, a bitwise OR of KDDS_LOCAL, KDDS_ON_WORKER(i), KDDS_ON_PLACE(i),
  *  KDDS_PRIORITY_HIGH and KDDS_PRIORITY_LOW. */
-#define kdds_spawn_with(attributes, t, ...) kd_spawn_##t(kd_frame_of(kd_self), attributes, ##__VA_ARGS__)
+#define kdds_spawn_with(attributes, t, ...) kd_spawn_##t(kd_self, kd_room, attributes, ##__VA_ARGS__)
 
 /**
  * A parallel loop: runs the body of task @p t on consecutive parts of its index space until all of
@@ -509,13 +661,12 @@ static inline struct kdds_range kdds_range(size_t begin, size_t end)
  *  2 ns). This declaration, at the start of a block of main or of a helper function, looks it up
  *  once for the whole block: KDDS_SELF; */
 #define KDDS_SELF \
-	struct kdds_frame *const kd_self __attribute__((unused)) = kdds_frame_current(); \
-	uint32_t kd_used __attribute__((unused)) = KD_FRAME_DATA
+	struct kdds_frame *const kd_self __attribute__((unused)) = kdds_frame_current()
 
 /** Declares @p x, a reference to a new T that lives as long as the frame of the running task, that
  *  is, until all children of the task are done. Like a local variable it is not initialised. */
 #define KDDS_DATA(T, x) \
-	kdds_data(T) kd_data_##x = {(T *)kd_frame_data(kd_self, &kd_used, sizeof(T), __alignof__(T)), \
+	kdds_data(T) kd_data_##x = {(T *)kd_frame_data(kd_self, kd_room, sizeof(T), __alignof__(T)), \
 		0, KD_USABLE(0), KD_USE(0), 0}; \
 	T **const x = &kd_data_##x.at
 #endif

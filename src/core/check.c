@@ -49,8 +49,10 @@ void kd_stack_check(const struct kd_stack *s)
 	check_frame(s, g);
 	kd_assert(g->parent == f);
 	kd_assert(!limit || (limit >= kd_frame_first(g) && limit <= s->end));
+	kd_assert(g->arena >= s->arena && g->arena <= s->base.arena_end);
 	for (unsigned n = 0; f != &s->base && n < FRAMES; n++, g = f, f = f->parent) {
 		check_frame(s, f);
+		kd_assert(f->arena <= g->arena); /* the data of its bodies come first */
 		/* A frame begins at the end of its parent's closures, whose body has returned or
 		 * waits. */
 		kd_assert((char *)f == (f->parent == &s->base ? s->mem : f->parent->tail));

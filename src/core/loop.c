@@ -141,10 +141,13 @@ static void narrow(const struct walk *w, struct kdds_closure *to, size_t begin, 
  * the body has spawned are waited for. */
 static void run(const struct walk *w, struct kdds_closure *p, size_t begin, size_t end)
 {
+	char *arena = w->f->arena;
+
 	narrow(w, p, begin, end);
 	w->loop->body->run(p, w->f);
 	if (w->f->tail != kd_frame_first(w->f))
 		kdds_sync_frame(w->f);
+	w->f->arena = arena;
 }
 
 /* Commits a loop over [begin, end). */

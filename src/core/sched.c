@@ -47,6 +47,7 @@ static void hinted(struct kd_stack *s, struct kdds_frame *f, struct kdds_frame *
 		kd_fetch_and(&s->flags, ~(uint32_t)KD_HINT);
 		kd_idle_wake_one(s->home->pool);
 	} else {
+		kd_store_relaxed(&g->floor, KD_FLOOR_PUSH);
 		kd_store_relaxed(&g->limit, NULL); /* wake at the first push of this closure */
 	}
 }
@@ -204,6 +205,7 @@ run_loop(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int 
 	uint32_t flags;
 
 	s->serial += KD_SERIALS;
+	kd_store_relaxed(&g->floor, s->floor); /* another worker may have made g */
 	if (!c)
 		c = f == &s->base ? s->range.begin : kd_frame_first(f);
 	if (observed)
@@ -212,7 +214,7 @@ run_loop(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int 
 		if (c == kd_load_relaxed(&f->tail)) {
 			if (f == until)
 				break;
-			kd_frame_reset(f);
+			kd_frame_reuse(s, f);
 			g = f;
 			c = f->resume;
 			f = f->parent;
@@ -287,7 +289,7 @@ descend:
 		g->resume = next;
 		f = g;
 		g = (struct kdds_frame *)f->tail;
-		kd_frame_init(g, f, (char *)g + window, serial);
+		kd_frame_init(s, g, f, (char *)g + window, serial);
 		kd_store_release(&s->top, f);
 		c = f->head;
 		if (!c)
@@ -318,6 +320,7 @@ run(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patie
  * this one needs them, too. */
 static void make_current(struct kd_worker *w, struct kd_stack *s)
 {
+	kd_worker_set_floor(w, s);
 	kd_store(&w->current, s);
 	if (kd_load(&w->pool->sleepers))
 		kd_fetch_or(&s->flags, KD_HINT);
@@ -563,7 +566,9 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 	kd_worker_check_depth(w);
 	if (f->tail > s->soft)
 		kd_stack_deepen(s, f->tail);
-	kd_frame_init(g, f, (char *)(g + 1) + kd_env.window, s->serial++);
+	if (!s->bound && !s->range.count) /* main waits, in a function that may be deep */
+		kd_worker_set_floor(w, s);
+	kd_frame_init(s, g, f, (char *)(g + 1) + kd_env.window, s->serial++);
 	s->bound++;
 	s->waiting = f;
 	kd_store_release(&s->top, f);

@@ -33,6 +33,9 @@ struct kd_stack *kd_stack_create(struct kd_worker *home)
 	s->mem = reserve(kd_env.stack);
 	s->end = s->mem + kd_env.stack;
 	s->records = reserve(kd_env.stack / 2);
+	s->arena = reserve(kd_env.stack / KD_ARENA_SHARE);
+	s->base.arena = s->arena;
+	s->base.arena_end = s->arena + kd_env.stack / KD_ARENA_SHARE;
 	s->spans = kd_watch.tasks ? reserve(kd_env.stack) : NULL;
 	s->soft = s->mem + KEEP_BYTES;
 	s->home = home;
@@ -57,6 +60,7 @@ void kd_stack_destroy(struct kd_stack *s)
 	free_blocks(s);
 	kd_os_release(s->mem, kd_env.stack);
 	kd_os_release(s->records, kd_env.stack / 2);
+	kd_os_release(s->arena, kd_env.stack / KD_ARENA_SHARE);
 	if (s->spans)
 		kd_os_release(s->spans, kd_env.stack);
 	free(s);
@@ -79,7 +83,9 @@ void kd_stack_start(struct kd_stack *s, const struct kd_range *range)
 		s->range = *range;
 	else
 		memset(&s->range, 0, sizeof(s->range));
-	kd_frame_init(first, &s->base, s->mem + sizeof(*first) + kd_env.window, s->serial + 1);
+	kd_frame_init(s, first, &s->base, s->mem + sizeof(*first) + kd_env.window, s->serial + 1);
+	if (!range) /* main's: what it spawns is what there is to steal */
+		kd_store_relaxed(&first->floor, KD_FLOOR_PUSH);
 	kd_store_release(&s->top, &s->base);
 	kd_store_release(&s->active, 1);
 }
@@ -88,6 +94,7 @@ void kd_stack_stop(struct kd_stack *s)
 {
 	kd_assert(s->top == &s->base && !s->bound); /* no closure runs, no body waits */
 	kd_assert(!kd_load_relaxed(&s->park));
+	kd_assert(kd_stack_next(s, s->top)->arena == s->arena); /* all data have been given back */
 	kd_stack_lock(s);
 	kd_store_relaxed(&s->active, 0);
 	kd_stack_unlock(s);
@@ -95,6 +102,8 @@ void kd_stack_stop(struct kd_stack *s)
 	if (s->soft != s->mem + KEEP_BYTES) {
 		kd_os_trim(s->mem + KEEP_BYTES, kd_env.stack - KEEP_BYTES);
 		kd_os_trim(s->records + KEEP_BYTES / 2, (kd_env.stack - KEEP_BYTES) / 2);
+		kd_os_trim(s->arena + KEEP_BYTES / KD_ARENA_SHARE,
+			   (kd_env.stack - KEEP_BYTES) / KD_ARENA_SHARE);
 		if (s->spans)
 			kd_os_trim(s->spans + KEEP_BYTES, kd_env.stack - KEEP_BYTES);
 		s->soft = s->mem + KEEP_BYTES;

@@ -35,6 +35,8 @@ struct kd_stack;
  * longer than frames: with round steps of 2^40 the names repeated after 2^24 runs. */
 #define KD_SERIALS 0x9e3779b97f4a7c15u
 
+#define KD_ARENA_SHARE 8 /* a stack's arena has an eighth of its address space */
+
 /* A stolen range of closures [begin, end) of a frame of this process or of an import. The thief
  * returns it to its victim when the closures are complete. */
 struct kd_range {
@@ -66,6 +68,7 @@ struct kd_stack {
 	/* owner */
 	struct kdds_frame *top; /* the frame whose closures are running; thieves read */
 	char *mem, *end;
+	char *floor;       /* the frames': KD_FLOOR_PUSH, or the current worker's */
 	char *soft;        /* a frame beyond it: the stack is deep or, if soft is near end, full */
 	uint64_t serial;   /* gen of the next frames */
 	uint32_t bound;    /* bodies that wait in kdds_sync on a C stack: if not 0, only this thread
@@ -77,6 +80,7 @@ struct kd_stack {
 	uint32_t seen;     /* visits at that time */
 	struct kd_block *blocks; /* frame data that did not fit in the frame */
 	struct kd_range range;
+	char *arena;       /* for the data of bodies */
 	char *spans;       /* span.h: as large as mem; NULL: no observers */
 
 	/* both: read-modify-write only, except for the owner's load at every claim */
@@ -191,13 +195,24 @@ static inline uint64_t kd_frame_epoch(const struct kdds_frame *f)
 	return gen + 0x94d049bb133111ebu * turns;
 }
 
-static inline void kd_frame_init(struct kdds_frame *f, struct kdds_frame *parent, char *limit,
-				 uint64_t gen)
+static inline void kd_frame_init(const struct kd_stack *s, struct kdds_frame *f,
+				 struct kdds_frame *parent, char *limit, uint64_t gen)
 {
 	kd_store_relaxed(&f->limit, limit);
+	kd_store_relaxed(&f->floor, s->floor);
 	kd_store_relaxed(&f->gen, gen);
 	f->parent = parent;
+	f->arena = parent->arena;
+	f->arena_end = parent->arena_end;
 	kd_frame_reset(f);
+}
+
+/* The same for a frame that has ended: it is the next body's, which may call again. */
+static inline void kd_frame_reuse(const struct kd_stack *s, struct kdds_frame *f)
+{
+	kd_frame_reset(f);
+	kd_store_relaxed(&f->floor, s->floor);
+	f->arena = f->parent->arena;
 }
 
 /* Allocates memory for frame f, the running frame of s. Freed some time after f has ended. */

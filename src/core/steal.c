@@ -250,6 +250,14 @@ static struct kdds_frame *running_frame(struct kd_stack *s)
 	return tail != kd_frame_first(top) ? (struct kdds_frame *)tail : NULL;
 }
 
+/* From its next spawn on, the running body pushes closures instead of calling bodies. So do those
+ * that have called it, and the last closure has the most work. */
+static void want_closures(struct kdds_frame *f)
+{
+	if (f && kd_load_relaxed(&f->floor) != KD_FLOOR_PUSH)
+		kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
+}
+
 /* The head of a frame that may have been popped, and its memory reused, just now: then the value is
  * a guess. Not atomic, because ThreadSanitizer checks atomic loads everywhere. */
 __attribute__((noinline, no_sanitize("thread"))) static char *peek_head(const struct kdds_frame *f)
@@ -275,6 +283,8 @@ static int looks_empty(struct kd_stack *s)
 	struct kdds_frame *first = (struct kdds_frame *)s->mem;
 	int alone = kd_load_acquire(&s->top) == &s->base;
 
+	if (alone) /* first is always a frame, so no visit is needed */
+		want_closures(first);
 	if (kd_load_relaxed(&s->misses) && !kd_load_relaxed(&s->park) && rests(s, kd_os_now_ns()))
 		return 1;
 	return alone && kd_load_relaxed(&first->tail) == kd_frame_first(first) &&
@@ -397,6 +407,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 		range_p->remote = request->remote != 0;
 		kd_count(w, steals, 1);
 	} else {
+		want_closures(running_frame(s));
 		if (request->hint && x.rest_ns && !request->remote) {
 			rest(w, x.rest_ns);
 		} else if (request->hint) {

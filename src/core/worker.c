@@ -37,10 +37,21 @@ void kd_worker_release(struct kd_worker *w, struct kd_stack *s)
 
 void kd_worker_measure(struct kd_worker *w)
 {
-	size_t size;
+	w->c_stack = kd_os_c_stack(&w->c_size);
+	w->c_reserve = kd_min(w->c_size / 8, (size_t)C_RESERVE_BYTES);
+}
 
-	w->c_stack = kd_os_c_stack(&size);
-	w->c_reserve = kd_min(size / 8, (size_t)C_RESERVE_BYTES);
+#define CALL_BYTES (512u << 10) /* of the C stack, for bodies that are called by other bodies */
+
+void kd_worker_set_floor(struct kd_worker *w, struct kd_stack *s)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (uintptr_t)w->c_stack;
+	size_t size = w->c_size;
+
+	if (kd_watch.tasks || here - low >= size || here - low < size / 4)
+		s->floor = KD_FLOOR_PUSH; /* observers see each task; or the C stack is not known */
+	else
+		s->floor = (char *)(here - kd_min(CALL_BYTES, (here - low) / 4));
 }
 
 void kd_worker_full(struct kd_worker *w)

@@ -18,6 +18,7 @@ struct kd_worker {
 	uint32_t random;
 	uint32_t nest;           /* bodies on its C stack that wait and help meanwhile */
 	char *c_stack;           /* end of its C stack; NULL: not known */
+	size_t c_size;           /* of it */
 	size_t c_reserve;        /* bytes of it for one more body and the functions that it calls */
 	struct kd_stack *free;   /* idle stacks, of any home */
 	struct kd_stack *victim; /* the stack that had work last time */
@@ -75,6 +76,10 @@ static inline void kd_worker_check_depth(struct kd_worker *w)
 			w->c_reserve))
 		kd_worker_full(w);
 }
+
+/* w is about to run s, or to go on with it, from here on its C stack: sets the floor of the frames
+ * of s. */
+void kd_worker_set_floor(struct kd_worker *w, struct kd_stack *s);
 
 /* An idle stack for w to run. */
 struct kd_stack *kd_worker_stack(struct kd_worker *w);

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: a spawn that calls the body and a spawn that pushes a closure give the same values, in any
- * mixture. Random programs of KDDS_TASK tasks are grown from a seed. Before each spawn the body
+ * Proves: a spawn that calls the body and a spawn that pushes a closure give the same values, in
+ * any mixture. Random programs of KDDS_TASK tasks are grown from a seed. Before each spawn the body
  * draws whether closures are wanted, as if a thief had just asked for some. Plain C runs the same
- * program, and the data must be equal: affine maps over 64-bit integers, whose composition is not
- * commutative, so an order that is wrong shows. Bodies have data of their own, small and large,
- * wait in kdds_sync, and contribute by exact and by ordered operators. Some are given one reference
- * twice, or an array and an element of it.
+ * program, and the data, maps (maps.h), must be equal. Bodies have data of their own, small and
+ * large, wait in kdds_sync, and contribute by exact and by ordered operators. Some are given one
+ * reference twice, or an array and an element of it.
  *
  * usage: calls [-s SECONDS] [FIRST-SEED]
  */
@@ -16,37 +15,15 @@
 #include <string.h>
 #include <time.h>
 
+#include "maps.h"
+
 #define DATA 7   /* that a body has, at most */
 #define LONG 700 /* elements of a large data item: more than a page */
-
-struct map {
-	uint64_t a, b;
-};
 
 struct spec {
 	uint64_t seed;
 	int depth;
 };
-
-static uint64_t mix(uint64_t x)
-{
-	x ^= x >> 33;
-	x *= 0xff51afd7ed558ccdu;
-	x ^= x >> 33;
-	x *= 0xc4ceb9fe1a85ec53u;
-	return x ^ x >> 33;
-}
-
-static unsigned roll(uint64_t *state, unsigned sides)
-{
-	*state += 0x9e3779b97f4a7c15u;
-	return (unsigned)(mix(*state) % sides);
-}
-
-static struct map compose(struct map x, struct map y)
-{
-	return (struct map){x.a * y.a, x.b * y.a + y.b};
-}
 
 static const struct map neutral = {1, 0};
 
@@ -237,7 +214,8 @@ static void want(struct kdds_frame *kd_self, int closures)
 
 /* The names of the frame and the room are those that kdds_spawn expects. */
 static inline __attribute__((always_inline)) void
-grow(struct kdds_frame *kd_self, struct kd_room *kd_room, struct spec s, const struct item *given, int n)
+grow(struct kdds_frame *kd_self, struct kd_room *kd_room, struct spec s, const struct item *given,
+     int n)
 {
 	uint64_t dice = s.seed;
 	struct item x[DATA];

@@ -850,7 +850,7 @@ START_TEST(emptied)
 END_TEST
 
 /* After 32 GiB of closures the link_base is what it was: what was noted then is void nevertheless. */
-START_TEST(bias_comes_round)
+START_TEST(link_base_comes_round)
 {
 	struct kd_range r;
 	struct kd_view v;
@@ -2126,7 +2126,7 @@ int main(void)
 	tcase_add_loop_test(tcase, two_references, 0, 2);
 	tcase_add_loop_test(tcase, ordered_frame, 0, 4);
 	tcase_add_test(tcase, emptied);
-	tcase_add_test(tcase, bias_comes_round);
+	tcase_add_test(tcase, link_base_comes_round);
 	tcase_add_test(tcase, ranges);
 	tcase_add_test(tcase, range_with_inner_dependences);
 	tcase_add_test(tcase, owner_ahead);

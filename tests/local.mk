@@ -91,7 +91,7 @@ unit_tests += tests/check_boot_pmi
 tests_check_boot_pmi_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_boot_pmi_LDADD = $(UNIT_LIBS)
 endif
-EXTRA_DIST += tests/child.h tests/ranges.h
+EXTRA_DIST += tests/child.h tests/maps.h tests/ranges.h
 
 check_PROGRAMS += $(unit_tests)
 

@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: a random program gives the values of its sequential execution in reference order, whoever runs what.
+ * Proves: a random program gives the values of its sequential execution in reference order, whatever
+ * worker runs which task.
  *
- * A program is a tree of tasks grown from a seed; every decision of a body is drawn from a hash of its own seed, so the
- * oracle, a plain recursive function, grows the same tree. A data is an affine map x -> a x + b over 64-bit integers:
- * composing them is associative and not commutative, so a contribution merged out of order shows. Some data are arrays or
- * tiles with gaps, all of whose elements should be the same map; between ranks the larger ones travel by other ways than the
- * small. Some have no elements and begin where another one does. A task may be given one data twice, in any two modes, or a data
- * and a part of it; a body may hand its data out in parts, which have parts in their turn. Types are made at run time,
- * one for each combination of modes. Bodies yield, spin and sleep at random, wait in kdds_sync, make data of their own, and
- * some commit thousands of closures. In every other pair of programs tasks have attributes; a third of the rounds has statistics.
+ * A program is a tree of tasks grown from a seed. Every decision of a body is drawn from a hash of its
+ * own seed, so the oracle, a plain recursive function, grows the same tree. A data item is a map
+ * (maps.h), so a contribution that is merged out of order shows. Some data are arrays, or tiles with
+ * gaps, all of whose elements should be the same map; between ranks the larger ones travel by other
+ * ways than the small. Some have no elements and begin where another one does. A task may be given
+ * one data item twice, in any two modes, or a data item and a part of it; a body may hand its data out
+ * in parts, which have parts in their turn. Types are made at run time, one for each combination of
+ * modes. Bodies yield, spin and sleep at random, wait in kdds_sync, create data of their own, and some
+ * commit thousands of closures. In every other pair of programs tasks have attributes; a third of the
+ * rounds has statistics.
  *
- * Prints how often each pair of modes met on a data (earlier x later, the later one stolen or not, in main's frame or
- * nested; or in one task); a pair that never met fails the test when the run was long enough to expect it.
+ * Prints how often each pair of modes met on a data item (earlier x later, the later one stolen or
+ * not, in main's frame or nested; or in one task). A pair that never met fails the test if the run was
+ * long enough to expect it.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -24,37 +28,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "maps.h"
+
 #define MAX_ACCESSES 3
 #define MAX_DATA 8
 #define MODES 4 /* R, W, RW, CW */
-
-struct map {
-	uint64_t a, b;
-};
-
-static uint64_t mix(uint64_t x)
-{
-	x ^= x >> 33;
-	x *= 0xff51afd7ed558ccdu;
-	x ^= x >> 33;
-	x *= 0xc4ceb9fe1a85ec53u;
-	return x ^ x >> 33;
-}
-
-struct dice {
-	uint64_t state;
-};
-
-static unsigned roll(struct dice *d, unsigned sides)
-{
-	d->state += 0x9e3779b97f4a7c15u;
-	return (unsigned)(mix(d->state) % sides);
-}
-
-static struct map compose(struct map x, struct map y)
-{
-	return (struct map){x.a * y.a, x.b * y.a + y.b};
-}
 
 KDDS_OP(ordered, struct map, ((struct map){1, 0}), KDDS_ORDERED)
 {
@@ -107,7 +85,7 @@ static unsigned mode_of(uint32_t type, unsigned i)
 }
 
 /* What a body may let its children do with a data it has in the given mode. */
-static unsigned child_mode(struct dice *d, unsigned mode)
+static unsigned child_mode(uint64_t *d, unsigned mode)
 {
 	switch (mode) {
 	case KDDS_R:
@@ -229,7 +207,7 @@ static void touch(const struct spec *s, const struct view *x)
 
 /* The children of a body, decided by its seed alone: used by the tasks and by the oracle. */
 struct brood {
-	struct dice dice;
+	uint64_t dice;
 	unsigned children, fresh, ndata; /* data 0 .. ndata - fresh - 1 are the parameters */
 	int sync_after;
 	int split_after;         /* before that child, a data is handed out in parts */
@@ -241,7 +219,7 @@ struct brood {
 static void brood_init(struct brood *b, const struct spec *s)
 {
 	memset(b, 0, sizeof(*b));
-	b->dice.state = s->seed;
+	b->dice = s->seed;
 	b->ndata = naccess_of(s->type);
 	for (unsigned i = 0; i < b->ndata; i++)
 		b->modes[i] = mode_of(s->type, i);
@@ -265,7 +243,7 @@ struct gift {
 };
 
 /* Access i of a child is to use what an earlier one uses, in any mode; or to read a part of it. */
-static void give_again(struct dice *d, unsigned i, const uint8_t *modes, struct gift *g)
+static void give_again(uint64_t *d, unsigned i, const uint8_t *modes, struct gift *g)
 {
 	unsigned k = roll(d, i);
 
@@ -390,7 +368,7 @@ static void oracle(const struct spec *s, const struct view *params)
 	}
 }
 
-static void dawdle(struct dice *d)
+static void dawdle(uint64_t *d)
 {
 	struct timespec t = {0, (long)roll(d, 200000)};
 
@@ -430,7 +408,7 @@ static void count(const struct spec *s, int nested)
 static uint16_t attributes(uint64_t seed)
 {
 	static const uint16_t priority[] = {0, 0, KDDS_PRIORITY_HIGH, KDDS_PRIORITY_LOW};
-	struct dice d = {seed ^ 0xaaaa};
+	uint64_t d = seed ^ 0xaaaa;
 	uint16_t a = priority[roll(&d, 4)];
 
 	switch (roll(&d, 8)) {
@@ -533,7 +511,7 @@ static void body(struct kdds_closure *c)
 	struct view params[MAX_ACCESSES], direct[MAX_DATA];
 	union anchor fresh[MAX_DATA];
 	void *x[MAX_DATA];
-	struct dice dice = {s->seed ^ 0x5555};
+	uint64_t dice = s->seed ^ 0x5555;
 	struct brood b;
 
 	brood_init(&b, s);
@@ -602,7 +580,7 @@ static int agree(uint64_t seed)
 	struct map expected[MAX_ACCESSES];
 	struct view ep[MAX_ACCESSES], got[MAX_ACCESSES];
 	int equal = 1;
-	struct dice d = {seed};
+	uint64_t d = seed;
 	union anchor x[MAX_ACCESSES];
 	void *xp[MAX_ACCESSES];
 	uint8_t last[MAX_ACCESSES] = {0};

@@ -66,7 +66,7 @@ extern "C" {
 /** @cond internal */
 #define KD_LAYOUT_STEP(h, x) (((h) * 31u) + (uint32_t)(x))
 #define KD_LAYOUT \
-	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(10u, \
+	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(11u, \
 		sizeof(struct kdds_frame)), offsetof(struct kdds_frame, link_base)), \
 		sizeof(struct kdds_closure)), \
 		offsetof(struct kdds_closure, state)), sizeof(struct kdds_access_array)), sizeof(struct kdds_type)), \
@@ -119,8 +119,10 @@ static inline void kd_sync(struct kdds_frame *self, const struct kd_room *room)
 	if (self && self->tail == kd_frame_first(self))
 		return;
 	kdds_sync_frame(self);
-	if (room && room->start) /* no closure uses the data of bodies that have returned */
+	if (room && room->start) { /* no closure uses data; other bodies have returned */
+		self->keep = self->parent->arena;
 		self->arena = room->top;
+	}
 }
 /** @endcond */
 
@@ -285,7 +287,8 @@ static inline const struct kdds_shape *kd_shape_of(const struct kdds_anchor *a)
 
 	if (!a->shaped)
 		return NULL;
-	s = (const struct kdds_shape *)(const void *)((const char *)a + offsetof(struct kdds_anchor_array, shape));
+	/* Where compilers see the anchor of a single T, they would warn of the access. */
+	__asm__("" : "=r"(s) : "0"((const char *)a + offsetof(struct kdds_anchor_array, shape)));
 	return s->rows ? s : NULL;
 }
 static inline size_t kd_count_of(const struct kdds_shape *s)

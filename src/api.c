@@ -35,9 +35,13 @@ static struct kdds_frame *running_frame(const char *what)
 	return kd_stack_next(s, s->top);
 }
 
+/* Called by a function that is going to push, outside a body: any data that exist may be used. */
 struct kdds_frame *kdds_frame_current(void)
 {
-	return running_frame("kdds_spawn");
+	struct kdds_frame *f = running_frame("kdds_spawn");
+
+	f->keep = f->arena;
+	return f;
 }
 
 /* Sleepers may have left their wake hint while the frame was being emptied: the next push must see

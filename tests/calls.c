@@ -4,8 +4,8 @@
  * any mixture. Random programs of KDDS_TASK tasks are grown from a seed. Before each spawn the body
  * draws whether closures are wanted, as if a thief had just asked for some. Plain C runs the same
  * program, and the data, maps (maps.h), must be equal. Bodies have data of their own, small and
- * large, wait in kdds_sync, and contribute by exact and by ordered operators. Some are given one
- * reference twice, or an array and an element of it.
+ * large, spawn and wait themselves or in functions that they call, and contribute by exact and by
+ * ordered operators. Some are given one reference twice, or an array and an element of it.
  *
  * usage: calls [-s SECONDS] [FIRST-SEED]
  */
@@ -214,6 +214,61 @@ static void want(struct kdds_frame *kd_self, int closures)
 
 /* The names of the frame and the room are those that kdds_spawn expects. */
 static inline __attribute__((always_inline)) void
+spawn(struct kdds_frame *kd_self, struct kd_room *kd_room, unsigned kind, struct spec child,
+      const struct item *x, const int *arg)
+{
+#define MAP_ARG(k) ((map_ref)(void *)x[arg[k]].ref)
+#define SUM_ARG(k) ((sum_ref)(void *)x[arg[k]].ref)
+	switch (kind) {
+	case 0:
+		kdds_spawn(task0, child, MAP_ARG(0));
+		break;
+	case 1:
+		kdds_spawn(task1, child, MAP_ARG(0), MAP_ARG(1));
+		break;
+	case 2:
+		kdds_spawn(task2, child, MAP_ARG(0), MAP_ARG(1), MAP_ARG(2));
+		break;
+	case 3:
+		kdds_spawn(task3, child, MAP_ARG(0), MAP_ARG(1));
+		break;
+	case 4:
+		kdds_spawn(task4, child, MAP_ARG(0), SUM_ARG(1));
+		break;
+	case 5:
+		kdds_spawn(task5, child, MAP_ARG(0), MAP_ARG(1));
+		break;
+	case 6:
+		kdds_spawn(task6, child, MAP_ARG(0), MAP_ARG(1));
+		break;
+	case 7:
+		kdds_spawn(task7, child, MAP_ARG(0), MAP_ARG(1));
+		break;
+	case 8:
+		kdds_spawn(task8, child, MAP_ARG(0), MAP_ARG(1));
+		break;
+	case PART: {
+		KDDS_OVER(struct map, part, *MAP_ARG(0) + 1);
+
+		kdds_spawn(task9, child, MAP_ARG(0), part);
+		break;
+	}
+	}
+}
+
+/* A function that a body calls has neither: it pushes. */
+static __attribute__((noinline)) void spawn_alone(unsigned kind, struct spec child,
+						  const struct item *x, const int *arg)
+{
+	spawn(kd_self, kd_room, kind, child, x, arg);
+}
+
+static __attribute__((noinline)) void sync_alone(void)
+{
+	kdds_sync();
+}
+
+static inline __attribute__((always_inline)) void
 grow(struct kdds_frame *kd_self, struct kd_room *kd_room, struct spec s, const struct item *given,
      int n)
 {
@@ -255,13 +310,15 @@ grow(struct kdds_frame *kd_self, struct kd_room *kd_room, struct spec s, const s
 		unsigned kind = roll(&dice, TASKS);
 		struct spec child = {mix(s.seed + i + 1), s.depth - 1 - (int)roll(&dice, 2) % s.depth};
 		int chosen = choose(&dice, &tasks[kind], x, n, arg);
+		int alone = child.seed % 8 == 0;
 		const char *tail;
 		unsigned wanted;
-#define MAP_ARG(k) ((map_ref)(void *)x[arg[k]].ref)
-#define SUM_ARG(k) ((sum_ref)(void *)x[arg[k]].ref)
 
 		if (roll(&dice, 12) == 0) {
-			kdds_sync();
+			if (alone)
+				sync_alone();
+			else
+				kdds_sync();
 			**fresh0 = compose(**fresh0, draw(&dice));
 		}
 		wanted = roll(&dice, 3);
@@ -270,41 +327,10 @@ grow(struct kdds_frame *kd_self, struct kd_room *kd_room, struct spec s, const s
 		if (!chosen)
 			continue;
 		tail = kd_self->tail;
-		switch (kind) {
-		case 0:
-			kdds_spawn(task0, child, MAP_ARG(0));
-			break;
-		case 1:
-			kdds_spawn(task1, child, MAP_ARG(0), MAP_ARG(1));
-			break;
-		case 2:
-			kdds_spawn(task2, child, MAP_ARG(0), MAP_ARG(1), MAP_ARG(2));
-			break;
-		case 3:
-			kdds_spawn(task3, child, MAP_ARG(0), MAP_ARG(1));
-			break;
-		case 4:
-			kdds_spawn(task4, child, MAP_ARG(0), SUM_ARG(1));
-			break;
-		case 5:
-			kdds_spawn(task5, child, MAP_ARG(0), MAP_ARG(1));
-			break;
-		case 6:
-			kdds_spawn(task6, child, MAP_ARG(0), MAP_ARG(1));
-			break;
-		case 7:
-			kdds_spawn(task7, child, MAP_ARG(0), MAP_ARG(1));
-			break;
-		case 8:
-			kdds_spawn(task8, child, MAP_ARG(0), MAP_ARG(1));
-			break;
-		case PART: {
-			KDDS_OVER(struct map, part, *MAP_ARG(0) + 1);
-
-			kdds_spawn(task9, child, MAP_ARG(0), part);
-			break;
-		}
-		}
+		if (alone)
+			spawn_alone(kind, child, x, arg);
+		else
+			spawn(kd_self, kd_room, kind, child, x, arg);
 		__atomic_fetch_add(kd_self->tail == tail ? &called : &pushed, 1, __ATOMIC_RELAXED);
 	}
 }

@@ -235,9 +235,10 @@ struct kdds_frame {
 	uint32_t turns; /**< how often link_base has wrapped around; not initialised either */
 	char *floor; /**< a spawn with the stack pointer below it pushes a closure; above every
 			  stack if closures are wanted */
-	char *arena; /**< where the data of the next body that is called may lie */
+	char *arena; /**< where the next data of a body may lie */
 	char *arena_end;
-	char pad[48]; /* thieves have half the size of a frame for what they record of it */
+	char *keep; /**< closures may use what lies below it in the arena */
+	char pad[40]; /* thieves have half the size of a frame for what they record of it */
 	/* closures follow */
 };
 
@@ -248,6 +249,15 @@ typedef uint64_t kd_word __attribute__((may_alias));
 
 #define KD_ROUND16(n) (((n) + 15u) & ~(size_t)15u)
 #define KD_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+/* At -O2, compilers leave functions of this size to a call, and then constants are not known. */
+#define KD_INLINE __attribute__((always_inline)) static inline
+/* A body, too, which they would call from two places. At -O0 debuggers step into it. */
+#ifdef __OPTIMIZE__
+#define KD_INLINE_BODY KD_INLINE
+#else
+#define KD_INLINE_BODY static inline
+#endif
 
 /** @cond internal */
 struct kdds_frame *kdds_frame_current(void);
@@ -265,8 +275,7 @@ void kdds_reference_error(const char *task, const char *param, int use, int shap
 /* What a body has of the arena of its stack. Compilers keep it in registers. */
 struct kd_room {
 	char *start; /* what lies above was free before; NULL: it has neither data nor called */
-	uint64_t pushed; /* kd_frame_pushed at that time */
-	char *top;
+	char *top; /* end of its data */
 	char *base; /* of the first KD_FRAME_DATA bytes, */
 	uint32_t used; /* so many of which are in use */
 	int unchecked; /* the body runs a closure whose arguments may overlap */
@@ -277,12 +286,12 @@ struct kd_room {
 static struct kdds_frame *const kd_self __attribute__((unused)) = NULL;
 static struct kd_room *const kd_room __attribute__((unused)) = NULL;
 
-static inline struct kdds_frame *kd_frame_of(struct kdds_frame *f)
+KD_INLINE struct kdds_frame *kd_frame_of(struct kdds_frame *f)
 {
 	return f ? f : kdds_frame_current();
 }
 
-static inline char *kd_frame_first(struct kdds_frame *f)
+KD_INLINE char *kd_frame_first(struct kdds_frame *f)
 {
 	return (char *)(f + 1);
 }
@@ -307,7 +316,7 @@ static inline char *kd_frame_first(struct kdds_frame *f)
 #endif
 #if defined(KD_KEEP) && !defined(KD_TSAN)
 void kdds_push_keep(void); /* declares the symbol; C cannot call it */
-__attribute__((always_inline)) static inline char *kd_push_slow(char *end)
+KD_INLINE char *kd_push_slow(char *end)
 {
 	__asm__ volatile("lea 1f(%%rip), %%r11\n\tjmp *kdds_push_keep@GOTPCREL(%%rip)\n1:"
 			 : "+a"(end) : : "r11", "cc", "memory");
@@ -318,7 +327,7 @@ __attribute__((always_inline)) static inline char *kd_push_slow(char *end)
 #endif
 
 /* Returns the place for a closure of size bytes in the running frame. */
-__attribute__((always_inline)) static inline char *kd_push(struct kdds_frame *f, size_t size)
+KD_INLINE char *kd_push(struct kdds_frame *f, size_t size)
 {
 	char *c = f->tail;
 
@@ -333,7 +342,7 @@ __attribute__((always_inline)) static inline char *kd_push(struct kdds_frame *f,
  * is reused, so old links refer to no closure. Closures are aligned to 16 bytes; the low bit is set
  * so that no link is 0.
  */
-static inline uint32_t kd_link_of(struct kdds_frame *f, const char *c)
+KD_INLINE uint32_t kd_link_of(struct kdds_frame *f, const char *c)
 {
 	uint32_t base = __atomic_load_n(&f->link_base, __ATOMIC_RELAXED);
 
@@ -354,31 +363,27 @@ static inline uint32_t kd_link_of(struct kdds_frame *f, const char *c)
 
 /* Uses two scalar stores and no vector store, because of the loads that follow (see struct
  * kdds_frame). */
-static inline void kd_closure_init(struct kdds_closure *c, const struct kdds_type *type, uint32_t bytes, uint32_t attr,
-				   uint32_t state)
+KD_INLINE void kd_closure_init(struct kdds_closure *c, const struct kdds_type *type, uint32_t bytes,
+			       uint32_t attr, uint32_t state)
 {
+	uint64_t word = bytes | (uint64_t)attr << 16 | (uint64_t)state << 32;
+
 	c->type = type;
-	__atomic_store_n((kd_word *)&c->bytes, bytes | (uint64_t)attr << 16 | (uint64_t)state << 32, __ATOMIC_RELAXED);
+	__atomic_store_n((kd_word *)&c->bytes, word, __ATOMIC_RELAXED);
 }
 
-static inline void kd_commit(struct kdds_frame *f, char *c, size_t size)
+KD_INLINE void kd_commit(struct kdds_frame *f, char *c, size_t size)
 {
 	KD_PUBLISH(&f->tail, c + size);
 }
 
-/* Grows with each push, also if the frame has been emptied meanwhile, modulo 32 GiB of closures: a
- * plain comparison of tails would take a frame that was emptied and refilled for an unchanged one. */
-static inline uint64_t kd_frame_pushed(const struct kdds_frame *f)
-{
-	return (uintptr_t)f->tail + 8 * (uint64_t)f->link_base;
-}
-
 /* The body is about to create data or to call. */
-static inline void kd_room_open(struct kd_room *room, const struct kdds_frame *f)
+KD_INLINE void kd_room_open(struct kd_room *room, const struct kdds_frame *f)
 {
 	if (!room->start) {
 		room->start = room->top = f->arena;
-		room->pushed = kd_frame_pushed(f);
+		if (!room->start)
+			__builtin_unreachable(); /* spares the body a comparison */
 	}
 }
 
@@ -386,7 +391,7 @@ static inline void kd_room_open(struct kd_room *room, const struct kdds_frame *f
  * Frame data. Where used is known at compile time, data that fit into the first KD_FRAME_DATA bytes
  * cost no instruction but for the first of them.
  */
-static inline void *kd_frame_data(struct kdds_frame *self, struct kd_room *room, size_t size,
+KD_INLINE void *kd_frame_data(struct kdds_frame *self, struct kd_room *room, size_t size,
 				  size_t align)
 {
 	uint32_t at;
@@ -403,12 +408,11 @@ static inline void *kd_frame_data(struct kdds_frame *self, struct kd_room *room,
 	}
 	if (!at) {
 		room->base = self->arena;
-		room->top = room->base + KD_FRAME_DATA;
+		self->arena = room->top = room->base + KD_FRAME_DATA;
 		if (KD_UNLIKELY(room->top > self->arena_end)) {
+			self->arena = room->top = room->base;
 			room->base = (char *)kdds_frame_extend(self, KD_FRAME_DATA, 16);
-			room->top = self->arena;
 		}
-		self->arena = room->top;
 	}
 	/* empty structs have distinct addresses */
 	room->used = at + (uint32_t)KD_ROUND16(size + !size);
@@ -417,10 +421,14 @@ static inline void *kd_frame_data(struct kdds_frame *self, struct kd_room *room,
 
 /* The body returns: its data, and those of the bodies that it called, are not used any more, unless
  * closures were pushed meanwhile and are in the frame. */
-static inline void kd_frame_leave(struct kdds_frame *f, const struct kd_room *room)
+KD_INLINE void kd_frame_leave(struct kdds_frame *f, const struct kd_room *room)
 {
-	if (room->start && (kd_frame_pushed(f) == room->pushed || f->tail == kd_frame_first(f)))
+	if (!room->start)
+		return;
+	if (room->start >= f->keep)
 		f->arena = room->start;
+	else if (f->tail == kd_frame_first(f))
+		f->arena = f->keep = room->start;
 }
 
 #define KD_FLOOR_PUSH ((char *)UINTPTR_MAX) /* value of floor: every spawn pushes a closure */
@@ -431,8 +439,7 @@ static inline void kd_frame_leave(struct kdds_frame *f, const struct kd_room *ro
  * frame is to use the arguments (kd_fresh). A relaxed load: a thief that raises the floor wants the
  * spawns that come, and whether the first of them sees it does not matter.
  */
-__attribute__((always_inline)) static inline int kd_callable(struct kdds_frame *f,
-							     struct kd_room *room)
+KD_INLINE int kd_callable(struct kdds_frame *f, struct kd_room *room)
 {
 	int above;
 
@@ -449,7 +456,7 @@ __attribute__((always_inline)) static inline int kd_callable(struct kdds_frame *
 }
 
 /* use and shaped */
-static inline uint32_t kd_use_of(const struct kdds_anchor *a)
+KD_INLINE uint32_t kd_use_of(const struct kdds_anchor *a)
 {
 	uint32_t use;
 
@@ -468,7 +475,7 @@ static inline uint32_t kd_use_of(const struct kdds_anchor *a)
  * uses, less those of data that may be used in any way. Otherwise the push decides, and reports
  * mistakes.
  */
-static inline int kd_fresh(struct kdds_frame *f, unsigned n, uint64_t links, uint32_t reads,
+KD_INLINE int kd_fresh(struct kdds_frame *f, unsigned n, uint64_t links, uint32_t reads,
 			   uint32_t writes)
 {
 	uint32_t any = (KD_USE_CW - 1) | (n > 1 ? 0 : KD_USE_BOUND);
@@ -477,7 +484,7 @@ static inline int kd_fresh(struct kdds_frame *f, unsigned n, uint64_t links, uin
 	       !(reads & ~(15u * KD_USE_R | any)) && !(writes & ~any);
 }
 
-static inline int kd_may_add(unsigned n, const struct kdds_anchor *a, uint32_t shaped,
+KD_INLINE int kd_may_add(unsigned n, const struct kdds_anchor *a, uint32_t shaped,
 			     const struct kdds_op *op)
 {
 	uint32_t use = kd_use_of(a) - KD_FREE_USE(shaped);
@@ -487,7 +494,7 @@ static inline int kd_may_add(unsigned n, const struct kdds_anchor *a, uint32_t s
 
 /* While a body that contributes to the data runs in place of a closure, the data are for
  * contributions. */
-static inline uint64_t kd_lend(struct kdds_anchor *a)
+KD_INLINE uint64_t kd_lend(struct kdds_anchor *a)
 {
 	uint64_t use;
 
@@ -497,13 +504,13 @@ static inline uint64_t kd_lend(struct kdds_anchor *a)
 	return use;
 }
 
-static inline void kd_return(struct kdds_anchor *a, uint64_t use)
+KD_INLINE void kd_return(struct kdds_anchor *a, uint64_t use)
 {
 	__builtin_memcpy(&a->single, &use, sizeof(use));
 }
 
 /* Whether the body may pass the data on for mode. least is KD_USABLE(0), for _ARRAY KD_USE(0). */
-static inline int kd_may(int32_t use, int32_t least, uint32_t mode)
+KD_INLINE int kd_may(int32_t use, int32_t least, uint32_t mode)
 {
 	uint32_t also = mode == KDDS_R ? KD_USE_R : mode == KDDS_CW ? KD_USE_CW : 0;
 
@@ -519,7 +526,7 @@ static inline void kd_link_checked(struct kdds_access *to, struct kdds_anchor *f
 	from->links = (uint64_t)link << 32 | (mode == KDDS_R ? (uint32_t)from->links : link);
 }
 
-static inline void kd_link(struct kdds_access *to, struct kdds_anchor *from, uint32_t link,
+KD_INLINE void kd_link(struct kdds_access *to, struct kdds_anchor *from, uint32_t link,
 			   uint32_t mode, const char *task, const char *param)
 {
 	if (KD_UNLIKELY(!kd_may(from->single, KD_USABLE(0), mode)))

@@ -528,6 +528,7 @@ static inline void kd_caught(const char *what, const char *name)
 	__attribute__((unused, noinline)) static void kd_defer_##t( \
 		struct kdds_frame *kd_f, uint16_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
 	{ \
+		kd_f->keep = kd_f->arena; \
 		kd_push_##t(kd_f, kd_attr KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
 	} \
 	__attribute__((unused, always_inline)) static inline void kd_spawn_##t( \
@@ -535,7 +536,7 @@ static inline void kd_caught(const char *what, const char *name)
 	{ \
 		if (!kd_r) { \
 			kd_push_##t(kd_frame_of(kd_f), kd_attr KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
-		} else if (!kd_attr && kd_callable(kd_f, kd_r) && \
+		} else if (!kd_attr && __builtin_expect(kd_callable(kd_f, kd_r), 1) && \
 			   kd_fresh(kd_f, 0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), 0 KD_MAP(KD_LINKS, t, ##__VA_ARGS__), 0u KD_MAP(KD_READS, t, ##__VA_ARGS__), 0u KD_MAP(KD_WRITES, t, ##__VA_ARGS__)) \
 			   KD_MAP(KD_ADDS, t, ##__VA_ARGS__)) { \
 			kd_room_open(kd_r, kd_f); \
@@ -567,6 +568,7 @@ static inline void kd_caught(const char *what, const char *name)
 		uint32_t kd_s __attribute__((unused)) = kd_link_of(kd_f, kd_a); \
 		struct kd_closure_##t *kd_c = (struct kd_closure_##t *)kd_a; \
 		kd_closure_init(&kd_c->kd_head, &kd_loop_type_##t, kd_loop_type_##t.size, 0, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
+		kd_f->keep = kd_f->arena; \
 		KD_MAP(KD_FILL, t, ##__VA_ARGS__) \
 		kdds_loop_begin(&kd_c->kd_head, &kd_loop_##t); \
 		kd_commit(kd_f, kd_a, kd_loop_type_##t.size); \
@@ -574,11 +576,11 @@ static inline void kd_caught(const char *what, const char *name)
 
 /** The body of a task declared by KDDS_TASK_DECLARE. */
 #define KDDS_TASK_BODY(t, ...) \
-	static inline void kd_body_##t(struct kdds_frame *kd_self, struct kd_room *kd_room KD_MAP(KD_PARAM, t, ##__VA_ARGS__)) \
+	KD_INLINE_BODY void kd_body_##t(struct kdds_frame *kd_self, struct kd_room *kd_room KD_MAP(KD_PARAM, t, ##__VA_ARGS__)) \
 		__attribute__((nonnull(1, 2))); \
 	static void kd_call_##t(struct kdds_frame *kd_f, int kd_closure KD_MAP(KD_PARAM, t, ##__VA_ARGS__)) \
 	{ \
-		struct kd_room kd_r = {NULL, 0, NULL, NULL, 0, kd_closure && kd_type_##t.naccess > 1}; \
+		struct kd_room kd_r = {NULL, NULL, NULL, 0, kd_closure && kd_type_##t.naccess > 1}; \
 		KD_TRY \
 			kd_body_##t(kd_f, &kd_r KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
 		KD_CATCH("task", #t) \
@@ -590,7 +592,7 @@ static inline void kd_caught(const char *what, const char *name)
 		KD_MAP(KD_OPEN, t, ##__VA_ARGS__) \
 		kd_call_##t(kd_f, 1 KD_MAP(KD_PASS, t, ##__VA_ARGS__)); \
 	} \
-	static inline void kd_body_##t( \
+	KD_INLINE_BODY void kd_body_##t( \
 		struct kdds_frame *kd_self __attribute__((unused)), struct kd_room *kd_room __attribute__((unused)) \
 		KD_MAP(KD_PARAM, t, ##__VA_ARGS__))
 

@@ -52,7 +52,8 @@ void kd_stack_check(const struct kd_stack *s)
 	kd_assert(g->arena >= s->arena && g->arena <= s->base.arena_end);
 	for (unsigned n = 0; f != &s->base && n < FRAMES; n++, g = f, f = f->parent) {
 		check_frame(s, f);
-		kd_assert(f->arena <= g->arena); /* the data of its bodies come first */
+		/* The data of its bodies come first. */
+		kd_assert(f->arena <= g->keep && g->keep <= g->arena);
 		/* A frame begins at the end of its parent's closures, whose body has returned or
 		 * waits. */
 		kd_assert((char *)f == (f->parent == &s->base ? s->mem : f->parent->tail));

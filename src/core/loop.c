@@ -147,7 +147,7 @@ static void run(const struct walk *w, struct kdds_closure *p, size_t begin, size
 	w->loop->body->run(p, w->f);
 	if (w->f->tail != kd_frame_first(w->f))
 		kdds_sync_frame(w->f);
-	w->f->arena = arena;
+	w->f->arena = w->f->keep = arena;
 }
 
 /* Commits a loop over [begin, end). */

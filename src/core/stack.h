@@ -202,7 +202,7 @@ static inline void kd_frame_init(const struct kd_stack *s, struct kdds_frame *f,
 	kd_store_relaxed(&f->floor, s->floor);
 	kd_store_relaxed(&f->gen, gen);
 	f->parent = parent;
-	f->arena = parent->arena;
+	f->arena = f->keep = parent->arena;
 	f->arena_end = parent->arena_end;
 	kd_frame_reset(f);
 }
@@ -212,7 +212,7 @@ static inline void kd_frame_reuse(const struct kd_stack *s, struct kdds_frame *f
 {
 	kd_frame_reset(f);
 	kd_store_relaxed(&f->floor, s->floor);
-	f->arena = f->parent->arena;
+	f->arena = f->keep = f->parent->arena;
 }
 
 /* Allocates memory for frame f, the running frame of s. Freed some time after f has ended. */

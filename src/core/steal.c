@@ -14,7 +14,8 @@
 
 #define FRAMES_PER_VISIT 256
 #define NOTES_PER_VISIT 128
-#define EARLY_NS 500u /* before the next visit if the owner has gone on */
+#define EARLY_NS 500u /* before the next visit if the owner has gone on; doubled after one in vain: */
+#define VAIN_DOUBLINGS 7
 #define MISS_DOUBLINGS 6 /* a visit delays the victim by some microseconds: in vain, at most one
 			    in 64 us */
 
@@ -206,11 +207,30 @@ static int search_down(struct search *x)
 	return 0;
 }
 
+/* A field of a frame that may have been popped, and its memory reused, just now: then the value is a
+ * guess. Not atomic, because ThreadSanitizer checks atomic loads everywhere. */
+__attribute__((noinline, no_sanitize("thread"))) static char *peek(char *const *field)
+{
+	return *(char *const volatile *)field;
+}
+
+/* Since the last visit in vain the owner has claimed another closure, or the body that was asked for
+ * closures has pushed some. */
+static int moved(const struct kd_stack *s)
+{
+	const struct kdds_frame *watched = kd_load_relaxed(&s->watched);
+	const struct kdds_frame *asked = kd_load_relaxed(&s->asked);
+
+	return kd_load_relaxed(&s->top) != watched ||
+	       peek(&watched->head) != kd_load_relaxed(&s->watched_head) ||
+	       (asked && peek(&asked->tail) != kd_load_relaxed(&s->asked_tail));
+}
+
 /* What the noted closures wait for is, as a rule, the closure that the owner runs. */
 static void watch(struct kd_stack *s, const struct search *x)
 {
-	if (s->watched == x->top && s->watched_head != kd_load_relaxed(&x->top->head))
-		kd_store_relaxed(&s->vain, kd_min(s->vain + 1, MISS_DOUBLINGS));
+	if (moved(s))
+		kd_store_relaxed(&s->vain, kd_min(s->vain + 1, VAIN_DOUBLINGS));
 	kd_store_relaxed(&s->early_ns, x->now_ns + (EARLY_NS << s->vain));
 	kd_store_relaxed(&s->watched_head, kd_load_relaxed(&x->top->head));
 	kd_store_relaxed(&s->watched, x->top);
@@ -252,28 +272,18 @@ static struct kdds_frame *running_frame(struct kd_stack *s)
 
 /* From its next spawn on, the running body pushes closures instead of calling bodies. So do those
  * that have called it, and the last closure has the most work. */
-static void want_closures(struct kdds_frame *f)
+static void want_closures(struct kd_stack *s, struct kdds_frame *f)
 {
-	if (f && kd_load_relaxed(&f->floor) != KD_FLOOR_PUSH)
-		kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
-}
-
-/* The head of a frame that may have been popped, and its memory reused, just now: then the value is
- * a guess. Not atomic, because ThreadSanitizer checks atomic loads everywhere. */
-__attribute__((noinline, no_sanitize("thread"))) static char *peek_head(const struct kdds_frame *f)
-{
-	return *(char *const volatile *)&f->head;
+	kd_store_relaxed(&s->asked_tail, kd_load_relaxed(&f->tail));
+	kd_store_relaxed(&s->asked, f);
+	kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
 }
 
 /* Whether it is too early for another visit after one in vain. */
 static int rests(const struct kd_stack *s, uint64_t now)
 {
-	const struct kdds_frame *f = kd_load_relaxed(&s->watched);
-
-	if (now >= kd_load_relaxed(&s->next_ns))
-		return 0;
-	return now < kd_load_relaxed(&s->early_ns) || kd_load_relaxed(&s->top) != f ||
-	       peek_head(f) == kd_load_relaxed(&s->watched_head);
+	return now < kd_load_relaxed(&s->next_ns) &&
+	       (now < kd_load_relaxed(&s->early_ns) || !moved(s));
 }
 
 /* Looks without disturbing the owner: a stack that runs a leaf task has nothing, and one visited in
@@ -283,8 +293,9 @@ static int looks_empty(struct kd_stack *s)
 	struct kdds_frame *first = (struct kdds_frame *)s->mem;
 	int alone = kd_load_acquire(&s->top) == &s->base;
 
-	if (alone) /* first is always a frame, so no visit is needed */
-		want_closures(first);
+	/* first is always a frame, so no visit is needed */
+	if (alone && kd_load_relaxed(&first->floor) != KD_FLOOR_PUSH)
+		want_closures(s, first);
 	if (kd_load_relaxed(&s->misses) && !kd_load_relaxed(&s->park) && rests(s, kd_os_now_ns()))
 		return 1;
 	return alone && kd_load_relaxed(&first->tail) == kd_frame_first(first) &&
@@ -407,7 +418,10 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 		range_p->remote = request->remote != 0;
 		kd_count(w, steals, 1);
 	} else {
-		want_closures(running_frame(s));
+		struct kdds_frame *running = running_frame(s);
+
+		if (running)
+			want_closures(s, running);
 		if (request->hint && x.rest_ns && !request->remote) {
 			rest(w, x.rest_ns);
 		} else if (request->hint) {

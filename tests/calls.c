@@ -4,8 +4,8 @@
  * any mixture. Random programs of KDDS_TASK tasks are grown from a seed. Before each spawn the body
  * draws whether closures are wanted, as if a thief had just asked for some. Plain C runs the same
  * program, and the data, maps (maps.h), must be equal. Bodies have data of their own, small and
- * large, spawn and wait themselves or in functions that they call, and contribute by exact and by
- * ordered operators. Some are given one reference twice, or an array and an element of it.
+ * large, spawn, begin loops and wait, themselves or in functions that they call, and contribute by
+ * exact and by ordered operators. Some are given one reference twice, or an array and an element of it.
  *
  * usage: calls [-s SECONDS] [FIRST-SEED]
  */
@@ -49,8 +49,10 @@ static const struct task {
 	{2, {ROW, MAP}, {READS, UPDATES}},
 	{2, {MAP, ROW}, {READS, WRITES}},
 	{2, {ROW, MAP}, {UPDATES, READS}}, /* the second is an element of the first */
+	{3, {MAP, ROW, SUM}, {READS, UPDATES, ADDS}}, /* a parallel loop */
 };
 #define PART 9
+#define LOOP 10
 #define TASKS (sizeof(tasks) / sizeof(*tasks))
 
 /* A data item that a body has. */
@@ -99,6 +101,27 @@ static void touch(uint64_t seed, const struct item *x, int n)
 			else if (x[i].mode == WRITES)
 				m[k] = (struct map){in.a, in.b + k};
 	}
+}
+
+/* A parallel loop, or n elements of it. */
+static uint64_t touch_each(uint64_t seed, const struct map *a, struct map *row, size_t n)
+{
+	struct map in = compose((struct map){mix(seed) | 1, seed}, *a);
+	uint64_t sum = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		row[k] = compose(row[k], in);
+		sum += row[k].b;
+	}
+	return sum;
+}
+
+/* The parts of a loop would read what others write. */
+static int overlap(const struct item *a, const struct item *row)
+{
+	const struct map *x = value_of(a), *y = value_of(row);
+
+	return x >= y && x < y + row->n;
 }
 
 static int fits(const struct item *x, enum kind kind, enum mode mode)
@@ -166,7 +189,7 @@ static void run(struct spec s, const struct item *given, int n)
 		if (roll(&dice, 12) == 0) /* kdds_sync */
 			fresh[0] = compose(fresh[0], draw(&dice));
 		roll(&dice, 3); /* what is wanted */
-		if (!chosen)
+		if (!chosen || (t == &tasks[LOOP] && overlap(&x[arg[0]], &x[arg[1]])))
 			continue;
 		for (int k = 0; k < t->n; k++) {
 			y[k] = x[arg[k]];
@@ -178,7 +201,11 @@ static void run(struct spec s, const struct item *given, int n)
 				y[k].value = &part;
 			}
 		}
-		run(child, y, t->n);
+		if (t == &tasks[LOOP])
+			*(uint64_t *)y[2].value += touch_each(child.seed, y[0].value, y[1].value,
+							      y[1].n);
+		else
+			run(child, y, t->n);
 		if (whole)
 			*whole = compose(*whole, part);
 	}
@@ -187,7 +214,17 @@ static void run(struct spec s, const struct item *given, int n)
 
 /* The library. */
 
-static unsigned long called, pushed;
+static unsigned long called, pushed, parts;
+
+/* Some take so long that they are divided. */
+KDDS_TASK(each, VALUE(uint64_t, seed), READ(struct map, a), UPDATE_EACH(struct map, row),
+	  REDUCE(uint64_t, sum, &exact))
+{
+	for (size_t k = 0; seed % 4 == 0 && k < 64 * kdds_count(row); k++)
+		__asm__ volatile("");
+	**sum += touch_each(seed, *a, *row, kdds_count(row));
+	__atomic_fetch_add(&parts, 1, __ATOMIC_RELAXED);
+}
 
 #define TASK(name, ...) KDDS_TASK_DECLARE(name, VALUE(struct spec, s), __VA_ARGS__)
 TASK(task0, UPDATE(struct map, a))
@@ -246,6 +283,9 @@ spawn(struct kdds_frame *kd_self, struct kd_room *kd_room, unsigned kind, struct
 		break;
 	case 8:
 		kdds_spawn(task8, child, MAP_ARG(0), MAP_ARG(1));
+		break;
+	case LOOP:
+		kdds_for(each, child.seed, MAP_ARG(0), MAP_ARG(1), SUM_ARG(2));
 		break;
 	case PART: {
 		KDDS_OVER(struct map, part, *MAP_ARG(0) + 1);
@@ -324,7 +364,7 @@ grow(struct kdds_frame *kd_self, struct kd_room *kd_room, struct spec s, const s
 		wanted = roll(&dice, 3);
 		if (!ordered && wanted < 2)
 			want(kd_self, (int)wanted);
-		if (!chosen)
+		if (!chosen || (kind == LOOP && overlap(&x[arg[0]], &x[arg[1]])))
 			continue;
 		tail = kd_self->tail;
 		if (alone)
@@ -399,6 +439,7 @@ int main(int argc, char **argv)
 		return 1;
 	for (end = time(NULL) + seconds; !wrong && time(NULL) < end; n++)
 		wrong = program(seed + n);
-	printf("%llu programs, %lu spawns called, %lu pushed\n", (unsigned long long)n, called, pushed);
+	printf("%llu programs, %lu spawns called, %lu pushed, loops in %lu parts\n",
+	       (unsigned long long)n, called, pushed, parts);
 	return kdds_finalize() || wrong || !called || !pushed;
 }

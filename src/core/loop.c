@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Parallel loops (kdds_for). A loop is one closure. It runs blocks of its indices on the spot and,
- * when that has taken a while, commits what remains as further loops and ends: halves of halves,
+ * Parallel loops (kdds_for). A loop is one closure. It runs blocks of its indices on the spot. When
+ * another worker wants closures, or after a while, it commits what remains as further loops and
+ * ends: halves of halves,
  *
  *   | run here ... | [ ) | [  ) | [    ) | [        half        ) |
  *                        committed in this order
  *
  * which is reference order. The last one, which thieves take first, is the largest. The owner runs
- * those that nobody takes, and each divides again in the same way. So a loop costs a closure per
- * PIECE_NS, and after that time there is something to steal; with one worker and no other rank it
- * costs a call.
+ * those that nobody takes, and each divides again in the same way. So a loop costs a look at the
+ * clock per block. With one worker and no other rank it costs a call.
  *
  * Contributions by operators that are not exact are combined in a binary tree whose leaves and
  * shape depend on the length of the loop alone. What is committed is a right subtree of the
@@ -25,12 +25,14 @@
 #include "core/worker.h"
 #include "kdds.h"
 
-#define BLOCK_NS 2000u  /* between looks at the clock */
-#define FIRST_NS 5000u  /* before the first division */
-#define PIECE_NS 20000u /* what is shorter is not divided */
-#define LEAVES 1024     /* of the tree, at most */
-#define LEAF_MIN 16     /* indices of a leaf in loops of more than LEAF_MIN_FROM */
-#define LEAF_MIN_FROM 64
+#define BLOCK_NS 20000u  /* a shorter block is followed by one of twice the length */
+#define FIRST_NS 5000u   /* before the first division, and another if nobody has asked: */
+#define LATER_NS 100000u
+#define PIECE_NS 20000u  /* what is shorter is not divided */
+#define LEAVES_MIN 32    /* of the tree; a loop of LEAVES_ALL indices or less has a leaf for each */
+#define LEAVES_MAX 1024
+#define LEAVES_ALL 64
+#define LEVELS 11 /* subtrees of different sizes in LEAVES_MAX - 1 leaves, and the next leaf */
 #define HALVES 64
 
 struct walk {
@@ -178,98 +180,120 @@ static void commit_rest(const struct walk *w, size_t begin, double ns)
 		commit(w, begin, end[n]);
 }
 
+/* Another worker has looked for closures in vain (steal.c), or tasks are observed. */
+static int wanted(const struct walk *w)
+{
+	return kd_load_relaxed(&w->f->floor) == KD_FLOOR_PUSH;
+}
+
+/* What is known of a loop from an earlier run by this worker, perhaps. */
+static struct kd_pace *pace_of(const struct kdds_loop *loop)
+{
+	return &kd_self_worker->pace[(uintptr_t)loop / sizeof(*loop) % KD_PACES];
+}
+
 static void run_exact(const struct walk *w, struct kdds_closure *p)
 {
+	struct kd_pace *pace = pace_of(w->loop);
 	uint64_t start = kd_os_now_ns(), before = start;
 	size_t done = 0, block = 1;
 
+	if (pace->loop == w->loop)
+		block = (size_t)(FIRST_NS / pace->ns) + 1;
 	while (done < w->n) {
 		size_t end = done + kd_min(block, w->n - done);
 		uint64_t now;
 		double each;
 
 		run(w, p, done, end);
-		done = end;
 		now = kd_os_now_ns();
-		if (now - before < BLOCK_NS / 2)
+		each = (double)(now - before + 1) / (double)(end - done);
+		if (!done || end - done == block) /* not the short rest */
+			*pace = (struct kd_pace){w->loop, each};
+		done = end;
+		if (now - before < BLOCK_NS)
 			block *= 2;
-		else if (now - before > 2 * BLOCK_NS && block > 1)
+		else if (now - before > 4 * BLOCK_NS && block > 1)
 			block /= 2;
 		before = now;
-		each = (double)(now - start) / (double)done;
-		if (now - start > FIRST_NS && (double)(w->n - done) * each > PIECE_NS) {
+		if (now - start > (wanted(w) ? FIRST_NS : LATER_NS) &&
+		    (double)(w->n - done) * each > PIECE_NS) {
 			commit_rest(w, done, each);
 			return;
 		}
 	}
 }
 
-/* The tree. */
+/* The tree. A leaf costs about 20 ns, so a loop has about half as many as a leaf has indices. */
 
 static size_t leaf_of(size_t n)
 {
-	if (n <= LEAF_MIN_FROM)
+	size_t leaves = LEAVES_MIN;
+
+	if (n <= LEAVES_ALL)
 		return 1;
-	return kd_max((n + LEAVES - 1) / LEAVES, (size_t)LEAF_MIN);
+	while (leaves < LEAVES_MAX && 2 * leaves * leaves < n)
+		leaves *= 2; /* the halves of the tree are equal */
+	return (n + leaves - 1) / leaves;
 }
 
-/* The leaves of a tree's left subtree: the largest power of two below n. */
-static size_t left_of(size_t n)
+static size_t begin_of(const struct walk *w, size_t leaf)
 {
-	return (size_t)1 << (63 - __builtin_clzll(n - 1));
+	return kd_min(leaf * w->leaf, w->n);
 }
 
-static void run_leaf(const struct walk *w, struct kdds_closure *p, size_t leaf)
+/* Makes level, a copy of the loop, accumulate for the one above it. */
+static void begin_level(struct kdds_closure *level, struct kdds_closure *above)
 {
-	run(w, p, leaf * w->leaf, kd_min((leaf + 1) * w->leaf, w->n));
+	for (uint32_t i = 0; i < level->type->naccess; i++)
+		if (level->type->access[i].mode == KDDS_CW)
+			kd_closure_access(level, i)->data = kd_closure_access(above, i)->data;
+	kd_reduce_begin(level);
 }
 
-static void run_right(const struct walk *w, const struct kdds_closure *p, size_t first, size_t n);
-
-/* Runs the n leaves from the first on; contributions go where p's accesses lead. */
-static void run_tree(const struct walk *w, struct kdds_closure *p, size_t first, size_t n)
+/*
+ * Runs leaves in order; returns the first one that has not been run, a power of two, if what remains
+ * is to be committed. level[k] accumulates a subtree, the largest first. The next leaf begins
+ * another; two of one size are merged at once, the others in the end:
+ *
+ *   leaf 5 has been run:  level[0] 0 1 2 3,  level[1] 4 5
+ */
+static size_t run_leaves(const struct walk *w, struct kdds_closure *p, size_t leaves, int alone)
 {
-	if (n == 1) {
-		run_leaf(w, p, first);
-		return;
+	struct kdds_closure *level[LEVELS] = {p};
+	uint64_t start = alone ? 0 : kd_os_now_ns();
+	unsigned n = 1; /* subtrees */
+
+	run(w, p, 0, begin_of(w, 1));
+	for (size_t i = 1; i < leaves; i++) {
+		if (n == 1 && !alone) {
+			double ns = (double)(kd_os_now_ns() - start);
+
+			if (ns > FIRST_NS && ns / (double)i * (double)(leaves - i) > PIECE_NS)
+				return i;
+		}
+		if (!level[n]) {
+			level[n] = alloca(p->bytes);
+			memcpy(level[n], w->c, p->bytes);
+			level[n]->state = 0;
+		}
+		begin_level(level[n], level[n - 1]);
+		run(w, level[n++], begin_of(w, i), begin_of(w, i + 1));
+		for (size_t left = i; left & 1; left >>= 1)
+			kd_reduce_merge(level[--n]);
 	}
-	run_tree(w, p, first, left_of(n));
-	run_right(w, p, first + left_of(n), n - left_of(n));
-}
-
-/* Likewise, but they are combined apart and then merged. */
-static void run_right(const struct walk *w, const struct kdds_closure *p, size_t first, size_t n)
-{
-	struct kdds_closure *copy = alloca(p->bytes);
-
-	memcpy(copy, p, p->bytes);
-	copy->state = 0;
-	kd_reduce_begin(copy);
-	run_tree(w, copy, first, n);
-	kd_reduce_merge(copy);
+	while (n > 1)
+		kd_reduce_merge(level[--n]);
+	return leaves;
 }
 
 static void run_ordered(const struct walk *w, struct kdds_closure *p, int alone)
 {
-	size_t leaves = (w->n + w->leaf - 1) / w->leaf, first[HALVES], n = 0, done = 1;
-	uint64_t start = kd_os_now_ns(), now;
+	size_t leaves = (w->n + w->leaf - 1) / w->leaf;
 
-	for (size_t all = leaves; all > 1; all = left_of(all))
-		first[n++] = left_of(all);
-	run_leaf(w, p, 0);
-	while (n--) {
-		size_t end = n ? first[n - 1] : leaves;
-		double each;
-
-		now = kd_os_now_ns();
-		each = (double)(now - start) / (double)done;
-		if (!alone && now - start > FIRST_NS && (double)(end - done) * each > PIECE_NS)
-			break;
-		run_right(w, p, first[n], end - first[n]);
-		done = end;
-	}
-	for (n++; n--;)
-		commit(w, first[n] * w->leaf, kd_min((n ? first[n - 1] : leaves) * w->leaf, w->n));
+	kd_assert(leaves <= LEAVES_MAX);
+	for (size_t i = run_leaves(w, p, leaves, alone); i < leaves; i *= 2)
+		commit(w, begin_of(w, i), begin_of(w, 2 * i));
 }
 
 void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kdds_loop *loop)

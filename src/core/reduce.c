@@ -64,9 +64,12 @@ void kd_reduce_begin(struct kdds_closure *c)
 {
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
 		const struct kdds_param *p = &c->type->access[i];
-		struct kdds_shape s = extent(c, i);
+		struct kdds_shape s;
 
-		if (p->mode != KDDS_CW || !s.cols)
+		if (p->mode != KDDS_CW)
+			continue;
+		s = extent(c, i);
+		if (!s.cols)
 			continue;
 		if (p->room)
 			begin_in_room(kd_closure_access(c, i), (char *)c + p->room, p->op);
@@ -103,9 +106,12 @@ void kd_reduce_merge(struct kdds_closure *c)
 		return;
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
 		const struct kdds_param *p = &c->type->access[i];
-		struct kdds_shape s = extent(c, i);
+		struct kdds_shape s;
 
-		if (p->mode != KDDS_CW || !s.cols)
+		if (p->mode != KDDS_CW)
+			continue;
+		s = extent(c, i);
+		if (!s.cols)
 			continue;
 		if (p->room)
 			merge_room(kd_closure_access(c, i), (char *)c + p->room, p->op);

@@ -11,6 +11,14 @@
 #include "core/stack.h"
 #include "kdds.h"
 
+/* How long an index of a loop took. */
+struct kd_pace {
+	const struct kdds_loop *loop;
+	double ns;
+};
+
+#define KD_PACES 8
+
 struct kd_worker {
 	/* its own */
 	struct kd_pool *pool;
@@ -37,6 +45,7 @@ struct kd_worker {
 	struct kdds_closure *filling;
 	const struct kdds_type *filling_type;
 	size_t filled; /* parameters of it */
+	struct kd_pace pace[KD_PACES]; /* loop.c: by the address of the loop */
 	pthread_t thread;
 
 	/* others read or write */

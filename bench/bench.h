@@ -80,6 +80,14 @@ struct backend {
 	/* In each round task i writes v[1 - r][i] from v[r][i] and v[r][i + 1], the last one from
 	 * v[r][0]: narrow_step. r is 0 in the first round, 1 in the next. v has 2 rows. */
 	void (*narrow)(long columns, long rounds, long steps, long *v);
+	void (*triad)(long n, double s, const double *b, const double *c, double *a);
+	double (*dot)(long n, const double *x, const double *y);
+	/* c = a b, n x n, row-major; a parallel loop over rows, and one over columns in its body */
+	void (*matmul)(long n, const double *a, const double *b, double *c);
+	void (*skewed)(long n, long *v); /* index i writes v[i]: grain_step of skewed_steps */
+	/* Task (i, j) writes v[i][j] from [i - 1][j] and [i][j - 1]: narrow_step; 1 <= i, j <= n. v
+	 * has rows of n + 1. Each also adds 1 to a sum; the sum. */
+	long (*wavefront_reduce)(long n, long steps, long *v);
 };
 
 /* Each program defines its own, and the name it has on the command line. */
@@ -91,6 +99,12 @@ extern const char program_name[];
 long fib_plain(int n);
 void grain_step(long i, long steps, long *x);
 void narrow_step(const long *a, const long *b, long steps, long *x);
+
+/* loops.c: a part of n elements, or of a row of c; the steps of index i */
+void triad_part(double s, const double *b, const double *c, double *a, long n);
+double dot_part(const double *x, const double *y, long n);
+void matmul_part(long n, const double *a, const double *b, double *c, long columns);
+long skewed_steps(long i);
 
 void potrf(double *a, int nb);
 void trsm(const double *l, double *a, int nb);
@@ -161,7 +175,7 @@ double now(void);
 void fail(const char *format, ...) __attribute__((noreturn, format(printf, 1, 2)));
 void *allocate(size_t count, size_t size);
 
-/* The interface between main.c and problems.c. */
+/* The interface between main.c, problems.c and loops.c. */
 
 #define MAX_SIZES 3
 
@@ -183,6 +197,14 @@ extern const int nworkloads;
 
 /* Whether the program has a function for the workload. */
 bool has(const struct backend *b, const struct workload *w);
+/* Ends the program unless x has the expected value. */
+void expect(const char *what, long x, long expected);
+/* loops.c: as struct workload */
+double run_triad(const struct backend *b, const long *size, bool quick);
+double run_dot(const struct backend *b, const long *size, bool quick);
+double run_matmul(const struct backend *b, const long *size, bool quick);
+double run_skewed(const struct backend *b, const long *size, bool quick);
+double run_wavefront_reduce(const struct backend *b, const long *size, bool quick);
 double clock_seconds(void);
 
 #ifdef __cplusplus

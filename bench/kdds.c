@@ -430,6 +430,109 @@ static void solve_narrow(long columns, long rounds, long steps, long *v)
 	free(x);
 }
 
+KDDS_TASK(wavefront_reduce, VALUE(long, steps), READ(long, up), READ(long, left), WRITE(long, here),
+	  REDUCE(long, count, KDDS_SUM(long)))
+{
+	narrow_step(*up, *left, steps, *here);
+	++**count;
+}
+
+static long solve_wavefront_reduce(long n, long steps, long *v)
+{
+	KDDS_SELF;
+	long ld = n + 1, count = 0;
+	kdds_data(long) *x = allocate((size_t)(ld * ld), sizeof(*x));
+	KDDS_OVER(long, sum, &count);
+
+	for (long i = 0; i < ld * ld; i++)
+		kdds_bind(x[i], &v[i]);
+	for (long i = ld; i < ld * ld; i++)
+		if (i % ld)
+			kdds_spawn(wavefront_reduce, steps, &x[i - ld].at, &x[i - 1].at, &x[i].at,
+				   sum);
+	kdds_sync();
+	free(x);
+	return count;
+}
+
+/* loops */
+
+KDDS_TASK(triad, VALUE(double, s), READ_EACH(double, b), READ_EACH(double, c), WRITE_EACH(double, a))
+{
+	triad_part(s, *b, *c, *a, (long)kdds_count(a));
+}
+
+static void solve_triad(long n, double s, const double *b, const double *c, double *a)
+{
+	KDDS_OVER_ARRAY(const double, from1, b, (size_t)n);
+	KDDS_OVER_ARRAY(const double, from2, c, (size_t)n);
+	KDDS_OVER_ARRAY(double, to, a, (size_t)n);
+
+	kdds_for(triad, s, from1, from2, to);
+	kdds_sync();
+}
+
+KDDS_TASK(dot, READ_EACH(double, x), READ_EACH(double, y), REDUCE(double, sum, KDDS_SUM(double)))
+{
+	**sum += dot_part(*x, *y, (long)kdds_count(x));
+}
+
+static double solve_dot(long n, const double *x, const double *y)
+{
+	double result = 0;
+	KDDS_OVER_ARRAY(const double, from1, x, (size_t)n);
+	KDDS_OVER_ARRAY(const double, from2, y, (size_t)n);
+	KDDS_OVER(double, sum, &result);
+
+	kdds_for(dot, from1, from2, sum);
+	kdds_sync();
+	return result;
+}
+
+KDDS_TASK(matmul_columns, READ_ARRAY(double, a), READ_ARRAY(double, b), RANGE(j),
+	  WRITE_EACH(double, c))
+{
+	matmul_part((long)kdds_count(a), *a, *b + j.begin, *c, (long)kdds_count(c));
+}
+
+KDDS_TASK(matmul_rows, READ_EACH(double, a), READ_ARRAY(double, b), WRITE_EACH(double, c))
+{
+	size_t n = kdds_shape_of(c)->cols;
+
+	for (size_t i = 0; i < kdds_shape_of(c)->rows; i++) {
+		KDDS_OVER_ARRAY(const double, row, *a + i * n, n);
+		KDDS_OVER_ARRAY(double, to, *c + i * n, n);
+		kdds_for(matmul_columns, row, b, kdds_range(0, n), to);
+	}
+}
+
+static void solve_matmul(long n, const double *a, const double *b, double *c)
+{
+	size_t m = (size_t)n;
+	kdds_array(const double) x[2];
+	kdds_array(double) y;
+
+	kdds_bind_tile(x[0], a, m, m, m);
+	kdds_bind_tile(x[1], b, m, m, m);
+	kdds_bind_tile(y, c, m, m, m);
+	kdds_for(matmul_rows, &x[0].at, &x[1].at, &y.at);
+	kdds_sync();
+}
+
+KDDS_TASK(skewed, RANGE(i), WRITE_EACH(long, v))
+{
+	for (size_t k = i.begin; k < i.end; k++)
+		grain_step((long)k, skewed_steps((long)k), *v + (k - i.begin));
+}
+
+static void solve_skewed(long n, long *v)
+{
+	KDDS_OVER_ARRAY(long, x, v, (size_t)n);
+
+	kdds_for(skewed, kdds_range(0, (size_t)n), x);
+	kdds_sync();
+}
+
 const struct backend backend = {
 	.name = "libkdds",
 	.version = kdds_version,
@@ -454,4 +557,9 @@ const struct backend backend = {
 	.stencil = solve_stencil,
 	.grain = solve_grain,
 	.narrow = solve_narrow,
+	.wavefront_reduce = solve_wavefront_reduce,
+	.triad = solve_triad,
+	.dot = solve_dot,
+	.matmul = solve_matmul,
+	.skewed = solve_skewed,
 };

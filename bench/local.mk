@@ -10,7 +10,8 @@
 # bench/results.
 
 noinst_LIBRARIES += bench/libbench.a
-bench_libbench_a_SOURCES = bench/main.c bench/problems.c bench/uts.c bench/bench.h
+bench_libbench_a_SOURCES = bench/main.c bench/problems.c bench/loops.c bench/uts.c \
+	bench/bench.h
 bench_libbench_a_CPPFLAGS = $(AM_CPPFLAGS) $(LAPACKE_CFLAGS)
 BENCH_LIBS = bench/libbench.a $(LAPACKE_LIBS) -lm
 
@@ -18,7 +19,12 @@ bin_PROGRAMS += bench/kdds-bench
 bench_kdds_bench_SOURCES = bench/kdds.c
 bench_kdds_bench_LDADD = $(BENCH_LIBS) libkdds.la
 
-bench_programs = bench/kdds-bench
+# narrow with threads alone, for comparison.
+EXTRA_PROGRAMS += bench/bench-threads
+bench_bench_threads_SOURCES = bench/threads.c
+bench_bench_threads_LDADD = $(BENCH_LIBS)
+
+bench_programs = bench/kdds-bench bench/bench-threads
 bench_missing =
 EXTRA_DIST += bench/openmp.c bench/tbb.cc bench/starpu.c
 

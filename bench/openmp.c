@@ -334,6 +334,58 @@ static void solve_stencil(struct plate *p)
 			}
 }
 
+static long solve_wavefront_reduce(long n, long steps, long *v)
+{
+	long ld = n + 1, sum = 0;
+
+#pragma omp parallel
+#pragma omp single
+	for (long i = ld; i < ld * ld; i++)
+		if (i % ld) {
+#pragma omp task depend(in: v[i - ld], v[i - 1]) depend(out: v[i])
+			{
+				narrow_step(&v[i - ld], &v[i - 1], steps, &v[i]);
+#pragma omp atomic
+				sum++;
+			}
+		}
+	return sum;
+}
+
+/* loops */
+
+static void solve_triad(long n, double s, const double *b, const double *c, double *a)
+{
+#pragma omp parallel for
+	for (long i = 0; i < n; i++)
+		a[i] = b[i] + s * c[i];
+}
+
+static double solve_dot(long n, const double *x, const double *y)
+{
+	double sum = 0;
+
+#pragma omp parallel for reduction(+: sum)
+	for (long i = 0; i < n; i++)
+		sum += x[i] * y[i];
+	return sum;
+}
+
+/* Users would not nest parallel regions. */
+static void solve_matmul(long n, const double *a, const double *b, double *c)
+{
+#pragma omp parallel for
+	for (long i = 0; i < n; i++)
+		matmul_part(n, a + i * n, b, c + i * n, n);
+}
+
+static void solve_skewed(long n, long *v)
+{
+#pragma omp parallel for schedule(dynamic)
+	for (long i = 0; i < n; i++)
+		grain_step(i, skewed_steps(i), &v[i]);
+}
+
 const struct backend backend = {
 	.name = NAME,
 	.version = version,
@@ -355,4 +407,9 @@ const struct backend backend = {
 	.stencil = solve_stencil,
 	.grain = solve_grain,
 	.narrow = solve_narrow,
+	.wavefront_reduce = solve_wavefront_reduce,
+	.triad = solve_triad,
+	.dot = solve_dot,
+	.matmul = solve_matmul,
+	.skewed = solve_skewed,
 };

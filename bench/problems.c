@@ -54,8 +54,7 @@ void *allocate(size_t count, size_t size)
 	return p;
 }
 
-/* Ends the program unless x has the expected value. */
-static void expect(const char *what, long x, long expected)
+void expect(const char *what, long x, long expected)
 {
 	if (x != expected)
 		fail("%s: wrong result %ld, it is %ld", what, x, expected);
@@ -753,6 +752,19 @@ const struct workload workloads[] = {
 	{"narrow", "COLUMNS tasks a round, each needs two of the round before",
 	 "COLUMNS,ROUNDS,STEPS", {2, 4000, 9000}, {3, 50, 100}, {1000, 1000000, 1000000000}, "task",
 	 NEEDS(narrow), run_narrow},
+	{"wavefront-reduce", "N x N tasks that depend as in a wavefront and add to one sum",
+	 "N,STEPS", {40, 180000}, {10, 100}, {10000, 1000000000}, "task", NEEDS(wavefront_reduce),
+	 run_wavefront_reduce},
+	{"triad", "a parallel loop: a = b + s c, N elements, TIMES", "N,TIMES",
+	 {10000000, 3}, {1000, 2}, {1000000000, 1000000000}, "element", NEEDS(triad), run_triad},
+	{"dot", "a parallel loop that adds N products, TIMES", "N,TIMES",
+	 {1000000, 20}, {1000, 2}, {1000000000, 1000000000}, "loop", NEEDS(dot), run_dot},
+	{"dot-1000", "the same with a short loop", "N,TIMES",
+	 {1000, 20000}, {1000, 2}, {1000000000, 1000000000}, "loop", NEEDS(dot), run_dot},
+	{"matmul", "a matrix product in two nested parallel loops", "N",
+	 {512}, {20}, {30000}, "element", NEEDS(matmul), run_matmul},
+	{"skewed", "a parallel loop whose N bodies take 1 ns to 1 ms", "N",
+	 {5000000}, {1000}, {1000000000}, "index", NEEDS(skewed), run_skewed},
 };
 
 const int nworkloads = (int)(sizeof(workloads) / sizeof(*workloads));

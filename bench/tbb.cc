@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -342,6 +343,45 @@ void solve_stencil(plate *p)
 	}
 }
 
+// loops, with the default partitioner
+
+using Range = tbb::blocked_range<long>;
+
+void solve_triad(long n, double s, const double *b, const double *c, double *a)
+{
+	tbb::parallel_for(Range(0, n), [=](const Range &r) {
+		triad_part(s, b + r.begin(), c + r.begin(), a + r.begin(), r.end() - r.begin());
+	});
+}
+
+double solve_dot(long n, const double *x, const double *y)
+{
+	return tbb::parallel_reduce(
+		Range(0, n), 0.0,
+		[=](const Range &r, double sum) {
+			return sum + dot_part(x + r.begin(), y + r.begin(), r.end() - r.begin());
+		},
+		std::plus<double>());
+}
+
+void solve_matmul(long n, const double *a, const double *b, double *c)
+{
+	tbb::parallel_for(0L, n, [=](long i) {
+		tbb::parallel_for(Range(0, n), [=](const Range &r) {
+			matmul_part(n, a + i * n, b + r.begin(), c + i * n + r.begin(),
+				    r.end() - r.begin());
+		});
+	});
+}
+
+void solve_skewed(long n, long *v)
+{
+	tbb::parallel_for(Range(0, n), [=](const Range &r) {
+		for (long i = r.begin(); i < r.end(); i++)
+			grain_step(i, skewed_steps(i), &v[i]);
+	});
+}
+
 // Calls f in the arena.
 template <auto f, typename... Arguments> auto in_arena(Arguments... arguments)
 {
@@ -368,6 +408,10 @@ struct backend make_backend()
 	b.cholesky = in_arena<solve_cholesky>;
 	b.stencil = in_arena<solve_stencil>;
 	b.grain = in_arena<solve_grain>;
+	b.triad = in_arena<solve_triad>;
+	b.dot = in_arena<solve_dot>;
+	b.matmul = in_arena<solve_matmul>;
+	b.skewed = in_arena<solve_skewed>;
 	return b;
 }
 

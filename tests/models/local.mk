@@ -2,6 +2,7 @@
 # The protocols as models for spin; see tests/models/README.md. Not part of `make check': they take some minutes.
 EXTRA_DIST += \
 	tests/models/README.md \
+	tests/models/call.pml \
 	tests/models/claim.pml \
 	tests/models/drain.pml \
 	tests/models/idle.pml \

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Calls in place of closures: who decides that a spawn pushes, and how long the data of bodies live.
+ *
+ * What is modelled: include/kdds/inline.h kd_callable(), kd_frame_data(), kd_room_open(),
+ * kd_frame_leave(), kd_defer_ in task.h; include/kdds.h kd_sync(); src/api.c kdds_frame_current();
+ * src/core/stack.h kd_frame_reuse(); src/core/sched.c the claim, hinted(); src/core/steal.c
+ * want_closures() in a visit, and without one (looks_empty()).
+ *
+ * The owner runs CLOSURES closures one after another, all of whose children share a frame. Their
+ * bodies and those that are called take OPS steps in all, of any kind: create data, spawn by a call
+ * or a push, push and wait in a function that has no room, wait, return. A spawn must push if a
+ * visit of a thief has stopped the owner since the body's claim and found nothing, or if a thief that
+ * went to sleep has left its hint before the claim. (A visit that meets the pop of the frame may ask
+ * in vain: the floor that the owner resets is in its store buffer. The thief asks again.) Data must
+ * not be given back while their body is active or a closure that was pushed after them waits; when a
+ * closure has ended and its frame is empty, all must have been given back.
+ */
+#define NP 2
+#define K 3
+#ifndef CLOSURES
+#define CLOSURES 2
+#endif
+#ifndef OPS
+#define OPS 7
+#endif
+#ifndef VISITS
+#define VISITS 2
+#endif
+
+/* Addresses. FLOOR 1: closures are wanted */
+#define FLOOR 0
+#define FLAGS 1
+#define LOCKED 2
+#define HEAD 3
+#define NA 4
+
+#define KD_LOCK 1
+#define KD_HINT 4
+
+#include "tso.pml"
+
+#define DEPTH 3
+#define NONE 255
+
+bit asked;   /* since the claim of the running body a visit was in vain, and nothing was pushed */
+byte claims;
+bit stop;
+
+/* Of the arena: data are numbered from the bottom. */
+byte arena, keep;
+byte start[DEPTH], top[DEPTH], depth; /* of the active bodies; NONE: neither data nor calls */
+byte pushed, need; /* closures that wait, and how much of the arena they may use */
+
+inline check()
+{
+	d_step {
+		assert(keep <= arena);
+		assert(!pushed || arena >= need);
+		hj = 0;
+		do
+		:: hj <= depth -> assert(start[hj] == NONE || top[hj] <= arena); hj++
+		:: else -> break
+		od
+	}
+}
+
+inline open_room()
+{
+	if
+	:: start[depth] == NONE -> start[depth] = arena; top[depth] = arena
+	:: else
+	fi
+}
+
+inline push_closure()
+{
+	pushed++;
+	need = arena;
+	asked = 0;
+	due = 0
+}
+
+/* One step of the innermost body. */
+inline step()
+{
+	ops--;
+	if
+	:: d_step { open_room(); arena++; top[depth] = arena } /* KDDS_DATA */
+	:: atomic { load(FLOOR, x); must_push = asked || due };
+		if
+		:: !x && depth < DEPTH - 1 ->
+			d_step {
+				assert(!must_push);
+				open_room();
+				depth++;
+				start[depth] = NONE
+			}
+		:: else -> /* also if an argument has links */
+			d_step {
+#ifndef NO_KEEP_IN_PUSH
+				keep = arena;
+#endif
+				push_closure()
+			};
+			fetch_and(FLAGS, 255 - KD_HINT) /* kdds_push_slow() */
+		fi;
+		x = 0;
+		must_push = 0
+	:: d_step { /* a function pushes; its frame is that of kdds_frame_current() */
+#ifndef NO_KEEP_IN_LOOKUP
+			keep = arena;
+#endif
+			push_closure()
+		};
+		fetch_and(FLAGS, 255 - KD_HINT)
+	:: d_step { pushed = 0; need = 0 } /* kdds_sync in a function */
+	:: d_step { /* kdds_sync in the body */
+			pushed = 0;
+			need = 0;
+#ifndef SYNC_KEEPS
+			keep = 0;
+#endif
+			if
+			:: start[depth] != NONE -> arena = top[depth]
+			:: else
+			fi
+		}
+	:: leave()
+	fi;
+	check()
+}
+
+/* kd_frame_leave() */
+inline leave()
+{
+	d_step {
+		if
+		:: start[depth] == NONE
+		:: start[depth] != NONE && start[depth] >= keep -> arena = start[depth]
+#ifdef LEAVE_ALWAYS
+		:: start[depth] != NONE && start[depth] < keep -> arena = start[depth]
+#else
+		:: start[depth] != NONE && start[depth] < keep && !pushed ->
+			arena = start[depth];
+#ifndef LEAVE_DOES_NOT_LOWER
+			keep = arena
+#endif
+		:: start[depth] != NONE && start[depth] < keep && pushed
+#endif
+		fi;
+		start[depth] = NONE;
+		if
+		:: depth > 0 -> depth--
+		:: else -> running = 0
+		fi
+	}
+}
+
+proctype owner()
+{
+	byte me = 0, x, flags, ops = OPS, closures = CLOSURES;
+	bit running, due, must_push;
+
+	start[0] = NONE;
+	do
+	:: closures > 0 ->
+		closures--;
+#ifndef REUSE_AFTER_CLAIM
+		if
+		:: pushed -> /* they have run: kd_frame_reuse() */
+			d_step { pushed = 0; need = 0; arena = 0; keep = 0 };
+			store(FLOOR, 0)
+		:: else -> assert(arena == 0)
+		fi;
+#endif
+		/* the claim */
+		store(HEAD, closures + 1);
+		flags = mem[FLAGS];
+		do
+		:: flags & KD_LOCK -> flags = mem[FLAGS]
+		:: else -> break
+		od;
+		if
+		:: flags & KD_HINT ->
+			due = 1;
+#ifndef NO_FLOOR_IN_CLAIM
+			store(FLOOR, 1)
+#endif
+		:: else
+		fi;
+		flags = 0;
+		d_step { claims++; asked = 0 };
+#ifdef REUSE_AFTER_CLAIM
+		d_step { pushed = 0; need = 0; arena = 0; keep = 0 };
+		store(FLOOR, 0);
+#endif
+		running = 1;
+		do
+		:: running && ops > 0 -> step()
+		:: running && ops == 0 -> leave(); check()
+		:: !running -> break
+		od;
+		due = 0
+	:: else -> break
+	od;
+	stop = 1
+}
+
+proctype thief()
+{
+	byte me = 1, visits = VISITS, claim;
+
+	do
+	:: stop || visits == 0 -> break
+	:: visits > 0 ->
+		visits--;
+		if
+		:: store(FLOOR, 1) /* without a visit: may be overwritten, so the thief looks again */
+		:: acquire(LOCKED);
+			fetch_or(FLAGS, KD_LOCK);
+#ifndef NO_MEMBARRIER
+			membarrier();
+#endif
+			claim = claims;
+			store(FLOOR, 1);
+			if
+			:: fetch_or(FLAGS, KD_HINT) /* it is going to sleep */
+			:: 1
+			fi;
+			d_step { drain(me); mem[FLAGS] = mem[FLAGS] & (255 - KD_LOCK);
+				 asked = asked || claim == claims };
+			store(LOCKED, 0)
+		fi
+	od
+}
+
+init {
+	atomic { run owner(); run thief() }
+}

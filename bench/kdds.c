@@ -457,7 +457,8 @@ static long solve_wavefront_reduce(long n, long steps, long *v)
 
 /* loops */
 
-KDDS_TASK(triad, VALUE(double, s), READ_EACH(double, b), READ_EACH(double, c), WRITE_EACH(double, a))
+KDDS_TASK(triad, VALUE(double, s), READ_EACH(double, b), READ_EACH(double, c),
+	  WRITE_EACH(double, a))
 {
 	triad_part(s, *b, *c, *a, (long)kdds_count(a));
 }

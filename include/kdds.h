@@ -167,22 +167,23 @@ static inline void kd_sync(struct kdds_frame *self, const struct kd_room *room)
 
 /** @cond internal */
 void kdds_shape_check(size_t rows, size_t cols, size_t ld);
-static inline void kd_anchor_init(void *anchor, const volatile void *data, uint32_t mode)
+static inline void kd_anchor_init(void *anchor, const volatile void *data, uint32_t mode,
+				  uint32_t bound)
 {
 	struct kdds_anchor *a = (struct kdds_anchor *)anchor;
 
 	a->data = (void *)(uintptr_t)data;
 	a->links = 0;
 	a->single = KD_USABLE(mode);
-	a->use = KD_USE(mode) | KD_USE_BOUND;
+	a->use = (int16_t)(KD_USE(mode) | (int16_t)bound);
 	a->shaped = 0;
 }
 
 /* The anchor is the object around the shape, so macros evaluate the object, which may be t[i++],
  * only once. */
 static inline void kd_anchor_init_array(struct kdds_shape *shape, const volatile void *data,
-					uint32_t mode, size_t rows, size_t cols, size_t ld,
-					const struct kdds_pack *pack)
+					uint32_t mode, uint32_t bound, size_t rows,
+					size_t cols, size_t ld, const struct kdds_pack *pack)
 {
 	void *anchor = (char *)shape - offsetof(struct kdds_anchor_array, shape);
 	struct kdds_anchor *a = (struct kdds_anchor *)anchor;
@@ -197,15 +198,15 @@ static inline void kd_anchor_init_array(struct kdds_shape *shape, const volatile
 	shape->cols = cols;
 	shape->ld = ld;
 	shape->pack = pack;
-	kd_anchor_init(a, data, mode);
+	kd_anchor_init(a, data, mode, bound);
 	a->single = kd_single(shape, mode);
 	a->shaped = 1;
 }
 
 static inline void kd_anchor_init_row(struct kdds_shape *shape, const volatile void *data,
-				      uint32_t mode, size_t n)
+				      uint32_t mode, uint32_t bound, size_t n)
 {
-	kd_anchor_init_array(shape, data, mode, 1, n, n, NULL);
+	kd_anchor_init_array(shape, data, mode, bound, 1, n, n, NULL);
 }
 
 /* KD_LIKE is ptr; it compiles if ptr points to the type that at points to, or to void, and not to
@@ -253,17 +254,19 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 /** @endcond */
 
 /** Makes @p d, an object of type kdds_data(T), refer to the T at @p ptr. */
-#define kdds_bind(d, ptr) kd_anchor_init(&(d).at, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at))
+#define kdds_bind(d, ptr) \
+	kd_anchor_init(&(d).at, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), kd_bound(kd_room))
 /** Makes @p d, an object of type kdds_array(T), refer to the @p n consecutive T at @p ptr. */
 #define kdds_bind_array(d, ptr, n) \
-	kd_anchor_init_row(&(d).kd_shape, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), n)
+	kd_anchor_init_row(&(d).kd_shape, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), \
+			   kd_bound(kd_room), n)
 /** Makes @p d refer to a 2-D view: @p rows rows of @p cols elements, with consecutive rows @p ld
  *  elements apart. */
 #define kdds_bind_tile(d, ptr, rows, cols, ld) kdds_bind_packed(d, ptr, rows, cols, ld, NULL)
 /** The same with functions that convert the data to bytes for another process. */
 #define kdds_bind_packed(d, ptr, rows, cols, ld, pack) \
-	kd_anchor_init_array(&(d).kd_shape, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), rows, cols, \
-			     ld, pack)
+	kd_anchor_init_array(&(d).kd_shape, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), \
+			     kd_bound(kd_room), rows, cols, ld, pack)
 
 /** Declares @p x, a reference to the T at @p ptr in memory of the program. */
 #define KDDS_OVER(T, x, ptr) kdds_data(T) kd_data_##x; T **const x = (kdds_bind(kd_data_##x, ptr), &kd_data_##x.at)
@@ -273,8 +276,9 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 /** Declares @p x, a reference to @p n new T that live as long as the frame of the running task. */
 #define KDDS_DATA_ARRAY(T, x, n) \
 	const size_t kd_n_##x = n; \
-	KDDS_OVER_ARRAY(T, x, (T *)kd_frame_data(kd_self, kd_room, kd_array_bytes(kd_n_##x, sizeof(T)), __alignof__(T)), kd_n_##x); \
-	kd_data_##x.kd_use = KD_USE(0)
+	kdds_array(T) kd_data_##x; \
+	T **const x = (kd_anchor_init_row(&kd_data_##x.kd_shape, kd_frame_data(kd_self, kd_room, kd_array_bytes(kd_n_##x, sizeof(T)), __alignof__(T)), \
+					  KDDS_MODE_ANY, 0, kd_n_##x), &kd_data_##x.at)
 
 /** The shape of the data that @p x refers to, a const struct kdds_shape *; NULL for a single T. */
 #define kdds_shape_of(x) kd_shape_of((const struct kdds_anchor *)(const void *)(x))

@@ -35,12 +35,17 @@ static struct kdds_frame *running_frame(const char *what)
 	return kd_stack_next(s, s->top);
 }
 
-/* Called by a function that is going to push, outside a body: any data that exist may be used. */
+/* Called by a function that is going to push, outside a body: it may use any data that exist, and by
+ * references of its own, of which the caller of a body that was called does not know (kd_order). */
 struct kdds_frame *kdds_frame_current(void)
 {
 	struct kdds_frame *f = running_frame("kdds_spawn");
 
 	f->keep = f->arena;
+	if (f->called) {
+		kd_store_relaxed(&f->ordered, 1);
+		kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
+	}
 	return f;
 }
 
@@ -133,13 +138,13 @@ void kdds_sync_frame(struct kdds_frame *f)
 void kdds_reference_error(const char *task, const char *param, int use, int shaped, uint32_t mode)
 {
 	static const char *const names[] = {"any", "READ", "WRITE", "UPDATE", "REDUCE"};
-	int code = (use & ~KD_USE_BOUND) - KD_USE(0), known = code >= 0 && code <= KDDS_RW;
+	int code = (use & ~KD_USE_HOW) - KD_USE(0), known = code >= 0 && code <= KDDS_RW;
 
 	if (!(known || code == KD_USE_R || code == KD_USE_CW) || shaped < 0 || shaped > 1)
 		kd_die("task %s needs a reference for its %s parameter %s: it was given the "
 		       "address of a plain pointer, or of a kdds_data that was not bound "
 		       "(KDDS_OVER makes references to memory)", task, names[mode], param);
-	if (!kd_may(use & ~KD_USE_BOUND, KD_USE(0), mode))
+	if (!kd_may(use & ~KD_USE_HOW, KD_USE(0), mode))
 		kd_die("task %s was given for its %s parameter %s a data item that the spawning "
 		       "task itself may only %s", task, names[mode], param,
 		       names[known ? code : code == KD_USE_R ? KDDS_R : KDDS_CW]);

@@ -4,8 +4,9 @@
  * any mixture. Random programs of KDDS_TASK tasks are grown from a seed. Before each spawn the body
  * draws whether closures are wanted, as if a thief had just asked for some. Plain C runs the same
  * program, and the data, maps (maps.h), must be equal. Bodies have data of their own, small and
- * large, spawn, begin loops and wait, themselves or in functions that they call, and contribute by
- * exact and by ordered operators. Some are given one reference twice, or an array and an element of it.
+ * large, hand out arrays in halves, spawn, begin loops and wait, themselves or in functions that
+ * they call, and contribute by exact and by ordered operators. Some are given one reference twice,
+ * or an array and an element of it.
  *
  * usage: calls [-s SECONDS] [FIRST-SEED]
  */
@@ -17,7 +18,7 @@
 
 #include "maps.h"
 
-#define DATA 7   /* that a body has, at most */
+#define DATA 10  /* that a body has, at most */
 #define LONG 700 /* elements of a large data item: more than a page */
 
 struct spec {
@@ -103,6 +104,12 @@ static void touch(uint64_t seed, const struct item *x, int n)
 	}
 }
 
+/* A body hands out some of the rows that it was given in halves. */
+static int splits(struct spec s, const struct item *given, int i)
+{
+	return given[i].kind == ROW && given[i].n > 1 && mix(s.seed + 1000 + (unsigned)i) % 3 == 0;
+}
+
 /* A parallel loop, or n elements of it. */
 static uint64_t touch_each(uint64_t seed, const struct map *a, struct map *row, size_t n)
 {
@@ -166,6 +173,13 @@ static void run(struct spec s, const struct item *given, int n)
 	if (!s.depth)
 		return;
 	memcpy(x, given, (size_t)n * sizeof(*x));
+	for (int i = 0, end = n; i < end; i++)
+		if (splits(s, given, i)) {
+			x[n] = x[i];
+			x[i].n /= 2;
+			x[n].value = (struct map *)x[n].value + x[i].n;
+			x[n++].n -= x[i].n;
+		}
 	for (int i = 0; i < 2; i++) {
 		fresh[i] = draw(&dice);
 		x[n++] = (struct item){MAP, UPDATES, 1, &fresh[i], NULL};
@@ -189,7 +203,8 @@ static void run(struct spec s, const struct item *given, int n)
 		if (roll(&dice, 12) == 0) /* kdds_sync */
 			fresh[0] = compose(fresh[0], draw(&dice));
 		roll(&dice, 3); /* what is wanted */
-		if (!chosen || (t == &tasks[LOOP] && overlap(&x[arg[0]], &x[arg[1]])))
+		if (!chosen || (t == &tasks[LOOP] && overlap(&x[arg[0]], &x[arg[1]])) ||
+		    (t == &tasks[PART] && x[arg[0]].n < 2))
 			continue;
 		for (int k = 0; k < t->n; k++) {
 			y[k] = x[arg[k]];
@@ -314,6 +329,7 @@ grow(struct kdds_frame *kd_self, struct kd_room *kd_room, struct spec s, const s
 {
 	uint64_t dice = s.seed;
 	struct item x[DATA];
+	kdds_array(struct map) half[2 * 3];
 	int arg[3];
 	unsigned children, wide = 0;
 	/* its arguments overlap: all that it spawns must be pushed */
@@ -330,6 +346,18 @@ grow(struct kdds_frame *kd_self, struct kd_room *kd_room, struct spec s, const s
 	KDDS_DATA(struct map, fresh1);
 	KDDS_DATA(uint64_t, sum);
 	memcpy(x, given, (size_t)n * sizeof(*x));
+	for (int i = 0, end = n; i < end; i++)
+		if (splits(s, given, i)) {
+			struct map *row = value_of(&given[i]);
+
+			x[n] = x[i];
+			x[i].n /= 2;
+			x[n].n -= x[i].n;
+			kdds_bind_array(half[2 * i], row, x[i].n);
+			kdds_bind_array(half[2 * i + 1], row + x[i].n, x[n].n);
+			x[i].ref = (void **)&half[2 * i].at;
+			x[n++].ref = (void **)&half[2 * i + 1].at;
+		}
 	**fresh0 = draw(&dice);
 	**fresh1 = draw(&dice);
 	**sum = 0;
@@ -362,9 +390,10 @@ grow(struct kdds_frame *kd_self, struct kd_room *kd_room, struct spec s, const s
 			**fresh0 = compose(**fresh0, draw(&dice));
 		}
 		wanted = roll(&dice, 3);
-		if (!ordered && wanted < 2)
+		if (!ordered && !kd_self->ordered && wanted < 2)
 			want(kd_self, (int)wanted);
-		if (!chosen || (kind == LOOP && overlap(&x[arg[0]], &x[arg[1]])))
+		if (!chosen || (kind == LOOP && overlap(&x[arg[0]], &x[arg[1]])) ||
+		    (kind == PART && x[arg[0]].n < 2))
 			continue;
 		tail = kd_self->tail;
 		if (alone)
@@ -412,6 +441,9 @@ static int program(uint64_t seed)
 	KDDS_OVER(struct map, b, &got[1]);
 
 	run(s, given, 2);
+	/* Otherwise all would be pushed sooner or later. */
+	kd_parts_task0 = kd_parts_task1 = kd_parts_task2 = kd_parts_task3 = kd_parts_task4 = 0;
+	kd_parts_task5 = kd_parts_task6 = kd_parts_task7 = kd_parts_task8 = kd_parts_task9 = 0;
 	kdds_spawn(task3, s, a, b);
 	kdds_sync();
 	if (!memcmp(expected, got, sizeof(got)))

@@ -633,6 +633,76 @@ START_TEST(fresh_data)
 }
 END_TEST
 
+/* One data item for two parameters, one of which reduces, in a spawn that may call the body: the
+ * body may do with each what its mode allows, and afterwards the caller may do anything again. */
+KDDS_TASK(copy_long, READ(long, from), WRITE(long, to)) { **to = **from; }
+
+KDDS_TASK(adds_twice, REDUCE(long, s, KDDS_SUM(long)), REDUCE(long, t, KDDS_SUM(long)))
+{
+	**s += 1;
+	**t += 2;
+}
+
+KDDS_TASK(adds_and_hands_on, REDUCE(long, s, KDDS_SUM(long)), READ(long, t), WRITE(long, r))
+{
+	**s += 1;
+	kdds_spawn(copy_long, t, r);
+}
+
+KDDS_TASK(spawns_one_twice, WRITE(long, a), WRITE(long, b))
+{
+	KDDS_DATA(long, x);
+	KDDS_DATA(long, y);
+
+	**x = **y = 10;
+	kdds_spawn(adds_twice, x, x);
+	kdds_spawn(copy_long, x, a);
+	kdds_spawn(adds_and_hands_on, y, y, b);
+}
+
+/* A body that may be called hands out parts of what it was given; its caller goes on with the
+ * whole. */
+KDDS_TASK(set_long, VALUE(long, v), UPDATE(long, x)) { **x = v; }
+
+KDDS_TASK(sets_parts, VALUE(long, v), UPDATE_ARRAY(long, a))
+{
+	KDDS_OVER(long, p, *a);
+	KDDS_OVER(long, q, *a + 1);
+	kdds_spawn_with(KDDS_LOCAL, set_long, v, p);
+	kdds_spawn_with(KDDS_LOCAL, set_long, v + 1, q);
+}
+
+KDDS_TASK(digits, READ_ARRAY(long, a), WRITE(long, r)) { **r = (*a)[0] * 10 + (*a)[1]; }
+
+KDDS_TASK(uses_parts, WRITE(long, r))
+{
+	KDDS_DATA_ARRAY(long, a, 2);
+
+	(*a)[0] = (*a)[1] = 0;
+	kdds_spawn(sets_parts, 3, a);
+	kdds_spawn(digits, a, r);
+}
+
+START_TEST(called_bodies)
+{
+	long r[3] = {0, 0, 0};
+	KDDS_OVER(long, a, &r[0]);
+	KDDS_OVER(long, b, &r[1]);
+	KDDS_OVER(long, c, &r[2]);
+
+	start(counts[_i]);
+	for (int i = 0; i < 100; i++) {
+		kdds_spawn(spawns_one_twice, a, b);
+		kdds_spawn(uses_parts, c);
+		kdds_sync();
+		ck_assert_int_eq(r[0], 13);
+		ck_assert_int_eq(r[1], 11);
+		ck_assert_int_eq(r[2], 34);
+	}
+	stop();
+}
+END_TEST
+
 /* A reference carries its shape. */
 KDDS_TASK(shape_is, READ_ARRAY(double, a), VALUE(size_t, rows), VALUE(size_t, cols),
 	  VALUE(size_t, ld), VALUE(const struct kdds_pack *, pack),
@@ -1627,6 +1697,7 @@ int main(void)
 	tcase_add_loop_test(tcase, sync_in_tasks, 0, COUNTS);
 	tcase_add_loop_test(tcase, sync_often, 0, COUNTS);
 	tcase_add_loop_test(tcase, fresh_data, 0, COUNTS);
+	tcase_add_loop_test(tcase, called_bodies, 0, COUNTS);
 	tcase_add_loop_test(tcase, shapes, 0, COUNTS);
 	tcase_add_loop_test(tcase, parts, 0, COUNTS);
 	tcase_add_test(tcase, const_data);

@@ -205,7 +205,11 @@ struct kdds_anchor {
 	((mode) == KDDS_CW ? KD_USE_CW : (mode) == KDDS_R ? KD_USE_R : (int)(mode))
 /* These show in sums of up to KDDS_MAX_ACCESSES uses: see kd_fresh. */
 #define KD_USE_CW 64
-#define KD_USE_BOUND 128 /* added to KD_USE: memory of the program, which other anchors may share */
+/* Added to KD_USE: memory of the program, which other anchors may share; and, with it, bound by a
+ * body that was called: to its callers the links of the anchor are not known. */
+#define KD_USE_BOUND 128
+#define KD_USE_PART 256
+#define KD_USE_HOW (KD_USE_BOUND | KD_USE_PART)
 #define KD_USE_R 4096
 
 /** The anchor of data with a shape. */
@@ -238,7 +242,9 @@ struct kdds_frame {
 	char *arena; /**< where the next data of a body may lie */
 	char *arena_end;
 	char *keep; /**< closures may use what lies below it in the arena */
-	char pad[40]; /* thieves have half the size of a frame for what they record of it */
+	char called;  /**< bodies have been called since it was empty */
+	char ordered; /**< thieves take nothing: links do not order all of its closures */
+	char pad[38]; /* thieves have half the size of a frame for what they record of it */
 	/* closures follow */
 };
 
@@ -279,6 +285,8 @@ struct kd_room {
 	char *base; /* of the first KD_FRAME_DATA bytes, */
 	uint32_t used; /* so many of which are in use */
 	int unchecked; /* the body runs a closure whose arguments may overlap */
+	int called;    /* the body was called */
+	int parts;     /* and has bound memory */
 };
 
 /* Outside the body of a task (main, a helper function) NULL selects the running frame of the
@@ -469,8 +477,8 @@ KD_INLINE uint32_t kd_use_of(const struct kdds_anchor *a)
 #define KD_FREE_USE(shaped) ((uint16_t)KD_USE(KDDS_MODE_ANY) | (uint32_t)(shaped) << 16)
 
 /*
- * Whether the n arguments of a spawn allow a call: no closure of the frame uses the data (links that
- * are left in an empty frame name none), their modes allow what the body declares, and no two may
+ * Whether the n arguments of a spawn allow a call: no closure of the frame uses the data (links
+ * that are left in an empty frame name none), their modes allow what the body declares, and no two may
  * overlap. For all arguments at a time: links is the union of theirs, reads and writes the sums of
  * uses, less those of data that may be used in any way. Otherwise the push decides, and reports
  * mistakes.
@@ -478,7 +486,7 @@ KD_INLINE uint32_t kd_use_of(const struct kdds_anchor *a)
 KD_INLINE int kd_fresh(struct kdds_frame *f, unsigned n, uint64_t links, uint32_t reads,
 			   uint32_t writes)
 {
-	uint32_t any = (KD_USE_CW - 1) | (n > 1 ? 0 : KD_USE_BOUND);
+	uint32_t any = (KD_USE_CW - 1) | (n > 1 ? 0 : KD_USE_HOW);
 
 	return (!links || f->tail == kd_frame_first(f)) &&
 	       !(reads & ~(15u * KD_USE_R | any)) && !(writes & ~any);
@@ -489,7 +497,52 @@ KD_INLINE int kd_may_add(unsigned n, const struct kdds_anchor *a, uint32_t shape
 {
 	uint32_t use = kd_use_of(a) - KD_FREE_USE(shaped);
 
-	return op->exact && (use <= KDDS_RW || use == KD_USE_CW || (n == 1 && use == KD_USE_BOUND));
+	return op->exact && !(use & ~(uint32_t)(KDDS_RW | KD_USE_CW | (n > 1 ? 0 : KD_USE_HOW)));
+}
+
+/* Plain accesses where nobody minds: compilers see which flags are never set. */
+#ifdef KD_TSAN
+#define KD_FLAG(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
+#define KD_SET_FLAG(x) __atomic_store_n(&(x), 1, __ATOMIC_RELAXED)
+#else
+#define KD_FLAG(x) (x)
+#define KD_SET_FLAG(x) ((x) = 1)
+#endif
+
+/* Whether no two of n anchors are one. */
+KD_INLINE int kd_distinct(struct kdds_anchor *const *a, unsigned n)
+{
+	for (unsigned i = 1; i < n; i++)
+		for (unsigned j = 0; j < i; j++)
+			if (a[i] == a[j])
+				return 0;
+	return 1;
+}
+
+/*
+ * A closure that uses the n anchors is about to be pushed by a body. If one of them was bound by a
+ * body that was called, its caller does not know what the closure uses: until the frame is empty,
+ * everything is pushed and runs in reference order.
+ */
+KD_INLINE void kd_order(struct kdds_frame *f, struct kdds_anchor *const *a, unsigned n)
+{
+	uint32_t uses = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		uses |= (uint32_t)a[i]->use;
+	if (KD_UNLIKELY(uses & KD_USE_PART)) {
+		__atomic_store_n(&f->ordered, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&f->floor, KD_FLOOR_PUSH, __ATOMIC_RELAXED);
+	}
+}
+
+/* How a body or a function (room NULL) binds memory. */
+KD_INLINE uint32_t kd_bound(struct kd_room *room)
+{
+	if (!room || !room->called)
+		return KD_USE_BOUND;
+	room->parts = 1;
+	return KD_USE_HOW;
 }
 
 /* While a body that contributes to the data runs in place of a closure, the data are for
@@ -500,7 +553,7 @@ KD_INLINE uint64_t kd_lend(struct kdds_anchor *a)
 
 	__builtin_memcpy(&use, &a->single, sizeof(use));
 	a->single = a->single ? KD_USABLE(KDDS_CW) : 0;
-	a->use = KD_USE(KDDS_CW);
+	a->use = (int16_t)(KD_USE(KDDS_CW) | (a->use & KD_USE_HOW));
 	return use;
 }
 
@@ -551,7 +604,7 @@ static inline int32_t kd_single(const struct kdds_shape *s, uint32_t mode)
 static inline void kd_link_array(struct kdds_access_array *to, struct kdds_anchor *from, uint32_t link, uint32_t mode,
 				 const char *task, const char *param)
 {
-	if (KD_UNLIKELY(!kd_may(from->use & ~KD_USE_BOUND, KD_USE(0), mode)))
+	if (KD_UNLIKELY(!kd_may(from->use & ~KD_USE_HOW, KD_USE(0), mode)))
 		kdds_reference_error(task, param, from->use, 0, mode);
 	if (from->shaped) {
 		to->shape = *(const struct kdds_shape *)(const void *)((const char *)from +

@@ -303,7 +303,8 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_READS_WRITE KD_READS_VALUE
 #define KD_READS_UPDATE KD_READS_VALUE
 #define KD_READS_REDUCE KD_READS_VALUE
-#define KD_READS_READ_ARRAY(t, T, n, op) + kd_use_of(KD_ANCHOR_READ(n)) - KD_FREE_USE(1)
+/* No difference of arrays is negative: two mistakes do not cancel. */
+#define KD_READS_READ_ARRAY(t, T, n, op) + (kd_use_of(KD_ANCHOR_READ(n)) ^ KD_FREE_USE(1))
 #define KD_READS_WRITE_ARRAY KD_READS_VALUE
 #define KD_READS_UPDATE_ARRAY KD_READS_VALUE
 #define KD_READS_REDUCE_ARRAY KD_READS_VALUE
@@ -318,7 +319,7 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_WRITES_UPDATE KD_WRITES_WRITE
 #define KD_WRITES_REDUCE KD_WRITES_VALUE
 #define KD_WRITES_READ_ARRAY KD_WRITES_VALUE
-#define KD_WRITES_WRITE_ARRAY(t, T, n, op) + kd_use_of(KD_ANCHOR_WRITE(n)) - KD_FREE_USE(1)
+#define KD_WRITES_WRITE_ARRAY(t, T, n, op) + (kd_use_of(KD_ANCHOR_WRITE(n)) ^ KD_FREE_USE(1))
 #define KD_WRITES_UPDATE_ARRAY KD_WRITES_WRITE_ARRAY
 #define KD_WRITES_REDUCE_ARRAY KD_WRITES_VALUE
 #define KD_WRITES_READ_EACH KD_WRITES_VALUE
@@ -339,6 +340,21 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_ADDS_WRITE_EACH KD_ADDS_VALUE
 #define KD_ADDS_UPDATE_EACH KD_ADDS_VALUE
 #define KD_ADDS_RANGE KD_ADDS_VALUE
+/* all anchors */
+#define KD_ALL(t, x) KD_APPLY(KD_ALL_, t, KD_TUPLE_##x)
+#define KD_ALL_VALUE(t, T, n, op)
+#define KD_ALL_READ(t, T, n, op) KD_ANCHOR_READ(n),
+#define KD_ALL_WRITE(t, T, n, op) KD_ANCHOR_WRITE(n),
+#define KD_ALL_UPDATE KD_ALL_WRITE
+#define KD_ALL_REDUCE KD_ALL_WRITE
+#define KD_ALL_READ_ARRAY KD_ALL_READ
+#define KD_ALL_WRITE_ARRAY KD_ALL_WRITE
+#define KD_ALL_UPDATE_ARRAY KD_ALL_WRITE
+#define KD_ALL_REDUCE_ARRAY KD_ALL_WRITE
+#define KD_ALL_READ_EACH KD_ALL_READ
+#define KD_ALL_WRITE_EACH KD_ALL_WRITE
+#define KD_ALL_UPDATE_EACH KD_ALL_WRITE
+#define KD_ALL_RANGE KD_ALL_VALUE
 /* the arguments, and what is done to them around the call */
 #define KD_LEND(t, x) KD_APPLY(KD_LEND_, t, KD_TUPLE_##x)
 #define KD_LEND_VALUE(t, T, n, op)
@@ -508,6 +524,9 @@ static inline void kd_caught(const char *what, const char *name)
 	KD_ASSERT(sizeof(struct kd_closure_##t) <= KD_CLOSURE_MAX, \
 		  "task " #t ": a closure has no room for VALUEs of 64 KiB or more: share some") \
 	KD_MAP(KD_TYPE, t, ##__VA_ARGS__) \
+	/* Its body binds memory: from then on it is pushed, so its children are ordered by its links. \
+	 * Compilers know that it is 0 if no body sets it. */ \
+	static char kd_parts_##t __attribute__((unused)); \
 	static void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
 	static void kd_call_##t(struct kdds_frame *, int KD_MAP(KD_PARAM, t, ##__VA_ARGS__)); \
 	static const struct kdds_param kd_access_##t[] = {KD_MAP(KD_ROW, t, ##__VA_ARGS__) {0, 0, 0, 0, 0, 0, NULL}}; \
@@ -528,6 +547,8 @@ static inline void kd_caught(const char *what, const char *name)
 	__attribute__((unused, noinline)) static void kd_defer_##t( \
 		struct kdds_frame *kd_f, uint16_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
 	{ \
+		struct kdds_anchor *const kd_all[] = {KD_MAP(KD_ALL, t, ##__VA_ARGS__) NULL}; \
+		kd_order(kd_f, kd_all, kd_type_##t.naccess); \
 		kd_f->keep = kd_f->arena; \
 		kd_push_##t(kd_f, kd_attr KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
 	} \
@@ -536,10 +557,15 @@ static inline void kd_caught(const char *what, const char *name)
 	{ \
 		if (!kd_r) { \
 			kd_push_##t(kd_frame_of(kd_f), kd_attr KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
-		} else if (!kd_attr && __builtin_expect(kd_callable(kd_f, kd_r), 1) && \
+			return; \
+		} \
+		struct kdds_anchor *const kd_all[] __attribute__((unused)) = {KD_MAP(KD_ALL, t, ##__VA_ARGS__) NULL}; \
+		if (!kd_attr && !KD_FLAG(kd_parts_##t) && __builtin_expect(kd_callable(kd_f, kd_r), 1) && \
 			   kd_fresh(kd_f, 0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), 0 KD_MAP(KD_LINKS, t, ##__VA_ARGS__), 0u KD_MAP(KD_READS, t, ##__VA_ARGS__), 0u KD_MAP(KD_WRITES, t, ##__VA_ARGS__)) \
-			   KD_MAP(KD_ADDS, t, ##__VA_ARGS__)) { \
+			   KD_MAP(KD_ADDS, t, ##__VA_ARGS__) && \
+		    (!kd_type_##t.reduces || kd_distinct(kd_all, kd_type_##t.naccess))) { \
 			kd_room_open(kd_r, kd_f); \
+			kd_f->called = 1; \
 			KD_MAP(KD_LEND, t, ##__VA_ARGS__) \
 			kd_call_##t(kd_f, 0 KD_MAP(KD_HAND, t, ##__VA_ARGS__)); \
 			KD_MAP(KD_RETURN, t, ##__VA_ARGS__) \
@@ -568,6 +594,8 @@ static inline void kd_caught(const char *what, const char *name)
 		uint32_t kd_s __attribute__((unused)) = kd_link_of(kd_f, kd_a); \
 		struct kd_closure_##t *kd_c = (struct kd_closure_##t *)kd_a; \
 		kd_closure_init(&kd_c->kd_head, &kd_loop_type_##t, kd_loop_type_##t.size, 0, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
+		struct kdds_anchor *const kd_all[] = {KD_MAP(KD_ALL, t, ##__VA_ARGS__) NULL}; \
+		kd_order(kd_f, kd_all, kd_type_##t.naccess); \
 		kd_f->keep = kd_f->arena; \
 		KD_MAP(KD_FILL, t, ##__VA_ARGS__) \
 		kdds_loop_begin(&kd_c->kd_head, &kd_loop_##t); \
@@ -580,11 +608,13 @@ static inline void kd_caught(const char *what, const char *name)
 		__attribute__((nonnull(1, 2))); \
 	static void kd_call_##t(struct kdds_frame *kd_f, int kd_closure KD_MAP(KD_PARAM, t, ##__VA_ARGS__)) \
 	{ \
-		struct kd_room kd_r = {NULL, NULL, NULL, 0, kd_closure && kd_type_##t.naccess > 1}; \
+		struct kd_room kd_r = {NULL, NULL, NULL, 0, kd_closure && kd_type_##t.naccess > 1, !kd_closure, 0}; \
 		KD_TRY \
 			kd_body_##t(kd_f, &kd_r KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
 		KD_CATCH("task", #t) \
 		kd_frame_leave(kd_f, &kd_r); \
+		if (kd_r.parts) \
+			KD_SET_FLAG(kd_parts_##t); \
 	} \
 	static void kd_run_##t(struct kdds_closure *kd_h, struct kdds_frame *kd_f) \
 	{ \

@@ -184,7 +184,7 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 
 int kd_index_ordered(const struct kd_view *v)
 {
-	return v->index->ordered;
+	return v->index->ordered || kd_load_relaxed(&v->frame->ordered);
 }
 
 static int takable(const struct kd_view *v, uint32_t at,

@@ -16,6 +16,7 @@
  * leftmost path, so its result is merged where the tree has it.
  */
 #include <alloca.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
@@ -33,6 +34,7 @@
 #define LEAVES_MAX 1024
 #define LEAVES_ALL 64
 #define LEVELS 11 /* subtrees of different sizes in LEAVES_MAX - 1 leaves, and the next leaf */
+#define SMALL_BYTES 256
 #define HALVES 64
 
 struct walk {
@@ -251,16 +253,28 @@ static void begin_level(struct kdds_closure *level, struct kdds_closure *above)
 	kd_reduce_begin(level);
 }
 
+/* Memory for a copy of p: small, if that is large enough. A copy of any size might not fit into the
+ * C stack. */
+static struct kdds_closure *new_level(const struct kdds_closure *p, char *small)
+{
+	void *level = p->bytes > SMALL_BYTES ? malloc(p->bytes) : small;
+
+	if (!level)
+		kd_die("out of memory for a loop of task %s", p->type->name);
+	return level;
+}
+
 /*
- * Runs leaves in order; returns the first one that has not been run, a power of two, if what remains
- * is to be committed. level[k] accumulates a subtree, the largest first. The next leaf begins
+ * Runs leaves in order; returns the first that has not been run, a power of two, if what remains is
+ * to be committed. level[k] accumulates a subtree, the largest first. The next leaf begins
  * another; two of one size are merged at once, the others in the end:
  *
  *   leaf 5 has been run:  level[0] 0 1 2 3,  level[1] 4 5
  */
-static size_t run_leaves(const struct walk *w, struct kdds_closure *p, size_t leaves, int alone)
+static size_t run_leaves(const struct walk *w, struct kdds_closure **level,
+			 char (*small)[SMALL_BYTES], size_t leaves, int alone)
 {
-	struct kdds_closure *level[LEVELS] = {p};
+	struct kdds_closure *p = level[0];
 	uint64_t start = alone ? 0 : kd_os_now_ns();
 	unsigned n = 1; /* subtrees */
 
@@ -273,7 +287,7 @@ static size_t run_leaves(const struct walk *w, struct kdds_closure *p, size_t le
 				return i;
 		}
 		if (!level[n]) {
-			level[n] = alloca(p->bytes);
+			level[n] = new_level(p, small[n]);
 			memcpy(level[n], w->c, p->bytes);
 			level[n]->state = 0;
 		}
@@ -290,10 +304,14 @@ static size_t run_leaves(const struct walk *w, struct kdds_closure *p, size_t le
 static void run_ordered(const struct walk *w, struct kdds_closure *p, int alone)
 {
 	size_t leaves = (w->n + w->leaf - 1) / w->leaf;
+	struct kdds_closure *level[LEVELS] = {p};
+	char small[LEVELS][SMALL_BYTES] __attribute__((aligned(16)));
 
 	kd_assert(leaves <= LEAVES_MAX);
-	for (size_t i = run_leaves(w, p, leaves, alone); i < leaves; i *= 2)
+	for (size_t i = run_leaves(w, level, small, leaves, alone); i < leaves; i *= 2)
 		commit(w, begin_of(w, i), begin_of(w, 2 * i));
+	for (unsigned k = 1; k < LEVELS && p->bytes > SMALL_BYTES; k++)
+		free(level[k]);
 }
 
 void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kdds_loop *loop)

@@ -205,6 +205,8 @@ static inline void kd_frame_init(const struct kd_stack *s, struct kdds_frame *f,
 	kd_store_relaxed(&f->gen, gen);
 	f->parent = parent;
 	f->arena = f->keep = parent->arena;
+	f->called = 0;
+	kd_store_relaxed(&f->ordered, 0);
 	f->arena_end = parent->arena_end;
 	kd_frame_reset(f);
 }
@@ -215,6 +217,8 @@ static inline void kd_frame_reuse(const struct kd_stack *s, struct kdds_frame *f
 	kd_frame_reset(f);
 	kd_store_relaxed(&f->floor, s->floor);
 	f->arena = f->keep = f->parent->arena;
+	f->called = 0;
+	kd_store_relaxed(&f->ordered, 0);
 }
 
 /* Allocates memory for frame f, the running frame of s. Freed some time after f has ended. */

@@ -246,7 +246,8 @@ static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
 	if (search_up(x, from ? from : low, !from, &more) || (more && !from && search_down(x)))
 		return 1;
 	x->taker.anything = 1;
-	if (x->unwanted && kd_index_open(&x->view, s, x->unwanted) && take_from(x, 0))
+	if (x->unwanted && kd_index_open(&x->view, s, x->unwanted) && !kd_index_ordered(&x->view) &&
+	    take_from(x, 0))
 		return 1;
 	kd_store_relaxed(&s->misses, kd_min(s->misses + 1, MISS_DOUBLINGS));
 	if (x->rest_ns && !x->others) {

@@ -648,15 +648,26 @@ there()
 		fi
 	done
 }
+# agents HOST: the two agents there, the older one first. One that starts a process has a copy of
+# itself for a moment.
+agents()
+{
+	for i in $(seq 100); do
+		found=$(there "$1" | sort -n)
+		[ "$(echo "$found" | wc -l)" != 2 ] || break
+		sleep 0.1
+	done
+	echo "$found"
+}
 if [ $shm = 1 ]; then
 	what='kill -9 of an agent elsewhere and the files of the provider shm'
 	shm_background --hosts b:3
-	kill -s KILL "$(there b | sort -n | tail -n 1)" # the other agent watches this one
+	kill -s KILL "$(agents b | tail -n 1)" # the other agent watches this one
 	shm_ended
 fi
 what='a host that is silent for 7 s'
 background --hosts a:2,b:1 sh -c 'trap "exit 0" USR1; echo up; sleep 60 & wait'
-pids=$(there b)
+pids=$(agents b)
 kill -s STOP $pids
 sleep 7
 kill -s CONT $pids
@@ -678,7 +689,7 @@ one_line
 said err 'host [ab]: its agent has ended the ranks there: no word from kddsrun for 2 s'
 what='SIGTERM to all processes on a host, as from a batch system'
 background --hosts "$host:1,b:2" sh -c 'echo up$$; exec sleep 60'
-pids="$(there b) $(there b ranks)"
+pids="$(agents b) $(there b ranks)"
 kill -s STOP $pids # so that it reaches all at the same moment
 kill -s TERM $pids
 kill -s CONT $pids
@@ -696,7 +707,7 @@ one_line
 said err 'Terminated: ending the job'
 what='SIGKILL to all processes on a host'
 background --hosts a:1,b:2 sh -c 'echo up$$; exec sleep 60'
-pids="$(there b ranks) $(there b)"
+pids="$(there b ranks) $(agents b)"
 kill -s STOP $pids # so that all are killed at the same moment
 kill -s KILL $pids
 ended 1
@@ -704,14 +715,14 @@ one_line
 said err 'host b: its agent is lost: .* signal 9'
 what='SIGKILL to what watches over an agent'
 background --hosts a:1,b:2 sh -c 'echo up$$; exec sleep 60'
-kill -s KILL "$(there b | sort -n | head -n 1)"
+kill -s KILL "$(agents b | head -n 1)"
 ended 1
 one_line
 said err 'host b: its agent '\
 '(is lost: .* signal 9|has ended the ranks there: the process that watches over it)'
 what='a silent host'
 background --hosts a:2,b:1 --heartbeat 3 sh -c 'echo up; exec sleep 60'
-kill -s STOP $(there b)
+kill -s STOP $(agents b)
 ended 1
 one_line
 said err 'host b: no sign of life for 3 s'

@@ -242,7 +242,7 @@ struct kdds_frame {
 	char *arena; /**< where the next data of a body may lie */
 	char *arena_end;
 	char *keep; /**< closures may use what lies below it in the arena */
-	char called;  /**< bodies have been called since it was empty */
+	char called;  /**< the running body has called others */
 	char ordered; /**< thieves take nothing: links do not order all of its closures */
 	char pad[38]; /* thieves have half the size of a frame for what they record of it */
 	/* closures follow */
@@ -400,7 +400,7 @@ KD_INLINE void kd_room_open(struct kd_room *room, const struct kdds_frame *f)
  * cost no instruction but for the first of them.
  */
 KD_INLINE void *kd_frame_data(struct kdds_frame *self, struct kd_room *room, size_t size,
-				  size_t align)
+			      size_t align)
 {
 	uint32_t at;
 	void *p;
@@ -478,13 +478,13 @@ KD_INLINE uint32_t kd_use_of(const struct kdds_anchor *a)
 
 /*
  * Whether the n arguments of a spawn allow a call: no closure of the frame uses the data (links
- * that are left in an empty frame name none), their modes allow what the body declares, and no two may
- * overlap. For all arguments at a time: links is the union of theirs, reads and writes the sums of
+ * that are left in an empty frame name none), their modes allow what the body declares, and no two
+ * may overlap. For all arguments at a time: links is the union of theirs, reads and writes the sums of
  * uses, less those of data that may be used in any way. Otherwise the push decides, and reports
  * mistakes.
  */
 KD_INLINE int kd_fresh(struct kdds_frame *f, unsigned n, uint64_t links, uint32_t reads,
-			   uint32_t writes)
+		       uint32_t writes)
 {
 	uint32_t any = (KD_USE_CW - 1) | (n > 1 ? 0 : KD_USE_HOW);
 
@@ -493,14 +493,15 @@ KD_INLINE int kd_fresh(struct kdds_frame *f, unsigned n, uint64_t links, uint32_
 }
 
 KD_INLINE int kd_may_add(unsigned n, const struct kdds_anchor *a, uint32_t shaped,
-			     const struct kdds_op *op)
+			 const struct kdds_op *op)
 {
 	uint32_t use = kd_use_of(a) - KD_FREE_USE(shaped);
 
 	return op->exact && !(use & ~(uint32_t)(KDDS_RW | KD_USE_CW | (n > 1 ? 0 : KD_USE_HOW)));
 }
 
-/* Plain accesses where nobody minds: compilers see which flags are never set. */
+/* Compilers see which flags are never set, unless accesses are atomic. A flag goes from 0 to 1 once,
+ * and a spawn that sees it late is right, too (kd_order). */
 #ifdef KD_TSAN
 #define KD_FLAG(x) __atomic_load_n(&(x), __ATOMIC_RELAXED)
 #define KD_SET_FLAG(x) __atomic_store_n(&(x), 1, __ATOMIC_RELAXED)
@@ -521,8 +522,9 @@ KD_INLINE int kd_distinct(struct kdds_anchor *const *a, unsigned n)
 
 /*
  * A closure that uses the n anchors is about to be pushed by a body. If one of them was bound by a
- * body that was called, its caller does not know what the closure uses: until the frame is empty,
- * everything is pushed and runs in reference order.
+ * body that was called, its caller does not know what the closure uses: until the frame is popped,
+ * everything is pushed and runs in reference order. A thief that sees the closure sees ordered: its
+ * store comes before the release of the tail.
  */
 KD_INLINE void kd_order(struct kdds_frame *f, struct kdds_anchor *const *a, unsigned n)
 {
@@ -580,7 +582,7 @@ static inline void kd_link_checked(struct kdds_access *to, struct kdds_anchor *f
 }
 
 KD_INLINE void kd_link(struct kdds_access *to, struct kdds_anchor *from, uint32_t link,
-			   uint32_t mode, const char *task, const char *param)
+		       uint32_t mode, const char *task, const char *param)
 {
 	if (KD_UNLIKELY(!kd_may(from->single, KD_USABLE(0), mode)))
 		kdds_reference_error(task, param, from->use, from->shaped, mode);

@@ -184,6 +184,7 @@ run_body(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct k
 {
 	if (observed)
 		kd_watch.tasks->begin(w, s, f, g, c);
+	g->called = 0; /* the frame may be that of a body before, which had no closures */
 	kd_closure_at(c)->type->run(kd_closure_at(c), g);
 	if (observed)
 		kd_watch.tasks->end(w, s, g);

@@ -98,10 +98,10 @@ struct kd_stack {
 	uint32_t epoch;   /* epoch of the latest readiness records, see record.h */
 	uint64_t next_ns; /* when to look again, */
 	uint64_t early_ns; /* or from then on if the owner has claimed another closure: */
-	struct kdds_frame *watched; /* its frame's head was the following; */
+	struct kdds_frame *watched; /* the frame of the last one had this head; */
 	char *watched_head;
-	struct kdds_frame *asked; /* or if the body of this frame has pushed: it raised no tail */
-	char *asked_tail;         /* beyond this before a thief wanted closures */
+	struct kdds_frame *asked; /* or if a body that was asked for closures has pushed: its frame */
+	char *asked_tail;         /* had this tail. Hints: thieves may store both without the lock */
 	uint32_t task_ns; /* time a thief needs for a task, by the latest steal; 0: not known */
 	uint32_t vain;    /* how many visits in a row found nothing although it had */
 	char *park;      /* the stolen closure whose completion this stack waits for. Nobody owns

@@ -3,10 +3,20 @@
 
 EXAMPLES_COMMON = examples/common.c examples/common.h
 
-noinst_PROGRAMS += examples/fib examples/knary examples/nqueens examples/stencil examples/wordcount
+noinst_PROGRAMS += examples/fib examples/heat examples/histogram examples/kmeans examples/knary \
+	examples/nqueens examples/stencil examples/wordcount
 
 examples_fib_SOURCES = examples/fib.c $(EXAMPLES_COMMON)
 examples_fib_LDADD = libkdds.la
+
+examples_heat_SOURCES = examples/heat.c $(EXAMPLES_COMMON)
+examples_heat_LDADD = libkdds.la -lm
+
+examples_histogram_SOURCES = examples/histogram.c $(EXAMPLES_COMMON)
+examples_histogram_LDADD = libkdds.la
+
+examples_kmeans_SOURCES = examples/kmeans.c $(EXAMPLES_COMMON)
+examples_kmeans_LDADD = libkdds.la
 
 examples_knary_SOURCES = examples/knary.c $(EXAMPLES_COMMON)
 examples_knary_LDADD = libkdds.la

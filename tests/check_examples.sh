@@ -139,6 +139,37 @@ wrong stencil 60 20 0
 wrong stencil 60 -1 7
 help stencil
 
+# alone PROGRAM ARGUMENTS...: what it prints on one worker, above the four lines.
+alone()
+{
+	program=$1
+	shift
+	KDDS_WORKERS=1 timeout 60 "examples/$program" "$@" | head -n -4
+}
+
+example "$(alone heat 60 1000 2000)" heat 60 1000 2000
+example "$(alone heat --no-check 1)" heat --no-check 1
+wrong heat
+wrong heat 0
+wrong heat 10 10 -1
+help heat
+
+example '0.00        100 ############################################################' \
+	histogram 100 1
+example "$(alone histogram 100000 30)" histogram 100000 30
+wrong histogram
+wrong histogram 0
+wrong histogram 10 1000001
+help histogram
+
+example "$(alone kmeans 30000 7)" kmeans 30000 7
+example 'kmeans(1, 1): 2 steps, 0 points changed in the last
+mean square distance = 0' kmeans 1 1 5
+wrong kmeans 10
+wrong kmeans 10 11
+wrong kmeans 10 2 0
+help kmeans
+
 # Compared with wc, on text with every kind of white space and without a final newline.
 {
 	printf '\n\n a\tb\rc\v d\fe  \n'

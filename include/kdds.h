@@ -119,10 +119,8 @@ static inline void kd_sync(struct kdds_frame *self, const struct kd_room *room)
 	if (self && self->tail == kd_frame_first(self))
 		return;
 	kdds_sync_frame(self);
-	if (room && room->start) { /* no closure uses data; other bodies have returned */
-		self->keep = self->parent->arena;
-		self->arena = room->top;
-	}
+	if (room) /* no closure uses data, and no function is going to push without raising keep */
+		self->keep = self->parent->keep;
 }
 /** @endcond */
 
@@ -167,23 +165,31 @@ static inline void kd_sync(struct kdds_frame *self, const struct kd_room *room)
 
 /** @cond internal */
 void kdds_shape_check(size_t rows, size_t cols, size_t ld);
-static inline void kd_anchor_init(void *anchor, const volatile void *data, uint32_t mode,
-				  uint32_t bound)
+static inline struct kdds_anchor *kd_anchor_init(void *anchor, const volatile void *data,
+						 uint32_t mode, uint32_t bound)
 {
 	struct kdds_anchor *a = (struct kdds_anchor *)anchor;
 
 	a->data = (void *)(uintptr_t)data;
-	a->links = 0;
+	a->links = KD_NO_LINK;
 	a->single = KD_USABLE(mode);
 	a->use = (int16_t)(KD_USE(mode) | (int16_t)bound);
 	a->shaped = 0;
+	return a;
+}
+
+/* A reference may point to the anchor. */
+static inline void kd_anchor_show(struct kdds_anchor *a)
+{
+	a->self = a;
 }
 
 /* The anchor is the object around the shape, so macros evaluate the object, which may be t[i++],
  * only once. */
-static inline void kd_anchor_init_array(struct kdds_shape *shape, const volatile void *data,
-					uint32_t mode, uint32_t bound, size_t rows,
-					size_t cols, size_t ld, const struct kdds_pack *pack)
+static inline struct kdds_anchor *
+kd_anchor_init_array(struct kdds_shape *shape, const volatile void *data, uint32_t mode,
+		     uint32_t bound, size_t rows, size_t cols, size_t ld,
+		     const struct kdds_pack *pack)
 {
 	void *anchor = (char *)shape - offsetof(struct kdds_anchor_array, shape);
 	struct kdds_anchor *a = (struct kdds_anchor *)anchor;
@@ -201,12 +207,14 @@ static inline void kd_anchor_init_array(struct kdds_shape *shape, const volatile
 	kd_anchor_init(a, data, mode, bound);
 	a->single = kd_single(shape, mode);
 	a->shaped = 1;
+	return a;
 }
 
-static inline void kd_anchor_init_row(struct kdds_shape *shape, const volatile void *data,
-				      uint32_t mode, uint32_t bound, size_t n)
+static inline struct kdds_anchor *kd_anchor_init_row(struct kdds_shape *shape,
+						     const volatile void *data, uint32_t mode,
+						     uint32_t bound, size_t n)
 {
-	kd_anchor_init_array(shape, data, mode, bound, 1, n, n, NULL);
+	return kd_anchor_init_array(shape, data, mode, bound, 1, n, n, NULL);
 }
 
 /* KD_LIKE is ptr; it compiles if ptr points to the type that at points to, or to void, and not to
@@ -251,37 +259,46 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 {
 	return size && n > SIZE_MAX / size ? SIZE_MAX : n * size;
 }
+#define KD_BIND(d, ptr) \
+	kd_anchor_init(&(d).at, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), kd_bound(kd_room))
+#define KD_BIND_ARRAY(d, ptr, n) \
+	kd_anchor_init_row(&(d).kd_shape, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), \
+			   kd_bound(kd_room), n)
 /** @endcond */
 
 /** Makes @p d, an object of type kdds_data(T), refer to the T at @p ptr. */
-#define kdds_bind(d, ptr) \
-	kd_anchor_init(&(d).at, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), kd_bound(kd_room))
+#define kdds_bind(d, ptr) kd_anchor_show(KD_BIND(d, ptr))
 /** Makes @p d, an object of type kdds_array(T), refer to the @p n consecutive T at @p ptr. */
-#define kdds_bind_array(d, ptr, n) \
-	kd_anchor_init_row(&(d).kd_shape, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), \
-			   kd_bound(kd_room), n)
+#define kdds_bind_array(d, ptr, n) kd_anchor_show(KD_BIND_ARRAY(d, ptr, n))
 /** Makes @p d refer to a 2-D view: @p rows rows of @p cols elements, with consecutive rows @p ld
  *  elements apart. */
 #define kdds_bind_tile(d, ptr, rows, cols, ld) kdds_bind_packed(d, ptr, rows, cols, ld, NULL)
 /** The same with functions that convert the data to bytes for another process. */
 #define kdds_bind_packed(d, ptr, rows, cols, ld, pack) \
-	kd_anchor_init_array(&(d).kd_shape, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), \
-			     kd_bound(kd_room), rows, cols, ld, pack)
+	kd_anchor_show(kd_anchor_init_array(&(d).kd_shape, KD_LIKE((d).at, ptr), \
+					    KD_ALLOWS((d).at), kd_bound(kd_room), rows, cols, ld, \
+					    pack))
 
 /** Declares @p x, a reference to the T at @p ptr in memory of the program. */
-#define KDDS_OVER(T, x, ptr) kdds_data(T) kd_data_##x; T **const x = (kdds_bind(kd_data_##x, ptr), &kd_data_##x.at)
+#define KDDS_OVER(T, x, ptr) \
+	kdds_data(T) kd_data_##x; \
+	kd_handle(T) kd_handle_##x; \
+	T **const x = (KD_BIND(kd_data_##x, ptr), kd_handle_on(kd_handle_##x, kd_data_##x))
 /** Declares @p x, a reference to the @p n consecutive T at @p ptr. */
 #define KDDS_OVER_ARRAY(T, x, ptr, n) \
-	kdds_array(T) kd_data_##x; T **const x = (kdds_bind_array(kd_data_##x, ptr, n), &kd_data_##x.at)
+	kdds_array(T) kd_data_##x; \
+	kd_handle(T) kd_handle_##x; \
+	T **const x = (KD_BIND_ARRAY(kd_data_##x, ptr, n), kd_handle_on(kd_handle_##x, kd_data_##x))
 /** Declares @p x, a reference to @p n new T that live as long as the frame of the running task. */
 #define KDDS_DATA_ARRAY(T, x, n) \
 	const size_t kd_n_##x = n; \
 	kdds_array(T) kd_data_##x; \
+	kd_handle(T) kd_handle_##x; \
 	T **const x = (kd_anchor_init_row(&kd_data_##x.kd_shape, kd_frame_data(kd_self, kd_room, kd_array_bytes(kd_n_##x, sizeof(T)), __alignof__(T)), \
-					  KDDS_MODE_ANY, 0, kd_n_##x), &kd_data_##x.at)
+					  KDDS_MODE_ANY, 0, kd_n_##x), kd_handle_on(kd_handle_##x, kd_data_##x))
 
 /** The shape of the data that @p x refers to, a const struct kdds_shape *; NULL for a single T. */
-#define kdds_shape_of(x) kd_shape_of((const struct kdds_anchor *)(const void *)(x))
+#define kdds_shape_of(x) kd_shape_of(kd_anchor_of(x))
 /** The number of elements (rows times columns) that @p x refers to. */
 #define kdds_count(x) kd_count_of(kdds_shape_of(x))
 /** @cond internal */

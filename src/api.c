@@ -42,6 +42,7 @@ struct kdds_frame *kdds_frame_current(void)
 	struct kdds_frame *f = running_frame("kdds_spawn");
 
 	f->keep = f->arena;
+	f->raised = 1;
 	if (f->called) {
 		kd_store_relaxed(&f->ordered, 1);
 		kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
@@ -100,14 +101,14 @@ void kdds_frame_check(struct kdds_frame *f)
 		kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
 }
 
-void *kdds_frame_extend(struct kdds_frame *f, size_t size, size_t align)
+void *kdds_frame_extend(struct kdds_frame *f, char *top, size_t size, size_t align)
 {
 	uintptr_t at, unit = kd_max(align, 16);
 	char *end;
 
 	if (size > ARENA_MOST || align > ARENA_MOST)
 		return kdds_frame_alloc(f, size, align);
-	at = ((uintptr_t)f->arena + unit - 1) & -unit;
+	at = ((uintptr_t)kd_max(top, f->keep) + unit - 1) & -unit;
 	end = (char *)at + KD_ROUND16(size + !size);
 	if (end > f->arena_end)
 		return kdds_frame_alloc(f, size, align);
@@ -135,15 +136,18 @@ void kdds_sync_frame(struct kdds_frame *f)
 	set_limit(kd_self_worker, f, kd_env.window);
 }
 
-void kdds_reference_error(const char *task, const char *param, int use, int shaped, uint32_t mode)
+void kdds_no_reference(const char *task, const char *param)
+{
+	kd_die("task %s needs a reference for its parameter %s: it was given the address of a plain "
+	       "pointer, or of a kdds_data that was not bound or has been moved since (KDDS_OVER "
+	       "makes references to memory)", task, param);
+}
+
+void kdds_reference_error(const char *task, const char *param, int use, uint32_t mode)
 {
 	static const char *const names[] = {"any", "READ", "WRITE", "UPDATE", "REDUCE"};
 	int code = (use & ~KD_USE_HOW) - KD_USE(0), known = code >= 0 && code <= KDDS_RW;
 
-	if (!(known || code == KD_USE_R || code == KD_USE_CW) || shaped < 0 || shaped > 1)
-		kd_die("task %s needs a reference for its %s parameter %s: it was given the "
-		       "address of a plain pointer, or of a kdds_data that was not bound "
-		       "(KDDS_OVER makes references to memory)", task, names[mode], param);
 	if (!kd_may(use & ~KD_USE_HOW, KD_USE(0), mode))
 		kd_die("task %s was given for its %s parameter %s a data item that the spawning "
 		       "task itself may only %s", task, names[mode], param,

@@ -1170,6 +1170,18 @@ static void unbound(void *arg)
 	kdds_spawn(put, 1, &d.at);
 }
 
+static void moved(void *arg)
+{
+	kdds_data(long) d, copy;
+	long x;
+
+	(void)arg;
+	start(1);
+	kdds_bind(d, &x);
+	memcpy(&copy, &d, sizeof(d));
+	kdds_spawn(put, 1, &copy.at);
+}
+
 static void unbound_array(void *arg)
 {
 	static kdds_array(int) d;
@@ -1199,8 +1211,9 @@ START_TEST(no_reference)
 	expect_death(plain_pointer_to_array, "task fill_array ",
 		     "parameter a: it was given the address");
 	expect_death(unbound, "task put ", "parameter x: it was given the address");
+	expect_death(moved, "task put ", "parameter x: it was given the address");
 	expect_death(unbound_array, "task fill_array ",
-		     "WRITE parameter a: it was given the address");
+		     "parameter a: it was given the address");
 	expect_death(unbound_pushed, "task fib ", "parameter pushed: it was given the address");
 }
 END_TEST

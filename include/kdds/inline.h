@@ -189,13 +189,27 @@ struct kdds_access_array {
  */
 struct kdds_anchor {
 	void *data;
-	uint64_t links; /**< w (the low half) and p of struct kdds_access, in one word, so that each
-			     use takes one load and one store */
 	int32_t single;  /**< KD_USABLE(mode): how the body itself may use the data; 0: only _ARRAY
 			      parameters accept it */
 	int16_t use;     /**< KD_USE(mode): the same for _ARRAY parameters */
 	uint16_t shaped; /**< it is a struct kdds_anchor_array */
+	struct kdds_anchor *self; /**< a reference may point to the anchor as to a handle */
+	uint64_t links; /**< w (the low half) and p of struct kdds_access, in one word, so that each
+			     use takes one load and one store */
 } __attribute__((may_alias));
+
+/*
+ * What a reference points to, unless it points to the anchor itself: the address of the data, again,
+ * and the anchor. Functions that are not inlined get the anchor. So compilers keep handles in
+ * registers, and the address of what a body writes is known early: had it been loaded after a call,
+ * later loads would wait for it (a third of the time of fib).
+ */
+struct kd_handle {
+	void *data;
+	uint64_t kind; /**< KD_HANDLE, which no anchor has there */
+	struct kdds_anchor *anchor;
+} __attribute__((may_alias));
+#define KD_HANDLE 0x776569766b646473u
 
 /* Values that memory is unlikely to hold, so the comparison that every use needs also detects
  * pointers that are not to anchors, and anchors that were not bound. */
@@ -239,16 +253,21 @@ struct kdds_frame {
 	uint32_t turns; /**< how often link_base has wrapped around; not initialised either */
 	char *floor; /**< a spawn with the stack pointer below it pushes a closure; above every
 			  stack if closures are wanted */
-	char *arena; /**< where the next data of a body may lie */
+	char *arena; /**< the data of all bodies on the C stack lie below it */
 	char *arena_end;
-	char *keep; /**< closures may use what lies below it in the arena */
+	char *keep; /**< closures may use what lies below it; it is not above arena */
 	char called;  /**< the running body has called others */
+	char raised; /**< keep, to arena, by a function or while closures ran */
 	char ordered; /**< thieves take nothing: links do not order all of its closures */
-	char pad[38]; /* thieves have half the size of a frame for what they record of it */
+	char pad[37]; /* thieves have half the size of a frame for what they record of it */
 	/* closures follow */
 };
 
 typedef uint64_t kd_word __attribute__((may_alias));
+
+/* Links are odd. An anchor has this in place of none if it is not a single object that the body may
+ * use in any way and that no other anchor can refer to: a spawn has to look at its use. */
+#define KD_NO_LINK 2u
 
 /** Initial state of a closure that reduces into private copies. */
 #define KD_SPECIAL 4u
@@ -270,17 +289,18 @@ struct kdds_frame *kdds_frame_current(void);
 char *kdds_push_slow(const char *end) __attribute__((cold));
 void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align);
 void kdds_frame_check(struct kdds_frame *f) __attribute__((cold));
-void *kdds_frame_extend(struct kdds_frame *f, size_t size, size_t align) __attribute__((cold));
+void *kdds_frame_extend(struct kdds_frame *f, char *top, size_t size, size_t align)
+	__attribute__((cold));
 void kdds_loop_begin(struct kdds_closure *c, const struct kdds_loop *loop);
 void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kdds_loop *loop);
 void kdds_exception(const char *what, const char *name, const char *text)
 	__attribute__((noreturn, cold));
-void kdds_reference_error(const char *task, const char *param, int use, int shaped, uint32_t mode)
+void kdds_no_reference(const char *task, const char *param) __attribute__((noreturn, cold));
+void kdds_reference_error(const char *task, const char *param, int use, uint32_t mode)
 	__attribute__((noreturn, cold));
 
 /* What a body has of the arena of its stack. Compilers keep it in registers. */
 struct kd_room {
-	char *start; /* what lies above was free before; NULL: it has neither data nor called */
 	char *top; /* end of its data */
 	char *base; /* of the first KD_FRAME_DATA bytes, */
 	uint32_t used; /* so many of which are in use */
@@ -334,13 +354,14 @@ KD_INLINE char *kd_push_slow(char *end)
 #define kd_push_slow kdds_push_slow
 #endif
 
-/* Returns the place for a closure of size bytes in the running frame. */
-KD_INLINE char *kd_push(struct kdds_frame *f, size_t size)
+/* Returns the place for a closure of size bytes in the running frame. keep: registers, rather than
+ * what compilers know of memory. */
+KD_INLINE char *kd_push(struct kdds_frame *f, size_t size, int keep)
 {
 	char *c = f->tail;
 
 	if (KD_UNLIKELY(c + size > __atomic_load_n(&f->limit, __ATOMIC_RELAXED)))
-		c = kd_push_slow(c + size);
+		c = keep ? kd_push_slow(c + size) : kdds_push_slow(c + size);
 	return c;
 }
 
@@ -385,16 +406,6 @@ KD_INLINE void kd_commit(struct kdds_frame *f, char *c, size_t size)
 	KD_PUBLISH(&f->tail, c + size);
 }
 
-/* The body is about to create data or to call. */
-KD_INLINE void kd_room_open(struct kd_room *room, const struct kdds_frame *f)
-{
-	if (!room->start) {
-		room->start = room->top = f->arena;
-		if (!room->start)
-			__builtin_unreachable(); /* spares the body a comparison */
-	}
-}
-
 /*
  * Frame data. Where used is known at compile time, data that fit into the first KD_FRAME_DATA bytes
  * cost no instruction but for the first of them.
@@ -407,36 +418,25 @@ KD_INLINE void *kd_frame_data(struct kdds_frame *self, struct kd_room *room, siz
 
 	if (!room) /* not in a body */
 		return kdds_frame_alloc(kd_frame_of(self), size, align);
-	kd_room_open(room, self);
 	at = room->used;
 	if (align > 16 || size + !size > KD_FRAME_DATA - at) {
-		p = kdds_frame_extend(self, size, align);
+		p = kdds_frame_extend(self, room->top, size, align);
 		room->top = self->arena;
 		return p;
 	}
 	if (!at) {
-		room->base = self->arena;
+		if (KD_UNLIKELY(room->top < self->keep))
+			room->top = self->keep;
+		room->base = room->top;
 		self->arena = room->top = room->base + KD_FRAME_DATA;
 		if (KD_UNLIKELY(room->top > self->arena_end)) {
 			self->arena = room->top = room->base;
-			room->base = (char *)kdds_frame_extend(self, KD_FRAME_DATA, 16);
+			room->base = (char *)kdds_frame_extend(self, room->top, KD_FRAME_DATA, 16);
 		}
 	}
 	/* empty structs have distinct addresses */
 	room->used = at + (uint32_t)KD_ROUND16(size + !size);
 	return room->base + at;
-}
-
-/* The body returns: its data, and those of the bodies that it called, are not used any more, unless
- * closures were pushed meanwhile and are in the frame. */
-KD_INLINE void kd_frame_leave(struct kdds_frame *f, const struct kd_room *room)
-{
-	if (!room->start)
-		return;
-	if (room->start >= f->keep)
-		f->arena = room->start;
-	else if (f->tail == kd_frame_first(f))
-		f->arena = f->keep = room->start;
 }
 
 #define KD_FLOOR_PUSH ((char *)UINTPTR_MAX) /* value of floor: every spawn pushes a closure */
@@ -461,6 +461,38 @@ KD_INLINE int kd_callable(struct kdds_frame *f, struct kd_room *room)
 	above = (char *)__builtin_frame_address(0) > __atomic_load_n(&f->floor, __ATOMIC_RELAXED);
 #endif
 	return above;
+}
+
+KD_INLINE struct kdds_anchor *kd_anchor_of(const void *ref)
+{
+	return ((const struct kd_handle *)ref)->anchor;
+}
+
+/* Of data of a body. self stays undefined: its reference is a handle. */
+KD_INLINE void kd_anchor_init_data(void *anchor, void *data)
+{
+	struct kdds_anchor *a = (struct kdds_anchor *)anchor;
+
+	a->data = data;
+	a->single = KD_USABLE(KDDS_MODE_ANY);
+	a->use = KD_USE(KDDS_MODE_ANY);
+	a->shaped = 0;
+	a->links = 0;
+}
+
+/* Not 0 either if the reference is an anchor, or none: memory of the program. */
+KD_INLINE uint64_t kd_links_of(const void *ref)
+{
+	const struct kd_handle *h = (const struct kd_handle *)ref;
+
+	return h->anchor->links | (h->kind == KD_HANDLE ? 0 : KD_NO_LINK);
+}
+
+KD_INLINE int kd_is_reference(const void *ref)
+{
+	const struct kd_handle *h = (const struct kd_handle *)ref;
+
+	return (const void *)h->anchor == ref || h->kind == KD_HANDLE;
 }
 
 /* use and shaped */
@@ -488,7 +520,7 @@ KD_INLINE int kd_fresh(struct kdds_frame *f, unsigned n, uint64_t links, uint32_
 {
 	uint32_t any = (KD_USE_CW - 1) | (n > 1 ? 0 : KD_USE_HOW);
 
-	return (!links || f->tail == kd_frame_first(f)) &&
+	return (links == KD_NO_LINK || f->tail == kd_frame_first(f)) &&
 	       !(reads & ~(15u * KD_USE_R | any)) && !(writes & ~any);
 }
 
@@ -556,6 +588,8 @@ KD_INLINE uint64_t kd_lend(struct kdds_anchor *a)
 	__builtin_memcpy(&use, &a->single, sizeof(use));
 	a->single = a->single ? KD_USABLE(KDDS_CW) : 0;
 	a->use = (int16_t)(KD_USE(KDDS_CW) | (a->use & KD_USE_HOW));
+	if (!a->links)
+		a->links = KD_NO_LINK;
 	return use;
 }
 
@@ -585,7 +619,7 @@ KD_INLINE void kd_link(struct kdds_access *to, struct kdds_anchor *from, uint32_
 		       uint32_t mode, const char *task, const char *param)
 {
 	if (KD_UNLIKELY(!kd_may(from->single, KD_USABLE(0), mode)))
-		kdds_reference_error(task, param, from->use, from->shaped, mode);
+		kdds_reference_error(task, param, from->use, mode);
 	kd_link_checked(to, from, link, mode);
 }
 
@@ -607,7 +641,7 @@ static inline void kd_link_array(struct kdds_access_array *to, struct kdds_ancho
 				 const char *task, const char *param)
 {
 	if (KD_UNLIKELY(!kd_may(from->use & ~KD_USE_HOW, KD_USE(0), mode)))
-		kdds_reference_error(task, param, from->use, 0, mode);
+		kdds_reference_error(task, param, from->use, mode);
 	if (from->shaped) {
 		to->shape = *(const struct kdds_shape *)(const void *)((const char *)from +
 								       offsetof(struct kdds_anchor_array, shape));

@@ -61,12 +61,24 @@
 #define KD_TUPLE_WRITE_ARRAY(T, n) WRITE_ARRAY, T, n, NULL
 #define KD_TUPLE_UPDATE_ARRAY(T, n) UPDATE_ARRAY, T, n, NULL
 #define KD_TUPLE_REDUCE_ARRAY(T, n, op) REDUCE_ARRAY, T, n, op
-#define KD_TUPLE_RANGE(n) RANGE, struct kdds_range, n, NULL
-#define KD_TUPLE_READ_EACH(T, n) READ_EACH, T, n, NULL
-#define KD_TUPLE_WRITE_EACH(T, n) WRITE_EACH, T, n, NULL
-#define KD_TUPLE_UPDATE_EACH(T, n) UPDATE_EACH, T, n, NULL
+#define KD_TUPLE_RANGE(n) VALUE, struct kdds_range, n, NULL
+#define KD_TUPLE_READ_EACH KD_TUPLE_READ_ARRAY
+#define KD_TUPLE_WRITE_EACH KD_TUPLE_WRITE_ARRAY
+#define KD_TUPLE_UPDATE_EACH KD_TUPLE_UPDATE_ARRAY
 #define KD_APPLY(...) KD_APPLY_(__VA_ARGS__)
 #define KD_APPLY_(prefix, t, kind, T, n, op) prefix##kind(t, T, n, op)
+/* For generators that only distinguish values, what is only read, and what is written. */
+#define KD_SORT(...) KD_SORT_(__VA_ARGS__)
+#define KD_SORT_(prefix, t, kind, T, n, op) KD_APPLY(prefix, t, KD_SORT_##kind, T, n, op)
+#define KD_SORT_VALUE VALUE
+#define KD_SORT_READ READ
+#define KD_SORT_WRITE WRITE
+#define KD_SORT_UPDATE WRITE
+#define KD_SORT_REDUCE WRITE
+#define KD_SORT_READ_ARRAY READ
+#define KD_SORT_WRITE_ARRAY WRITE
+#define KD_SORT_UPDATE_ARRAY WRITE
+#define KD_SORT_REDUCE_ARRAY WRITE
 
 /* These enclose the functions that the library calls: an exception that leaves one would unwind the
  * scheduler. */
@@ -126,10 +138,6 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_CHECK_WRITE_ARRAY KD_CHECK_READ
 #define KD_CHECK_UPDATE_ARRAY KD_CHECK_READ
 #define KD_CHECK_REDUCE_ARRAY KD_CHECK_REDUCE
-#define KD_CHECK_READ_EACH KD_CHECK_READ_ARRAY
-#define KD_CHECK_WRITE_EACH KD_CHECK_WRITE_ARRAY
-#define KD_CHECK_UPDATE_EACH KD_CHECK_UPDATE_ARRAY
-#define KD_CHECK_RANGE KD_CHECK_VALUE
 
 /* the fields of the closure */
 #define KD_FIELD(t, x) KD_APPLY(KD_FIELD_, t, KD_TUPLE_##x)
@@ -149,10 +157,6 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_FIELD_WRITE_ARRAY KD_FIELD_READ_ARRAY
 #define KD_FIELD_UPDATE_ARRAY KD_FIELD_READ_ARRAY
 #define KD_FIELD_REDUCE_ARRAY KD_FIELD_READ_ARRAY
-#define KD_FIELD_READ_EACH KD_FIELD_READ_ARRAY
-#define KD_FIELD_WRITE_EACH KD_FIELD_WRITE_ARRAY
-#define KD_FIELD_UPDATE_EACH KD_FIELD_UPDATE_ARRAY
-#define KD_FIELD_RANGE KD_FIELD_VALUE
 
 /* the rows of the access table, and their number */
 #define KD_ROW(t, x) KD_APPLY(KD_ROW_, t, KD_TUPLE_##x)
@@ -170,24 +174,10 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_ROW_WRITE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 1, 0, op)
 #define KD_ROW_UPDATE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 1, 0, op)
 #define KD_ROW_REDUCE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 1, 0, &(op)->kd_op)
-#define KD_ROW_READ_EACH KD_ROW_READ_ARRAY
-#define KD_ROW_WRITE_EACH KD_ROW_WRITE_ARRAY
-#define KD_ROW_UPDATE_EACH KD_ROW_UPDATE_ARRAY
-#define KD_ROW_RANGE KD_ROW_VALUE
-#define KD_ONE(t, x) KD_APPLY(KD_ONE_, t, KD_TUPLE_##x)
+#define KD_ONE(t, x) KD_SORT(KD_ONE_, t, KD_TUPLE_##x)
 #define KD_ONE_VALUE(t, T, n, op)
 #define KD_ONE_READ(t, T, n, op) +1
 #define KD_ONE_WRITE KD_ONE_READ
-#define KD_ONE_UPDATE KD_ONE_READ
-#define KD_ONE_REDUCE KD_ONE_READ
-#define KD_ONE_READ_ARRAY KD_ONE_READ
-#define KD_ONE_WRITE_ARRAY KD_ONE_READ
-#define KD_ONE_UPDATE_ARRAY KD_ONE_READ
-#define KD_ONE_REDUCE_ARRAY KD_ONE_READ
-#define KD_ONE_READ_EACH KD_ONE_READ_ARRAY
-#define KD_ONE_WRITE_EACH KD_ONE_WRITE_ARRAY
-#define KD_ONE_UPDATE_EACH KD_ONE_UPDATE_ARRAY
-#define KD_ONE_RANGE KD_ONE_VALUE
 
 #define KD_CWS(t, x) KD_APPLY(KD_CWS_, t, KD_TUPLE_##x)
 #define KD_CWS_VALUE(t, T, n, op)
@@ -199,28 +189,14 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_CWS_WRITE_ARRAY KD_CWS_VALUE
 #define KD_CWS_UPDATE_ARRAY KD_CWS_VALUE
 #define KD_CWS_REDUCE_ARRAY KD_CWS_REDUCE
-#define KD_CWS_READ_EACH KD_CWS_READ_ARRAY
-#define KD_CWS_WRITE_EACH KD_CWS_WRITE_ARRAY
-#define KD_CWS_UPDATE_EACH KD_CWS_UPDATE_ARRAY
-#define KD_CWS_RANGE KD_CWS_VALUE
 
 /* Does not detect pointers in structs and unions. */
 #define KD_IS_POINTER(x) (__builtin_classify_type(x) == 5)
 /* is an immediate value a pointer? */
-#define KD_POINTS(t, x) KD_APPLY(KD_POINTS_, t, KD_TUPLE_##x)
+#define KD_POINTS(t, x) KD_SORT(KD_POINTS_, t, KD_TUPLE_##x)
 #define KD_POINTS_VALUE(t, T, n, op) | KD_IS_POINTER(((struct kd_closure_##t *)0)->n)
 #define KD_POINTS_READ(t, T, n, op)
 #define KD_POINTS_WRITE KD_POINTS_READ
-#define KD_POINTS_UPDATE KD_POINTS_READ
-#define KD_POINTS_REDUCE KD_POINTS_READ
-#define KD_POINTS_READ_ARRAY KD_POINTS_READ
-#define KD_POINTS_WRITE_ARRAY KD_POINTS_READ
-#define KD_POINTS_UPDATE_ARRAY KD_POINTS_READ
-#define KD_POINTS_REDUCE_ARRAY KD_POINTS_READ
-#define KD_POINTS_READ_EACH KD_POINTS_READ_ARRAY
-#define KD_POINTS_WRITE_EACH KD_POINTS_WRITE_ARRAY
-#define KD_POINTS_UPDATE_EACH KD_POINTS_UPDATE_ARRAY
-#define KD_POINTS_RANGE KD_POINTS_VALUE
 
 /* the initial state of a closure */
 #define KD_BORN(t, x) KD_APPLY(KD_BORN_, t, KD_TUPLE_##x)
@@ -233,70 +209,50 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_BORN_WRITE_ARRAY KD_BORN_VALUE
 #define KD_BORN_UPDATE_ARRAY KD_BORN_VALUE
 #define KD_BORN_REDUCE_ARRAY KD_BORN_REDUCE
-#define KD_BORN_READ_EACH KD_BORN_READ_ARRAY
-#define KD_BORN_WRITE_EACH KD_BORN_WRITE_ARRAY
-#define KD_BORN_UPDATE_EACH KD_BORN_UPDATE_ARRAY
-#define KD_BORN_RANGE KD_BORN_VALUE
 
 /* The arguments of kdds_spawn. A reference of the wrong type or constness is a compile-time error.
  * C needs transparent unions for this, because a pointer mismatch would only be a warning; in C++
  * it is an error. */
-#define KD_TYPE(t, x) KD_APPLY(KD_TYPE_, t, KD_TUPLE_##x)
+#define KD_TYPE(t, x) KD_SORT(KD_TYPE_, t, KD_TUPLE_##x)
 #define KD_TYPE_VALUE(t, T, n, op)
-#define KD_ARG(t, x) KD_APPLY(KD_ARG_, t, KD_TUPLE_##x)
+#define KD_ARG(t, x) KD_SORT(KD_ARG_, t, KD_TUPLE_##x)
 #define KD_ARG_VALUE(t, T, n, op) , T n
 #ifdef __cplusplus
 #define KD_TYPE_READ KD_TYPE_VALUE
 #define KD_TYPE_WRITE KD_TYPE_VALUE
 #define KD_ARG_READ(t, T, n, op) , T const *const *n
 #define KD_ARG_WRITE(t, T, n, op) , T **n
-#define KD_ANCHOR_READ(n) (struct kdds_anchor *)(n)
-#define KD_ANCHOR_WRITE(n) (struct kdds_anchor *)(n)
+#define KD_ANCHOR_READ(n) kd_anchor_of(n)
+#define KD_ANCHOR_WRITE(n) kd_anchor_of(n)
+#define KD_REF_READ(n) (n)
+#define KD_REF_WRITE(n) (n)
 #else
 #define KD_TYPE_READ(t, T, n, op) typedef union { T *const *rw; T const *const *ro; } kd_arg_##t##_##n __attribute__((transparent_union));
 #define KD_TYPE_WRITE(t, T, n, op) typedef union { T **rw; } kd_arg_##t##_##n __attribute__((transparent_union));
 #define KD_ARG_READ(t, T, n, op) , kd_arg_##t##_##n n
 #define KD_ARG_WRITE KD_ARG_READ
-#define KD_ANCHOR_READ(n) (struct kdds_anchor *)n.ro
-#define KD_ANCHOR_WRITE(n) (struct kdds_anchor *)n.rw
+#define KD_ANCHOR_READ(n) kd_anchor_of(n.ro)
+#define KD_ANCHOR_WRITE(n) kd_anchor_of(n.rw)
+#define KD_REF_READ(n) n.ro
+#define KD_REF_WRITE(n) n.rw
 #endif
-#define KD_TYPE_UPDATE KD_TYPE_WRITE
-#define KD_TYPE_REDUCE KD_TYPE_WRITE
-#define KD_TYPE_READ_ARRAY KD_TYPE_READ
-#define KD_TYPE_WRITE_ARRAY KD_TYPE_WRITE
-#define KD_TYPE_UPDATE_ARRAY KD_TYPE_WRITE
-#define KD_TYPE_REDUCE_ARRAY KD_TYPE_WRITE
-#define KD_TYPE_READ_EACH KD_TYPE_READ_ARRAY
-#define KD_TYPE_WRITE_EACH KD_TYPE_WRITE_ARRAY
-#define KD_TYPE_UPDATE_EACH KD_TYPE_UPDATE_ARRAY
-#define KD_TYPE_RANGE KD_TYPE_VALUE
-#define KD_ARG_UPDATE KD_ARG_WRITE
-#define KD_ARG_REDUCE KD_ARG_WRITE
-#define KD_ARG_READ_ARRAY KD_ARG_READ
-#define KD_ARG_WRITE_ARRAY KD_ARG_WRITE
-#define KD_ARG_UPDATE_ARRAY KD_ARG_WRITE
-#define KD_ARG_REDUCE_ARRAY KD_ARG_WRITE
-#define KD_ARG_READ_EACH KD_ARG_READ_ARRAY
-#define KD_ARG_WRITE_EACH KD_ARG_WRITE_ARRAY
-#define KD_ARG_UPDATE_EACH KD_ARG_UPDATE_ARRAY
-#define KD_ARG_RANGE KD_ARG_VALUE
+
+/* Whether the arguments are references. */
+#define KD_VALID(t, x) KD_SORT(KD_VALID_, t, KD_TUPLE_##x)
+#define KD_VALID_VALUE(t, T, n, op)
+#define KD_VALID_READ(t, T, n, op) \
+	if (KD_UNLIKELY(!kd_is_reference(KD_REF_READ(n)))) \
+		kdds_no_reference(#t, #n);
+#define KD_VALID_WRITE(t, T, n, op) \
+	if (KD_UNLIKELY(!kd_is_reference(KD_REF_WRITE(n)))) \
+		kdds_no_reference(#t, #n);
 
 /* Calling the body in place of a push. Whether the arguments allow it (kd_fresh): the links of all,
  * the sums of uses of what is read and of what is written, and contributions one by one. */
-#define KD_LINKS(t, x) KD_APPLY(KD_LINKS_, t, KD_TUPLE_##x)
+#define KD_LINKS(t, x) KD_SORT(KD_LINKS_, t, KD_TUPLE_##x)
 #define KD_LINKS_VALUE(t, T, n, op)
-#define KD_LINKS_READ(t, T, n, op) | (KD_ANCHOR_READ(n))->links
-#define KD_LINKS_WRITE(t, T, n, op) | (KD_ANCHOR_WRITE(n))->links
-#define KD_LINKS_UPDATE KD_LINKS_WRITE
-#define KD_LINKS_REDUCE KD_LINKS_WRITE
-#define KD_LINKS_READ_ARRAY KD_LINKS_READ
-#define KD_LINKS_WRITE_ARRAY KD_LINKS_WRITE
-#define KD_LINKS_UPDATE_ARRAY KD_LINKS_WRITE
-#define KD_LINKS_REDUCE_ARRAY KD_LINKS_WRITE
-#define KD_LINKS_READ_EACH KD_LINKS_READ
-#define KD_LINKS_WRITE_EACH KD_LINKS_WRITE
-#define KD_LINKS_UPDATE_EACH KD_LINKS_WRITE
-#define KD_LINKS_RANGE KD_LINKS_VALUE
+#define KD_LINKS_READ(t, T, n, op) | kd_links_of(KD_REF_READ(n))
+#define KD_LINKS_WRITE(t, T, n, op) | kd_links_of(KD_REF_WRITE(n))
 #define KD_READS(t, x) KD_APPLY(KD_READS_, t, KD_TUPLE_##x)
 #define KD_READS_VALUE(t, T, n, op)
 #define KD_READS_READ(t, T, n, op) + kd_use_of(KD_ANCHOR_READ(n)) - KD_FREE_USE(0)
@@ -308,10 +264,6 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_READS_WRITE_ARRAY KD_READS_VALUE
 #define KD_READS_UPDATE_ARRAY KD_READS_VALUE
 #define KD_READS_REDUCE_ARRAY KD_READS_VALUE
-#define KD_READS_READ_EACH KD_READS_READ_ARRAY
-#define KD_READS_WRITE_EACH KD_READS_VALUE
-#define KD_READS_UPDATE_EACH KD_READS_VALUE
-#define KD_READS_RANGE KD_READS_VALUE
 #define KD_WRITES(t, x) KD_APPLY(KD_WRITES_, t, KD_TUPLE_##x)
 #define KD_WRITES_VALUE(t, T, n, op)
 #define KD_WRITES_READ KD_WRITES_VALUE
@@ -322,10 +274,6 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_WRITES_WRITE_ARRAY(t, T, n, op) + (kd_use_of(KD_ANCHOR_WRITE(n)) ^ KD_FREE_USE(1))
 #define KD_WRITES_UPDATE_ARRAY KD_WRITES_WRITE_ARRAY
 #define KD_WRITES_REDUCE_ARRAY KD_WRITES_VALUE
-#define KD_WRITES_READ_EACH KD_WRITES_VALUE
-#define KD_WRITES_WRITE_EACH KD_WRITES_WRITE_ARRAY
-#define KD_WRITES_UPDATE_EACH KD_WRITES_WRITE_ARRAY
-#define KD_WRITES_RANGE KD_WRITES_VALUE
 #define KD_ADDS(t, x) KD_APPLY(KD_ADDS_, t, KD_TUPLE_##x)
 #define KD_ADDS_VALUE(t, T, n, op)
 #define KD_ADDS_READ KD_ADDS_VALUE
@@ -336,25 +284,11 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_ADDS_WRITE_ARRAY KD_ADDS_VALUE
 #define KD_ADDS_UPDATE_ARRAY KD_ADDS_VALUE
 #define KD_ADDS_REDUCE_ARRAY(t, T, n, op_) && kd_may_add(kd_type_##t.naccess, KD_ANCHOR_WRITE(n), 1, &(op_)->kd_op)
-#define KD_ADDS_READ_EACH KD_ADDS_VALUE
-#define KD_ADDS_WRITE_EACH KD_ADDS_VALUE
-#define KD_ADDS_UPDATE_EACH KD_ADDS_VALUE
-#define KD_ADDS_RANGE KD_ADDS_VALUE
 /* all anchors */
-#define KD_ALL(t, x) KD_APPLY(KD_ALL_, t, KD_TUPLE_##x)
+#define KD_ALL(t, x) KD_SORT(KD_ALL_, t, KD_TUPLE_##x)
 #define KD_ALL_VALUE(t, T, n, op)
 #define KD_ALL_READ(t, T, n, op) KD_ANCHOR_READ(n),
 #define KD_ALL_WRITE(t, T, n, op) KD_ANCHOR_WRITE(n),
-#define KD_ALL_UPDATE KD_ALL_WRITE
-#define KD_ALL_REDUCE KD_ALL_WRITE
-#define KD_ALL_READ_ARRAY KD_ALL_READ
-#define KD_ALL_WRITE_ARRAY KD_ALL_WRITE
-#define KD_ALL_UPDATE_ARRAY KD_ALL_WRITE
-#define KD_ALL_REDUCE_ARRAY KD_ALL_WRITE
-#define KD_ALL_READ_EACH KD_ALL_READ
-#define KD_ALL_WRITE_EACH KD_ALL_WRITE
-#define KD_ALL_UPDATE_EACH KD_ALL_WRITE
-#define KD_ALL_RANGE KD_ALL_VALUE
 /* the arguments, and what is done to them around the call */
 #define KD_LEND(t, x) KD_APPLY(KD_LEND_, t, KD_TUPLE_##x)
 #define KD_LEND_VALUE(t, T, n, op)
@@ -366,10 +300,6 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_LEND_WRITE_ARRAY KD_LEND_VALUE
 #define KD_LEND_UPDATE_ARRAY KD_LEND_VALUE
 #define KD_LEND_REDUCE_ARRAY KD_LEND_REDUCE
-#define KD_LEND_READ_EACH KD_LEND_VALUE
-#define KD_LEND_WRITE_EACH KD_LEND_VALUE
-#define KD_LEND_UPDATE_EACH KD_LEND_VALUE
-#define KD_LEND_RANGE KD_LEND_VALUE
 #define KD_RETURN(t, x) KD_APPLY(KD_RETURN_, t, KD_TUPLE_##x)
 #define KD_RETURN_VALUE(t, T, n, op)
 #define KD_RETURN_READ KD_RETURN_VALUE
@@ -380,140 +310,121 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_RETURN_WRITE_ARRAY KD_RETURN_VALUE
 #define KD_RETURN_UPDATE_ARRAY KD_RETURN_VALUE
 #define KD_RETURN_REDUCE_ARRAY KD_RETURN_REDUCE
-#define KD_RETURN_READ_EACH KD_RETURN_VALUE
-#define KD_RETURN_WRITE_EACH KD_RETURN_VALUE
-#define KD_RETURN_UPDATE_EACH KD_RETURN_VALUE
-#define KD_RETURN_RANGE KD_RETURN_VALUE
-#define KD_HAND(t, x) KD_APPLY(KD_HAND_, t, KD_TUPLE_##x)
+#define KD_HAND(t, x) KD_SORT(KD_HAND_, t, KD_TUPLE_##x)
 #define KD_HAND_VALUE(t, T, n, op) , n
-#ifdef __cplusplus
-#define KD_HAND_READ(t, T, n, op) , n
-#define KD_HAND_WRITE KD_HAND_READ
-#else
-#define KD_HAND_READ(t, T, n, op) , n.ro
-#define KD_HAND_WRITE(t, T, n, op) , n.rw
-#endif
-#define KD_HAND_UPDATE KD_HAND_WRITE
-#define KD_HAND_REDUCE KD_HAND_WRITE
-#define KD_HAND_READ_ARRAY KD_HAND_READ
-#define KD_HAND_WRITE_ARRAY KD_HAND_WRITE
-#define KD_HAND_UPDATE_ARRAY KD_HAND_WRITE
-#define KD_HAND_REDUCE_ARRAY KD_HAND_WRITE
-#define KD_HAND_READ_EACH KD_HAND_READ
-#define KD_HAND_WRITE_EACH KD_HAND_WRITE
-#define KD_HAND_UPDATE_EACH KD_HAND_WRITE
-#define KD_HAND_RANGE KD_HAND_VALUE
+#define KD_HAND_READ(t, T, n, op) , *KD_REF_READ(n), KD_ANCHOR_READ(n)
+#define KD_HAND_WRITE(t, T, n, op) , *KD_REF_WRITE(n), KD_ANCHOR_WRITE(n)
+/* What the body is given of a reference: where the data are, and the anchor. */
+#define KD_TAKE(t, x) KD_SORT(KD_TAKE_, t, KD_TUPLE_##x)
+#define KD_TAKE_VALUE KD_PARAM_VALUE
+#define KD_TAKE_READ(t, T, n, op) , T const *kd_at_##n, struct kdds_anchor *kd_anchor_##n
+#define KD_TAKE_WRITE(t, T, n, op) , T *kd_at_##n, struct kdds_anchor *kd_anchor_##n
+#define KD_SEE(t, x) KD_SORT(KD_SEE_, t, KD_TUPLE_##x)
+#define KD_SEE_VALUE(t, T, n, op)
+#define KD_SEE_READ(t, T, n, op) kd_handle(T const) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n};
+#define KD_SEE_WRITE(t, T, n, op) kd_handle(T) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n};
+#define KD_GIVE(t, x) KD_SORT(KD_GIVE_, t, KD_TUPLE_##x)
+#define KD_GIVE_VALUE(t, T, n, op) , n
+#define KD_GIVE_READ(t, T, n, op) , &n.at
+#define KD_GIVE_WRITE KD_GIVE_READ
+/* Anchors in place of references: a function that is not inlined gets no address of a handle. */
+#define KD_NEAR(t, x) KD_SORT(KD_NEAR_, t, KD_TUPLE_##x)
+#define KD_NEAR_VALUE KD_ARG_VALUE
+#define KD_NEAR_READ(t, T, n, op) , struct kdds_anchor *n
+#define KD_NEAR_WRITE KD_NEAR_READ
+#define KD_FIND(t, x) KD_SORT(KD_FIND_, t, KD_TUPLE_##x)
+#define KD_FIND_VALUE(t, T, n, op) , n
+#define KD_FIND_READ(t, T, n, op) , KD_ANCHOR_READ(n)
+#define KD_FIND_WRITE(t, T, n, op) , KD_ANCHOR_WRITE(n)
+#define KD_AMONG(t, x) KD_SORT(KD_AMONG_, t, KD_TUPLE_##x)
+#define KD_AMONG_VALUE(t, T, n, op)
+#define KD_AMONG_READ(t, T, n, op) n,
+#define KD_AMONG_WRITE KD_AMONG_READ
 /* the same parameters, passed on */
-#define KD_NAME(t, x) KD_APPLY(KD_NAME_, t, KD_TUPLE_##x)
-#define KD_NAME_(t, T, n, op) , n
-#define KD_NAME_VALUE KD_NAME_
-#define KD_NAME_READ KD_NAME_
-#define KD_NAME_WRITE KD_NAME_
-#define KD_NAME_UPDATE KD_NAME_
-#define KD_NAME_REDUCE KD_NAME_
-#define KD_NAME_READ_ARRAY KD_NAME_
-#define KD_NAME_WRITE_ARRAY KD_NAME_
-#define KD_NAME_UPDATE_ARRAY KD_NAME_
-#define KD_NAME_REDUCE_ARRAY KD_NAME_
-#define KD_NAME_READ_EACH KD_NAME_
-#define KD_NAME_WRITE_EACH KD_NAME_
-#define KD_NAME_UPDATE_EACH KD_NAME_
-#define KD_NAME_RANGE KD_NAME_
+#define KD_NAME(t, x) KD_SORT(KD_NAME_, t, KD_TUPLE_##x)
+#define KD_NAME_VALUE(t, T, n, op) , n
+#define KD_NAME_READ KD_NAME_VALUE
+#define KD_NAME_WRITE KD_NAME_VALUE
 
 /* filling the closure */
 #define KD_FILL(t, x) KD_APPLY(KD_FILL_, t, KD_TUPLE_##x)
 #define KD_FILL_VALUE(t, T, n, op) kd_c->n = n;
-#define KD_FILL_READ(t, T, n, op) kd_link(&kd_c->n, KD_ANCHOR_READ(n), kd_s, KDDS_R, #t, #n);
-#define KD_FILL_(t, n, mode) kd_link(&kd_c->n, KD_ANCHOR_WRITE(n), kd_s, mode, #t, #n);
+#define KD_FILL_READ(t, T, n, op) kd_link(&kd_c->n, n, kd_s, KDDS_R, #t, #n);
+#define KD_FILL_(t, n, mode) kd_link(&kd_c->n, n, kd_s, mode, #t, #n);
 #define KD_FILL_WRITE(t, T, n, op) KD_FILL_(t, n, KDDS_W)
 #define KD_FILL_UPDATE(t, T, n, op) KD_FILL_(t, n, KDDS_RW)
-#define KD_FILL_REDUCE(t, T, n, op) kd_link(&kd_c->n.r.a, KD_ANCHOR_WRITE(n), kd_s, KDDS_CW, #t, #n);
-#define KD_FILL_READ_ARRAY(t, T, n, op) kd_link_array(&kd_c->n, KD_ANCHOR_READ(n), kd_s, KDDS_R, #t, #n);
-#define KD_FILL_ARRAY_(t, n, mode) kd_link_array(&kd_c->n, KD_ANCHOR_WRITE(n), kd_s, mode, #t, #n);
+#define KD_FILL_REDUCE(t, T, n, op) kd_link(&kd_c->n.r.a, n, kd_s, KDDS_CW, #t, #n);
+#define KD_FILL_READ_ARRAY(t, T, n, op) kd_link_array(&kd_c->n, n, kd_s, KDDS_R, #t, #n);
+#define KD_FILL_ARRAY_(t, n, mode) kd_link_array(&kd_c->n, n, kd_s, mode, #t, #n);
 #define KD_FILL_WRITE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_W)
 #define KD_FILL_UPDATE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_RW)
 #define KD_FILL_REDUCE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_CW)
-#define KD_FILL_READ_EACH KD_FILL_READ_ARRAY
-#define KD_FILL_WRITE_EACH KD_FILL_WRITE_ARRAY
-#define KD_FILL_UPDATE_EACH KD_FILL_UPDATE_ARRAY
-#define KD_FILL_RANGE KD_FILL_VALUE
 
 /* the body: its parameters, their anchors, and the call */
-#define KD_PARAM(t, x) KD_APPLY(KD_PARAM_, t, KD_TUPLE_##x)
+#define KD_PARAM(t, x) KD_SORT(KD_PARAM_, t, KD_TUPLE_##x)
 #define KD_PARAM_VALUE(t, T, n, op) , T n
 #define KD_PARAM_READ(t, T, n, op) , T const *const *n
 #define KD_PARAM_WRITE(t, T, n, op) , T **n
-#define KD_PARAM_UPDATE KD_PARAM_WRITE
-#define KD_PARAM_REDUCE KD_PARAM_WRITE
-#define KD_PARAM_READ_ARRAY KD_PARAM_READ
-#define KD_PARAM_WRITE_ARRAY KD_PARAM_WRITE
-#define KD_PARAM_UPDATE_ARRAY KD_PARAM_WRITE
-#define KD_PARAM_REDUCE_ARRAY KD_PARAM_WRITE
-#define KD_PARAM_READ_EACH KD_PARAM_READ_ARRAY
-#define KD_PARAM_WRITE_EACH KD_PARAM_WRITE_ARRAY
-#define KD_PARAM_UPDATE_EACH KD_PARAM_UPDATE_ARRAY
-#define KD_PARAM_RANGE KD_PARAM_VALUE
 #define KD_OPEN(t, x) KD_APPLY(KD_OPEN_, t, KD_TUPLE_##x)
 #define KD_OPEN_VALUE(t, T, n, op)
 #define KD_OPEN_(T, n, mode) \
-	kdds_data(T) n = {(T *)kd_c->n.data, 0, KD_USABLE(mode), KD_USE(mode), 0};
+	kdds_data(T) n = {(T *)kd_c->n.data, KD_USABLE(mode), KD_USE(mode), 0, NULL, \
+			  (mode) == KDDS_R ? KD_NO_LINK : 0};
 #define KD_OPEN_READ(t, T, n, op) KD_OPEN_(T const, n, KDDS_R)
 #define KD_OPEN_WRITE(t, T, n, op) KD_OPEN_(T, n, KDDS_W)
 #define KD_OPEN_UPDATE(t, T, n, op) KD_OPEN_(T, n, KDDS_RW)
 #define KD_OPEN_REDUCE(t, T, n, op) \
-	kdds_data(T) n = {(T *)kd_c->n.r.a.data, 0, KD_USABLE(KDDS_CW), KD_USE(KDDS_CW), 0};
+	kdds_data(T) n = {(T *)kd_c->n.r.a.data, KD_USABLE(KDDS_CW), KD_USE(KDDS_CW), 0, NULL, KD_NO_LINK};
 #define KD_OPEN_ARRAY_(T, n, mode) \
-	kdds_array(T) n = {(T *)kd_c->n.a.data, 0, kd_single(&kd_c->n.shape, mode), KD_USE(mode), \
-			   1, kd_c->n.shape};
+	kdds_array(T) n = {(T *)kd_c->n.a.data, kd_single(&kd_c->n.shape, mode), KD_USE(mode), \
+			   1, NULL, KD_NO_LINK, kd_c->n.shape};
 #define KD_OPEN_READ_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T const, n, KDDS_R)
 #define KD_OPEN_WRITE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_W)
 #define KD_OPEN_UPDATE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_RW)
 #define KD_OPEN_REDUCE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_CW)
-#define KD_OPEN_READ_EACH KD_OPEN_READ_ARRAY
-#define KD_OPEN_WRITE_EACH KD_OPEN_WRITE_ARRAY
-#define KD_OPEN_UPDATE_EACH KD_OPEN_UPDATE_ARRAY
-#define KD_OPEN_RANGE KD_OPEN_VALUE
-#define KD_PASS(t, x) KD_APPLY(KD_PASS_, t, KD_TUPLE_##x)
+#define KD_PASS(t, x) KD_SORT(KD_PASS_, t, KD_TUPLE_##x)
 #define KD_PASS_VALUE(t, T, n, op) , kd_c->n
-#define KD_PASS_READ(t, T, n, op) , &n.at
+#define KD_PASS_READ(t, T, n, op) , n.at, (struct kdds_anchor *)(void *)&n
 #define KD_PASS_WRITE KD_PASS_READ
-#define KD_PASS_UPDATE KD_PASS_READ
-#define KD_PASS_REDUCE KD_PASS_READ
-#define KD_PASS_READ_ARRAY KD_PASS_READ
-#define KD_PASS_WRITE_ARRAY KD_PASS_READ
-#define KD_PASS_UPDATE_ARRAY KD_PASS_READ
-#define KD_PASS_REDUCE_ARRAY KD_PASS_READ
-#define KD_PASS_READ_EACH KD_PASS_READ_ARRAY
-#define KD_PASS_WRITE_EACH KD_PASS_WRITE_ARRAY
-#define KD_PASS_UPDATE_EACH KD_PASS_UPDATE_ARRAY
-#define KD_PASS_RANGE KD_PASS_VALUE
 
 /* what kdds_for cuts */
-#define KD_CUT(t, x) KD_APPLY(KD_CUT_, t, KD_TUPLE_##x)
-#define KD_CUT_VALUE(t, T, n, op)
+#define KD_CUT(t, x) KD_CUT_(t, KD_CUT_##x)
+#define KD_CUT_(...) KD_CUT_IT(__VA_ARGS__)
+#define KD_CUT_IT(t, cut, T, n) cut(t, T, n)
+#define KD_CUT_NOT(t, T, n)
+#define KD_CUT_ARRAY(t, T, n) {offsetof(struct kd_closure_##t, n), sizeof(T), #n},
+#define KD_CUT_INDICES(t, T, n) {offsetof(struct kd_closure_##t, n), 0, #n},
+#define KD_CUT_VALUE(T, n) KD_CUT_NOT, T, n
 #define KD_CUT_READ KD_CUT_VALUE
 #define KD_CUT_WRITE KD_CUT_VALUE
 #define KD_CUT_UPDATE KD_CUT_VALUE
-#define KD_CUT_REDUCE KD_CUT_VALUE
+#define KD_CUT_REDUCE(T, n, op) KD_CUT_NOT, T, n
 #define KD_CUT_READ_ARRAY KD_CUT_VALUE
 #define KD_CUT_WRITE_ARRAY KD_CUT_VALUE
 #define KD_CUT_UPDATE_ARRAY KD_CUT_VALUE
-#define KD_CUT_REDUCE_ARRAY KD_CUT_VALUE
-#define KD_CUT_READ_EACH(t, T, n, op) {offsetof(struct kd_closure_##t, n), sizeof(T), #n},
+#define KD_CUT_REDUCE_ARRAY KD_CUT_REDUCE
+#define KD_CUT_READ_EACH(T, n) KD_CUT_ARRAY, T, n
 #define KD_CUT_WRITE_EACH KD_CUT_READ_EACH
 #define KD_CUT_UPDATE_EACH KD_CUT_READ_EACH
-#define KD_CUT_RANGE(t, T, n, op) {offsetof(struct kd_closure_##t, n), 0, #n},
+#define KD_CUT_RANGE(n) KD_CUT_INDICES, , n
 /** @endcond */
 
 /** The type of an anchor whose data is a T: an object that a body declares, alone or in arrays, for
  *  data that it provides itself. Its first member, @c at, points to the data; @c &x.at is the
  *  reference that kdds_spawn takes. See kdds_bind. */
 #define kdds_data(T) \
-	struct { T *at; uint64_t kd_links; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; }
+	struct { T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; uint64_t kd_links; }
+
+/** @cond internal */
+#define kd_handle(T) struct { T *at; uint64_t kd_kind; struct kdds_anchor *kd_anchor; }
+#define kd_handle_on(handle, anchor) \
+	((handle).at = (anchor).at, (handle).kd_kind = KD_HANDLE, \
+	 (handle).kd_anchor = (struct kdds_anchor *)(void *)&(anchor), &(handle).at)
+/** @endcond */
 
 /** The same for data with a shape: see kdds_bind_array. */
 #define kdds_array(T) \
-	struct { T *at; uint64_t kd_links; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; \
+	struct { T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; uint64_t kd_links; \
 		 struct kdds_shape kd_shape; }
 
 /** Declares a task, for mutual recursion: other tasks of the file can spawn it before
@@ -528,16 +439,16 @@ static inline void kd_caught(const char *what, const char *name)
 	 * Compilers know that it is 0 if no body sets it. */ \
 	static char kd_parts_##t __attribute__((unused)); \
 	static void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
-	static void kd_call_##t(struct kdds_frame *, int KD_MAP(KD_PARAM, t, ##__VA_ARGS__)); \
+	static inline void kd_call_##t(struct kdds_frame *, int, char * KD_MAP(KD_TAKE, t, ##__VA_ARGS__)); \
 	static const struct kdds_param kd_access_##t[] = {KD_MAP(KD_ROW, t, ##__VA_ARGS__) {0, 0, 0, 0, 0, 0, NULL}}; \
 	static const struct kdds_type kd_type_##t = { \
 		kd_run_##t, sizeof(struct kd_closure_##t) < 32 ? 32 : sizeof(struct kd_closure_##t), \
 		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), \
 		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t, KD_TYPE_MAGIC, 0 KD_MAP(KD_POINTS, t, ##__VA_ARGS__)}; \
 	__attribute__((unused, always_inline)) static inline void kd_push_##t( \
-		struct kdds_frame *kd_f, uint16_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
+		struct kdds_frame *kd_f, int kd_keep, uint16_t kd_attr KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
-		char *kd_a = kd_push(kd_f, kd_type_##t.size); \
+		char *kd_a = kd_push(kd_f, kd_type_##t.size, kd_keep); \
 		uint32_t kd_s __attribute__((unused)) = kd_link_of(kd_f, kd_a); \
 		struct kd_closure_##t *kd_c = (struct kd_closure_##t *)kd_a; \
 		kd_closure_init(&kd_c->kd_head, &kd_type_##t, kd_type_##t.size, kd_attr, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
@@ -545,32 +456,35 @@ static inline void kd_caught(const char *what, const char *name)
 		kd_commit(kd_f, kd_a, kd_type_##t.size); \
 	} \
 	__attribute__((unused, noinline)) static void kd_defer_##t( \
-		struct kdds_frame *kd_f, uint16_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
+		struct kdds_frame *kd_f, char *kd_top, uint16_t kd_attr KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
-		struct kdds_anchor *const kd_all[] = {KD_MAP(KD_ALL, t, ##__VA_ARGS__) NULL}; \
+		struct kdds_anchor *const kd_all[] = {KD_MAP(KD_AMONG, t, ##__VA_ARGS__) NULL}; \
 		kd_order(kd_f, kd_all, kd_type_##t.naccess); \
-		kd_f->keep = kd_f->arena; \
-		kd_push_##t(kd_f, kd_attr KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
+		kd_push_##t(kd_f, 1, kd_attr KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
+		if (kd_f->keep < kd_top) \
+			kd_f->keep = kd_top; \
 	} \
 	__attribute__((unused, always_inline)) static inline void kd_spawn_##t( \
 		struct kdds_frame *kd_f, struct kd_room *kd_r, uint16_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
 	{ \
+		KD_MAP(KD_VALID, t, ##__VA_ARGS__) \
 		if (!kd_r) { \
-			kd_push_##t(kd_frame_of(kd_f), kd_attr KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
+			kd_push_##t(kd_frame_of(kd_f), 0, kd_attr KD_MAP(KD_FIND, t, ##__VA_ARGS__)); \
 			return; \
 		} \
 		struct kdds_anchor *const kd_all[] __attribute__((unused)) = {KD_MAP(KD_ALL, t, ##__VA_ARGS__) NULL}; \
+		uint64_t kd_links; \
 		if (!kd_attr && !KD_FLAG(kd_parts_##t) && __builtin_expect(kd_callable(kd_f, kd_r), 1) && \
-			   kd_fresh(kd_f, 0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), 0 KD_MAP(KD_LINKS, t, ##__VA_ARGS__), 0u KD_MAP(KD_READS, t, ##__VA_ARGS__), 0u KD_MAP(KD_WRITES, t, ##__VA_ARGS__)) \
+		    (__builtin_expect(!(kd_links = 0 KD_MAP(KD_LINKS, t, ##__VA_ARGS__)), 1) || \
+		     kd_fresh(kd_f, 0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), kd_links, 0u KD_MAP(KD_READS, t, ##__VA_ARGS__), 0u KD_MAP(KD_WRITES, t, ##__VA_ARGS__))) \
 			   KD_MAP(KD_ADDS, t, ##__VA_ARGS__) && \
 		    (!kd_type_##t.reduces || kd_distinct(kd_all, kd_type_##t.naccess))) { \
-			kd_room_open(kd_r, kd_f); \
 			kd_f->called = 1; \
 			KD_MAP(KD_LEND, t, ##__VA_ARGS__) \
-			kd_call_##t(kd_f, 0 KD_MAP(KD_HAND, t, ##__VA_ARGS__)); \
+			kd_call_##t(kd_f, 0, kd_r->top KD_MAP(KD_HAND, t, ##__VA_ARGS__)); \
 			KD_MAP(KD_RETURN, t, ##__VA_ARGS__) \
 		} else { \
-			kd_defer_##t(kd_f, kd_attr KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
+			kd_defer_##t(kd_f, kd_r->top, kd_attr KD_MAP(KD_FIND, t, ##__VA_ARGS__)); \
 		} \
 	} \
 	struct kd_loop_closure_##t { struct kd_closure_##t kd_c; struct kdds_loop_part kd_part; } __attribute__((aligned(16))); \
@@ -587,32 +501,38 @@ static inline void kd_caught(const char *what, const char *name)
 		kd_run_loop_##t, sizeof(struct kd_loop_closure_##t), \
 		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), \
 		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t, KD_TYPE_MAGIC, 0 KD_MAP(KD_POINTS, t, ##__VA_ARGS__)}; \
-	__attribute__((unused)) static inline void kd_for_##t( \
-		struct kdds_frame *kd_f KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
+	__attribute__((unused)) static void kd_commit_loop_##t( \
+		struct kdds_frame *kd_f KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
-		char *kd_a = kd_push(kd_f, kd_loop_type_##t.size); \
+		char *kd_a = kd_push(kd_f, kd_loop_type_##t.size, 0); \
 		uint32_t kd_s __attribute__((unused)) = kd_link_of(kd_f, kd_a); \
 		struct kd_closure_##t *kd_c = (struct kd_closure_##t *)kd_a; \
 		kd_closure_init(&kd_c->kd_head, &kd_loop_type_##t, kd_loop_type_##t.size, 0, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
-		struct kdds_anchor *const kd_all[] = {KD_MAP(KD_ALL, t, ##__VA_ARGS__) NULL}; \
+		struct kdds_anchor *const kd_all[] = {KD_MAP(KD_AMONG, t, ##__VA_ARGS__) NULL}; \
 		kd_order(kd_f, kd_all, kd_type_##t.naccess); \
 		kd_f->keep = kd_f->arena; \
 		KD_MAP(KD_FILL, t, ##__VA_ARGS__) \
 		kdds_loop_begin(&kd_c->kd_head, &kd_loop_##t); \
 		kd_commit(kd_f, kd_a, kd_loop_type_##t.size); \
+	} \
+	__attribute__((unused, always_inline)) static inline void kd_for_##t( \
+		struct kdds_frame *kd_f KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
+	{ \
+		KD_MAP(KD_VALID, t, ##__VA_ARGS__) \
+		kd_commit_loop_##t(kd_f KD_MAP(KD_FIND, t, ##__VA_ARGS__)); \
 	}
 
 /** The body of a task declared by KDDS_TASK_DECLARE. */
 #define KDDS_TASK_BODY(t, ...) \
 	KD_INLINE_BODY void kd_body_##t(struct kdds_frame *kd_self, struct kd_room *kd_room KD_MAP(KD_PARAM, t, ##__VA_ARGS__)) \
 		__attribute__((nonnull(1, 2))); \
-	static void kd_call_##t(struct kdds_frame *kd_f, int kd_closure KD_MAP(KD_PARAM, t, ##__VA_ARGS__)) \
+	static inline void kd_call_##t(struct kdds_frame *kd_f, int kd_closure, char *kd_top KD_MAP(KD_TAKE, t, ##__VA_ARGS__)) \
 	{ \
-		struct kd_room kd_r = {NULL, NULL, NULL, 0, kd_closure && kd_type_##t.naccess > 1, !kd_closure, 0}; \
+		struct kd_room kd_r = {kd_top, NULL, 0, kd_closure && kd_type_##t.naccess > 1, !kd_closure, 0}; \
+		KD_MAP(KD_SEE, t, ##__VA_ARGS__) \
 		KD_TRY \
-			kd_body_##t(kd_f, &kd_r KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
+			kd_body_##t(kd_f, &kd_r KD_MAP(KD_GIVE, t, ##__VA_ARGS__)); \
 		KD_CATCH("task", #t) \
-		kd_frame_leave(kd_f, &kd_r); \
 		if (kd_r.parts) \
 			KD_SET_FLAG(kd_parts_##t); \
 	} \
@@ -620,7 +540,7 @@ static inline void kd_caught(const char *what, const char *name)
 	{ \
 		struct kd_closure_##t *kd_c __attribute__((unused)) = (struct kd_closure_##t *)kd_h; \
 		KD_MAP(KD_OPEN, t, ##__VA_ARGS__) \
-		kd_call_##t(kd_f, 1 KD_MAP(KD_PASS, t, ##__VA_ARGS__)); \
+		kd_call_##t(kd_f, 1, kd_f->keep KD_MAP(KD_PASS, t, ##__VA_ARGS__)); \
 	} \
 	KD_INLINE_BODY void kd_body_##t( \
 		struct kdds_frame *kd_self __attribute__((unused)), struct kd_room *kd_room __attribute__((unused)) \
@@ -698,7 +618,8 @@ static inline struct kdds_range kdds_range(size_t begin, size_t end)
 /** Declares @p x, a reference to a new T that lives as long as the frame of the running task, that
  *  is, until all children of the task are done. Like a local variable it is not initialised. */
 #define KDDS_DATA(T, x) \
-	kdds_data(T) kd_data_##x = {(T *)kd_frame_data(kd_self, kd_room, sizeof(T), __alignof__(T)), \
-		0, KD_USABLE(0), KD_USE(0), 0}; \
-	T **const x = &kd_data_##x.at
+	kdds_data(T) kd_data_##x; \
+	kd_handle(T) kd_handle_##x; \
+	T **const x = (kd_anchor_init_data(&kd_data_##x.at, kd_frame_data(kd_self, kd_room, sizeof(T), __alignof__(T))), \
+		       kd_handle_on(kd_handle_##x, kd_data_##x))
 #endif

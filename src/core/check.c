@@ -53,7 +53,7 @@ void kd_stack_check(const struct kd_stack *s)
 	for (unsigned n = 0; f != &s->base && n < FRAMES; n++, g = f, f = f->parent) {
 		check_frame(s, f);
 		/* The data of its bodies come first. */
-		kd_assert(f->arena <= g->keep && g->keep <= g->arena);
+		kd_assert(f->keep <= g->keep && g->keep <= g->arena);
 		/* A frame begins at the end of its parent's closures, whose body has returned or
 		 * waits. */
 		kd_assert((char *)f == (f->parent == &s->base ? s->mem : f->parent->tail));

@@ -145,20 +145,20 @@ static void narrow(const struct walk *w, struct kdds_closure *to, size_t begin, 
  * the body has spawned are waited for. */
 static void run(const struct walk *w, struct kdds_closure *p, size_t begin, size_t end)
 {
-	char *arena = w->f->arena;
+	char *keep = w->f->keep;
 
 	narrow(w, p, begin, end);
 	w->loop->body->run(p, w->f);
 	if (w->f->tail != kd_frame_first(w->f))
 		kdds_sync_frame(w->f);
-	w->f->arena = w->f->keep = arena;
+	w->f->arena = w->f->keep = keep;
 }
 
 /* Commits a loop over [begin, end). */
 static void commit(const struct walk *w, size_t begin, size_t end)
 {
 	const struct kdds_type *type = w->c->type;
-	char *at = kd_push(w->f, type->size);
+	char *at = kd_push(w->f, type->size, 0);
 	struct kdds_closure *c = kd_closure_at(at);
 
 	memcpy(at, w->c, type->size);

@@ -12,7 +12,7 @@ static char *linked(const struct kd_view *v, uint32_t link, const char *c)
 	uint32_t names_first = ((uint32_t)((uintptr_t)v->first >> 3) + v->index->link_base) | 1u;
 	size_t offset = (size_t)(uint32_t)(link - names_first) << 3;
 
-	if (!link || offset > (size_t)(c - v->first))
+	if (!(link & 1) || offset > (size_t)(c - v->first))
 		return NULL;
 	return v->first + offset;
 }

@@ -184,7 +184,8 @@ run_body(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct k
 {
 	if (observed)
 		kd_watch.tasks->begin(w, s, f, g, c);
-	g->called = 0; /* the frame may be that of a body before, which had no closures */
+	if (kd_unlikely(g->called | g->raised)) /* the frame of a body that left no closures */
+		kd_frame_clear(g);
 	kd_closure_at(c)->type->run(kd_closure_at(c), g);
 	if (observed)
 		kd_watch.tasks->end(w, s, g);
@@ -569,6 +570,8 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 		kd_stack_deepen(s, f->tail);
 	if (!s->bound && !s->range.count) /* main waits, in a function that may be deep */
 		kd_worker_set_floor(w, s);
+	f->keep = f->arena; /* below lie the data of the bodies that are on the C stack */
+	f->raised = 1;
 	kd_frame_init(s, g, f, (char *)(g + 1) + kd_env.window, s->serial++);
 	s->bound++;
 	s->waiting = f;

@@ -34,7 +34,7 @@ struct kd_stack *kd_stack_create(struct kd_worker *home)
 	s->end = s->mem + kd_env.stack;
 	s->records = reserve(kd_env.stack / 2);
 	s->arena = reserve(kd_env.stack / KD_ARENA_SHARE);
-	s->base.arena = s->arena;
+	s->base.arena = s->base.keep = s->arena;
 	s->base.arena_end = s->arena + kd_env.stack / KD_ARENA_SHARE;
 	s->spans = kd_watch.tasks ? reserve(kd_env.stack) : NULL;
 	s->soft = s->mem + KEEP_BYTES;
@@ -94,7 +94,8 @@ void kd_stack_stop(struct kd_stack *s)
 {
 	kd_assert(s->top == &s->base && !s->bound); /* no closure runs, no body waits */
 	kd_assert(!kd_load_relaxed(&s->park));
-	kd_assert(kd_stack_next(s, s->top)->arena == s->arena); /* all data have been given back */
+	kd_assert(kd_stack_next(s, s->top)->raised || /* else all data have been given back */
+		  kd_stack_next(s, s->top)->keep == s->arena);
 	kd_stack_lock(s);
 	kd_store_relaxed(&s->active, 0);
 	kd_stack_unlock(s);

@@ -197,6 +197,14 @@ static inline uint64_t kd_frame_epoch(const struct kdds_frame *f)
 	return gen + 0x94d049bb133111ebu * turns;
 }
 
+/* The frame is empty: forgets the body whose it was. */
+static inline void kd_frame_clear(struct kdds_frame *f)
+{
+	f->arena = f->keep = f->parent->keep;
+	f->called = f->raised = 0;
+	kd_store_relaxed(&f->ordered, 0);
+}
+
 static inline void kd_frame_init(const struct kd_stack *s, struct kdds_frame *f,
 				 struct kdds_frame *parent, char *limit, uint64_t gen)
 {
@@ -204,10 +212,8 @@ static inline void kd_frame_init(const struct kd_stack *s, struct kdds_frame *f,
 	kd_store_relaxed(&f->floor, s->floor);
 	kd_store_relaxed(&f->gen, gen);
 	f->parent = parent;
-	f->arena = f->keep = parent->arena;
-	f->called = 0;
-	kd_store_relaxed(&f->ordered, 0);
 	f->arena_end = parent->arena_end;
+	kd_frame_clear(f);
 	kd_frame_reset(f);
 }
 
@@ -216,9 +222,7 @@ static inline void kd_frame_reuse(const struct kd_stack *s, struct kdds_frame *f
 {
 	kd_frame_reset(f);
 	kd_store_relaxed(&f->floor, s->floor);
-	f->arena = f->keep = f->parent->arena;
-	f->called = 0;
-	kd_store_relaxed(&f->ordered, 0);
+	kd_frame_clear(f);
 }
 
 /* Allocates memory for frame f, the running frame of s. Freed some time after f has ended. */

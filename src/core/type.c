@@ -68,6 +68,7 @@ static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
 
 			call.anchors[i] = (struct kdds_anchor_array){
 				.a = {.data = a->a.data,
+				      .self = &call.anchors[i].a,
 				      .single = kd_single(&a->shape, d->params[i].spec.mode),
 				      .use = KD_USE(d->params[i].spec.mode),
 				      .shaped = 1},
@@ -235,7 +236,7 @@ struct kdds_closure *kdds_closure_allocate(const struct kdds_type *type)
 	if (type->run != run_dynamic)
 		kd_die("kdds_closure_allocate: task %s is not of a type made by kdds_type_create",
 		       type->name);
-	w->filling = kd_closure_at(kd_push(f, type->size));
+	w->filling = kd_closure_at(kd_push(f, type->size, 0));
 	w->filling_type = type;
 	w->filled = 0;
 	kd_closure_init(w->filling, type, type->size, 0, d->state);
@@ -279,7 +280,9 @@ void kdds_push_access(struct kdds_closure *c, void *ref)
 	const struct dynamic *d = type_filled(c);
 	size_t i = next_param(d, 1);
 
-	kd_link_array((struct kdds_access_array *)(void *)((char *)c + d->params[i].offset), ref,
+	if (!kd_is_reference(ref))
+		kdds_no_reference(d->name, "pushed");
+	kd_link_array((struct kdds_access_array *)(void *)((char *)c + d->params[i].offset), kd_anchor_of(ref),
 		      kd_link_of(kdds_frame_current(), (char *)c), d->params[i].spec.mode, d->name,
 		      "pushed");
 }

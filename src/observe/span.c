@@ -46,7 +46,7 @@ static inline struct kd_span_access before(struct kd_stack *s, struct kdds_closu
 	size_t offset = (size_t)(uint32_t)(a->p - names_first) << 3;
 	struct kdds_closure *q = kd_closure_at(first + offset);
 
-	if (!a->p || offset > (size_t)((char *)c - first))
+	if (!(a->p & 1) || offset > (size_t)((char *)c - first))
 		return none;
 	if (kd_unlikely(q == c)) {
 		*twice_p = 1;

@@ -238,7 +238,7 @@ static uint32_t later(const struct making *m, uint32_t a, uint32_t b)
 	const char *first = m->range->import ? m->range->begin : kd_frame_first(m->range->frame);
 	uint32_t names_first = link_name(m, (const struct kdds_closure *)first);
 	size_t front = (size_t)(m->range->begin - first) >> 3;
-	int a_counts = a && a - names_first < front, b_counts = b && b - names_first < front;
+	int a_counts = a & 1 && a - names_first < front, b_counts = b & 1 && b - names_first < front;
 
 	if (a_counts && b_counts)
 		return a - names_first < b - names_first ? b : a;

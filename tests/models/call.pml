@@ -2,19 +2,20 @@
 /*
  * Calls in place of closures: who decides that a spawn pushes, and how long the data of bodies live.
  *
- * What is modelled: include/kdds/inline.h kd_callable(), kd_frame_data(), kd_room_open(),
- * kd_frame_leave(), kd_defer_ in task.h; include/kdds.h kd_sync(); src/api.c kdds_frame_current();
- * src/core/stack.h kd_frame_reuse(); src/core/sched.c the claim, hinted(); src/core/steal.c
- * want_closures() in a visit, and without one (looks_empty()).
+ * What is modelled: include/kdds/inline.h kd_callable(), kd_frame_data(); kd_defer_ in task.h;
+ * src/api.c kdds_frame_current(); src/core/stack.h kd_frame_reuse(), kd_frame_clear(); src/core/sched.c the claim,
+ * hinted(), kd_sched_drain(), run_body(); src/core/steal.c want_closures() in a visit, and without one
+ * (looks_empty()).
  *
  * The owner runs CLOSURES closures one after another, all of whose children share a frame. Their
  * bodies and those that are called take OPS steps in all, of any kind: create data, spawn by a call
  * or a push, push and wait in a function that has no room, wait, return. A spawn must push if a
  * visit of a thief has stopped the owner since the body's claim and found nothing, or if a thief that
  * went to sleep has left its hint before the claim. (A visit that meets the pop of the frame may ask
- * in vain: the floor that the owner resets is in its store buffer. The thief asks again.) Data must
- * not be given back while their body is active or a closure that was pushed after them waits; when a
- * closure has ended and its frame is empty, all must have been given back.
+ * in vain: the floor that the owner resets is in its store buffer. The thief asks again.) No data
+ * may be created over those of an active body or of a closure that waits, neither by a body nor in
+ * the frames of closures that run while one waits; when a closure has ended and its frame is empty,
+ * all data must have been given back.
  */
 #define NP 2
 #define K 3
@@ -41,34 +42,46 @@
 #include "tso.pml"
 
 #define DEPTH 3
-#define NONE 255
 
 bit asked;   /* since the claim of the running body a visit was in vain, and nothing was pushed */
 byte claims;
 bit stop;
 
-/* Of the arena: data are numbered from the bottom. */
+/* Of the arena: addresses count data from its bottom. */
 byte arena, keep;
-byte start[DEPTH], top[DEPTH], depth; /* of the active bodies; NONE: neither data nor calls */
+byte top[DEPTH], depth; /* of the active bodies: the end of their data, and of their callers' */
 byte pushed, need; /* closures that wait, and how much of the arena they may use */
+bit raised; /* keep, by a function or while closures ran */
 
 inline check()
 {
 	d_step {
-		assert(keep <= arena);
-		assert(!pushed || arena >= need);
-		hj = 0;
-		do
-		:: hj <= depth -> assert(start[hj] == NONE || top[hj] <= arena); hj++
-		:: else -> break
-		od
+		assert(!pushed || keep >= need);
+		assert(top[depth] <= arena && keep <= arena);
 	}
 }
 
-inline open_room()
+inline create()
+{
+	d_step {
+#ifndef DATA_IGNORE_KEEP
+		if
+		:: top[depth] < keep -> top[depth] = keep
+		:: else
+		fi;
+#endif
+		assert(!pushed || top[depth] >= need);
+		top[depth]++;
+#ifndef DATA_LEAVE_ARENA
+		arena = top[depth]
+#endif
+	}
+}
+
+inline raise(end)
 {
 	if
-	:: start[depth] == NONE -> start[depth] = arena; top[depth] = arena
+	:: keep < end -> keep = end
 	:: else
 	fi
 }
@@ -76,7 +89,7 @@ inline open_room()
 inline push_closure()
 {
 	pushed++;
-	need = arena;
+	need = top[depth];
 	asked = 0;
 	due = 0
 }
@@ -86,20 +99,19 @@ inline step()
 {
 	ops--;
 	if
-	:: d_step { open_room(); arena++; top[depth] = arena } /* KDDS_DATA */
+	:: create() /* KDDS_DATA */
 	:: atomic { load(FLOOR, x); must_push = asked || due };
 		if
 		:: !x && depth < DEPTH - 1 ->
 			d_step {
 				assert(!must_push);
-				open_room();
 				depth++;
-				start[depth] = NONE
+				top[depth] = top[depth - 1]
 			}
 		:: else -> /* also if an argument has links */
 			d_step {
 #ifndef NO_KEEP_IN_PUSH
-				keep = arena;
+				raise(top[depth]);
 #endif
 				push_closure()
 			};
@@ -111,19 +123,23 @@ inline step()
 #ifndef NO_KEEP_IN_LOOKUP
 			keep = arena;
 #endif
+			raised = 1;
 			push_closure()
 		};
 		fetch_and(FLAGS, 255 - KD_HINT)
-	:: d_step { pushed = 0; need = 0 } /* kdds_sync in a function */
-	:: d_step { /* kdds_sync in the body */
+	:: pushed > 0 -> atomic { /* kdds_sync */
+#ifndef DRAIN_OVER_DATA
+			keep = arena; /* kd_sched_drain() */
+#endif
+#ifndef DRAIN_NOT_RAISED
+			raised = 1;
+#endif
+			assert(keep >= top[depth]); /* where the frames of the closures begin */
 			pushed = 0;
 			need = 0;
-#ifndef SYNC_KEEPS
-			keep = 0;
-#endif
 			if
-			:: start[depth] != NONE -> arena = top[depth]
-			:: else
+			:: keep = 0 /* in the body */
+			:: 1 /* in a function */
 			fi
 		}
 	:: leave()
@@ -131,25 +147,9 @@ inline step()
 	check()
 }
 
-/* kd_frame_leave() */
 inline leave()
 {
 	d_step {
-		if
-		:: start[depth] == NONE
-		:: start[depth] != NONE && start[depth] >= keep -> arena = start[depth]
-#ifdef LEAVE_ALWAYS
-		:: start[depth] != NONE && start[depth] < keep -> arena = start[depth]
-#else
-		:: start[depth] != NONE && start[depth] < keep && !pushed ->
-			arena = start[depth];
-#ifndef LEAVE_DOES_NOT_LOWER
-			keep = arena
-#endif
-		:: start[depth] != NONE && start[depth] < keep && pushed
-#endif
-		fi;
-		start[depth] = NONE;
 		if
 		:: depth > 0 -> depth--
 		:: else -> running = 0
@@ -162,16 +162,15 @@ proctype owner()
 	byte me = 0, x, flags, ops = OPS, closures = CLOSURES;
 	bit running, due, must_push;
 
-	start[0] = NONE;
 	do
 	:: closures > 0 ->
 		closures--;
 #ifndef REUSE_AFTER_CLAIM
 		if
 		:: pushed -> /* they have run: kd_frame_reuse() */
-			d_step { pushed = 0; need = 0; arena = 0; keep = 0 };
+			d_step { pushed = 0; need = 0; arena = 0; keep = 0; raised = 0 };
 			store(FLOOR, 0)
-		:: else -> assert(arena == 0)
+		:: else
 		fi;
 #endif
 		/* the claim */
@@ -195,7 +194,17 @@ proctype owner()
 		d_step { pushed = 0; need = 0; arena = 0; keep = 0 };
 		store(FLOOR, 0);
 #endif
-		running = 1;
+		d_step {
+#ifndef NO_CLEAR
+			if
+			:: raised -> keep = 0; arena = 0; raised = 0
+			:: else
+			fi;
+#endif
+			assert(pushed || keep == 0);
+			running = 1;
+			top[0] = keep
+		};
 		do
 		:: running && ops > 0 -> step()
 		:: running && ops == 0 -> leave(); check()

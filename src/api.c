@@ -35,8 +35,9 @@ static struct kdds_frame *running_frame(const char *what)
 	return kd_stack_next(s, s->top);
 }
 
-/* Called by a function that is going to push, outside a body: it may use any data that exist, and by
- * references of its own, of which the caller of a body that was called does not know (kd_order). */
+/* Called by a function that is going to push, outside a body: it may use any data that exist, and
+ * by references of its own, of which the caller of a body that was called does not know
+ * (kd_order). */
 struct kdds_frame *kdds_frame_current(void)
 {
 	struct kdds_frame *f = running_frame("kdds_spawn");

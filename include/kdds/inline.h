@@ -511,9 +511,9 @@ KD_INLINE uint32_t kd_use_of(const struct kdds_anchor *a)
 /*
  * Whether the n arguments of a spawn allow a call: no closure of the frame uses the data (links
  * that are left in an empty frame name none), their modes allow what the body declares, and no two
- * may overlap. For all arguments at a time: links is the union of theirs, reads and writes the sums of
- * uses, less those of data that may be used in any way. Otherwise the push decides, and reports
- * mistakes.
+ * may overlap. For all arguments at a time: links is the union of theirs, which is not 0, reads and
+ * writes the sums of uses, less those of data that may be used in any way. Otherwise the push
+ * decides, and reports mistakes.
  */
 KD_INLINE int kd_fresh(struct kdds_frame *f, unsigned n, uint64_t links, uint32_t reads,
 		       uint32_t writes)

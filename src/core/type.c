@@ -282,9 +282,9 @@ void kdds_push_access(struct kdds_closure *c, void *ref)
 
 	if (!kd_is_reference(ref))
 		kdds_no_reference(d->name, "pushed");
-	kd_link_array((struct kdds_access_array *)(void *)((char *)c + d->params[i].offset), kd_anchor_of(ref),
-		      kd_link_of(kdds_frame_current(), (char *)c), d->params[i].spec.mode, d->name,
-		      "pushed");
+	kd_link_array((struct kdds_access_array *)(void *)((char *)c + d->params[i].offset),
+		      kd_anchor_of(ref), kd_link_of(kdds_frame_current(), (char *)c),
+		      d->params[i].spec.mode, d->name, "pushed");
 }
 
 void kdds_closure_attributes(struct kdds_closure *c, uint16_t attributes)

@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Calls in place of closures: who decides that a spawn pushes, and how long the data of bodies live.
+ * Calls in place of closures: who decides that a spawn pushes, and how long the data of bodies
+ * live.
  *
  * What is modelled: include/kdds/inline.h kd_callable(), kd_frame_data(); kd_defer_ in task.h;
- * src/api.c kdds_frame_current(); src/core/stack.h kd_frame_reuse(), kd_frame_clear(); src/core/sched.c the claim,
- * hinted(), kd_sched_drain(), run_body(); src/core/steal.c want_closures() in a visit, and without one
- * (looks_empty()).
+ * src/api.c kdds_frame_current(); src/core/stack.h kd_frame_reuse(), kd_frame_clear();
+ * src/core/sched.c the claim, hinted(), kd_sched_drain(), run_body(); src/core/steal.c
+ * want_closures() in a visit, and without one (looks_empty()).
  *
  * The owner runs CLOSURES closures one after another, all of whose children share a frame. Their
  * bodies and those that are called take OPS steps in all, of any kind: create data, spawn by a call
  * or a push, push and wait in a function that has no room, wait, return. A spawn must push if a
- * visit of a thief has stopped the owner since the body's claim and found nothing, or if a thief that
- * went to sleep has left its hint before the claim. (A visit that meets the pop of the frame may ask
- * in vain: the floor that the owner resets is in its store buffer. The thief asks again.) No data
- * may be created over those of an active body or of a closure that waits, neither by a body nor in
- * the frames of closures that run while one waits; when a closure has ended and its frame is empty,
- * all data must have been given back.
+ * visit of a thief has stopped the owner since the body's claim and found nothing, or if a thief
+ * that went to sleep has left its hint before the claim. (A visit that meets the pop of the frame
+ * may ask in vain: the floor that the owner resets is in its store buffer. The thief asks again.)
+ * No data may be created over those of an active body or of a closure that waits, neither by a body
+ * nor in the frames of closures that run while one waits; when a closure has ended and its frame is
+ * empty, all data must have been given back.
  */
 #define NP 2
 #define K 3

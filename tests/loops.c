@@ -171,6 +171,8 @@ static void mistakes(const char *what)
 
 	if (!strcmp(what, "lengths"))
 		kdds_for(shift, 1, a, b);
+	else if (!strcmp(what, "single"))
+		kdds_for(shift, 1, a, c);
 	else if (!strcmp(what, "nothing"))
 		kdds_for(no_cut, 1);
 	else if (!strcmp(what, "shared"))

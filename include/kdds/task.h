@@ -589,8 +589,9 @@ static inline void kd_caught(const char *what, const char *name)
  *   UPDATE_EACH(T, x)   gets whole rows
  *
  * All that is cut has one length; element k of one belongs to element k of the others. An array of
- * one row is cut as a vector. It counts as one row if the view has gaps (ld > cols) or if another
- * argument has length 1. To cut matrices that may have a single row, add a RANGE. Other
+ * one row is cut as a vector. It counts as one row if the view has gaps (ld > cols), or if the loop
+ * has another view of one row with gaps or a RANGE of one index. To cut matrices that may have a
+ * single row, add a RANGE over the rows. Other
  * parameters are VALUE, READ, READ_ARRAY, REDUCE and REDUCE_ARRAY: all parts see the same data.
  * Contributions are combined in an order that depends on the length alone, so results have the same
  * bits on any number of workers and ranks. To later tasks, the loop is one task. A body may spawn

@@ -55,16 +55,16 @@ static struct kdds_range *range_of(struct kdds_closure *c, const struct kdds_cut
 	return (struct kdds_range *)(void *)((char *)c + cut->offset);
 }
 
-/* The length of what is cut. A single row is a vector, unless it is a view with gaps or the loop
- * has one index. A row without elements may be a matrix without rows. */
-static size_t length_of(struct kdds_closure *c, const struct kdds_cut *cut, size_t n)
+/* The length of what is cut. A single row is a vector, unless it is a view with gaps or all arrays
+ * are taken as rows. A row without elements may be a matrix without rows. */
+static size_t length_of(struct kdds_closure *c, const struct kdds_cut *cut, int rows)
 {
 	const struct kdds_range *r = range_of(c, cut);
 	const struct kdds_shape *s = &array_of(c, cut)->shape;
 
 	if (!cut->size)
 		return r->end > r->begin ? r->end - r->begin : 0;
-	if (s->rows == 1 && n != 1 && (s->ld == s->cols || !s->cols))
+	if (s->rows == 1 && !rows && (s->ld == s->cols || !s->cols))
 		return s->cols;
 	return s->rows ? s->rows : 1;
 }
@@ -82,27 +82,40 @@ static int is_cut(const struct kdds_loop *loop, uint32_t offset)
 	return 0;
 }
 
+/* Whether this shows that the loop is one over the rows of matrices, which have one. */
+static int is_single_row(struct kdds_closure *c, const struct kdds_cut *cut)
+{
+	const struct kdds_shape *s = &array_of(c, cut)->shape;
+
+	return length_of(c, cut, 0) == 1 &&
+	       (!cut->size || (s->rows == 1 && s->cols && s->ld != s->cols));
+}
+
 /* Ends the program unless c's arguments make a loop. Stores its length: neither a part of the loop
  * nor another rank's copy of the data shows whether a single row is a vector. */
 void kdds_loop_begin(struct kdds_closure *c, const struct kdds_loop *loop)
 {
 	const struct kdds_cut *first = loop->cuts;
+	int rows = 0;
 	size_t n;
 
 	if (!first->name)
 		kd_die("kdds_for: task %s has no parameter to cut: RANGE, READ_EACH, WRITE_EACH or "
 		       "UPDATE_EACH", c->type->name);
 	for (const struct kdds_cut *cut = first; cut->name; cut++)
-		if (length_of(c, cut, 0) == 1)
+		if (is_single_row(c, cut)) {
 			first = cut;
-	n = length_of(c, first, 0);
+			rows = 1;
+		}
+	n = length_of(c, first, rows);
 	for (const struct kdds_cut *cut = loop->cuts; cut->name; cut++) {
 		if (cut->size && array_of(c, cut)->shape.pack)
 			kd_die("kdds_for: task %s cannot cut %s: its data have pack functions",
 			       c->type->name, cut->name);
-		if (length_of(c, cut, n) != n)
+		if (length_of(c, cut, rows) != n)
 			kd_die("kdds_for: task %s was given %zu elements for %s and %zu for %s",
-			       c->type->name, n, first->name, length_of(c, cut, n), cut->name);
+			       c->type->name, n, first->name, length_of(c, cut, rows),
+			       cut->name);
 	}
 	for (uint32_t i = 0; i < c->type->naccess; i++)
 		if (c->type->access[i].mode & KDDS_W && c->type->access[i].mode != KDDS_CW &&

@@ -43,8 +43,8 @@ struct kdds_frame *kdds_frame_current(void)
 	struct kdds_frame *f = running_frame("kdds_spawn");
 
 	f->keep = f->arena;
-	f->raised = 1;
-	if (f->called) {
+	f->used |= KD_RAISED;
+	if (f->used & KD_CALLED) {
 		kd_store_relaxed(&f->ordered, 1);
 		kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
 	}

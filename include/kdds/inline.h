@@ -256,12 +256,14 @@ struct kdds_frame {
 	char *arena; /**< the data of all bodies on the C stack lie below it */
 	char *arena_end;
 	char *keep; /**< closures may use what lies below it; it is not above arena */
-	char called;  /**< the running body has called others */
-	char raised; /**< keep, to arena, by a function or while closures ran */
+	char used; /**< KD_CALLED, KD_RAISED, or 0: one byte, which the owner's loop tests */
 	char ordered; /**< thieves take nothing: links do not order all of its closures */
-	char pad[37]; /* thieves have half the size of a frame for what they record of it */
+	char pad[38]; /* thieves have half the size of a frame for what they record of it */
 	/* closures follow */
 };
+
+#define KD_RAISED 1 /* keep, to arena, by a function or while closures ran */
+#define KD_CALLED 2 /* the running body has called others; keep may have been raised, too */
 
 typedef uint64_t kd_word __attribute__((may_alias));
 

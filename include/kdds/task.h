@@ -479,7 +479,7 @@ static inline void kd_caught(const char *what, const char *name)
 		     kd_fresh(kd_f, 0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), kd_links, 0u KD_MAP(KD_READS, t, ##__VA_ARGS__), 0u KD_MAP(KD_WRITES, t, ##__VA_ARGS__))) \
 			   KD_MAP(KD_ADDS, t, ##__VA_ARGS__) && \
 		    (!kd_type_##t.reduces || kd_distinct(kd_all, kd_type_##t.naccess))) { \
-			kd_f->called = 1; \
+			kd_f->used = KD_CALLED; \
 			KD_MAP(KD_LEND, t, ##__VA_ARGS__) \
 			kd_call_##t(kd_f, 0, kd_r->top KD_MAP(KD_HAND, t, ##__VA_ARGS__)); \
 			KD_MAP(KD_RETURN, t, ##__VA_ARGS__) \

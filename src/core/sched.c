@@ -184,7 +184,7 @@ run_body(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct k
 {
 	if (observed)
 		kd_watch.tasks->begin(w, s, f, g, c);
-	if (kd_unlikely(g->called | g->raised)) /* the frame of a body that left no closures */
+	if (kd_unlikely(g->used)) /* the frame of a body that left no closures */
 		kd_frame_clear(g);
 	kd_closure_at(c)->type->run(kd_closure_at(c), g);
 	if (observed)
@@ -571,7 +571,7 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 	if (!s->bound && !s->range.count) /* main waits, in a function that may be deep */
 		kd_worker_set_floor(w, s);
 	f->keep = f->arena; /* below lie the data of the bodies that are on the C stack */
-	f->raised = 1;
+	f->used |= KD_RAISED;
 	kd_frame_init(s, g, f, (char *)(g + 1) + kd_env.window, s->serial++);
 	s->bound++;
 	s->waiting = f;

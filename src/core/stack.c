@@ -94,7 +94,7 @@ void kd_stack_stop(struct kd_stack *s)
 {
 	kd_assert(s->top == &s->base && !s->bound); /* no closure runs, no body waits */
 	kd_assert(!kd_load_relaxed(&s->park));
-	kd_assert(kd_stack_next(s, s->top)->raised || /* else all data have been given back */
+	kd_assert(kd_stack_next(s, s->top)->used || /* else all data have been given back */
 		  kd_stack_next(s, s->top)->keep == s->arena);
 	kd_stack_lock(s);
 	kd_store_relaxed(&s->active, 0);

@@ -201,7 +201,7 @@ static inline uint64_t kd_frame_epoch(const struct kdds_frame *f)
 static inline void kd_frame_clear(struct kdds_frame *f)
 {
 	f->arena = f->keep = f->parent->keep;
-	f->called = f->raised = 0;
+	f->used = 0;
 	kd_store_relaxed(&f->ordered, 0);
 }
 

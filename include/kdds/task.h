@@ -593,9 +593,10 @@ static inline void kd_caught(const char *what, const char *name)
  * has another view of one row with gaps or a RANGE of one index. To cut matrices that may have a
  * single row, add a RANGE over the rows. Other
  * parameters are VALUE, READ, READ_ARRAY, REDUCE and REDUCE_ARRAY: all parts see the same data.
- * Contributions are combined in an order that depends on the length alone, so results have the same
- * bits on any number of workers and ranks. To later tasks, the loop is one task. A body may spawn
- * tasks and loops. kdds_spawn of such a task runs the body once, on everything.
+ * Contributions are combined in an order that depends on the lengths of the loop and of the
+ * reduced arrays alone, so results have the same bits on any number of workers and ranks. To later
+ * tasks, the loop is one task. A body may spawn tasks and loops. kdds_spawn of such a task runs the
+ * body once, on everything.
  *
  * Lengths that differ, and a parameter of mode WRITE or UPDATE that is not cut, end the program
  * with a line on stderr. Context: as kdds_spawn.

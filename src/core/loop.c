@@ -12,7 +12,7 @@
  * clock per block. With one worker and no other rank it costs a call.
  *
  * Contributions by operators that are not exact are combined in a binary tree whose leaves and
- * shape depend on the length of the loop alone. What is committed is a right subtree of the
+ * shape depend on the length of the loop and the number of reduced elements alone. What is committed is a right subtree of the
  * leftmost path, so its result is merged where the tree has it.
  */
 #include <alloca.h>
@@ -239,15 +239,26 @@ static void run_exact(const struct walk *w, struct kdds_closure *p)
 	}
 }
 
-/* The tree. A leaf costs about 20 ns, so a loop has about half as many as a leaf has indices. */
+/* How many elements are combined for each leaf of the tree. */
+static size_t combined(struct kdds_closure *c)
+{
+	size_t n = 0;
 
-static size_t leaf_of(size_t n)
+	for (uint32_t i = 0; i < c->type->naccess; i++)
+		if (c->type->access[i].mode == KDDS_CW && !c->type->access[i].op->exact)
+			n += kd_reduce_count(c, i);
+	return n;
+}
+
+/* The tree. A leaf costs about 20 ns, so a loop has about half as many as a leaf has indices; and a
+ * leaf has at least as many indices as it adds elements to. */
+static size_t leaf_of(size_t n, size_t elements)
 {
 	size_t leaves = LEAVES_MIN;
 
 	if (n <= LEAVES_ALL)
 		return 1;
-	while (leaves < LEAVES_MAX && 2 * leaves * leaves < n)
+	while (leaves < LEAVES_MAX && 2 * leaves * leaves < n && 2 * leaves * elements <= n)
 		leaves *= 2; /* the halves of the tree are equal */
 	return (n + leaves - 1) / leaves;
 }
@@ -339,7 +350,7 @@ void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kd
 		return;
 	memcpy(p, c, c->bytes);
 	if (ordered(c)) {
-		w.leaf = part->leaf ? (size_t)kd_min(part->leaf, (uint64_t)w.n) : leaf_of(w.n);
+		w.leaf = part->leaf ? (size_t)kd_min(part->leaf, (uint64_t)w.n) : leaf_of(w.n, combined(c));
 		run_ordered(&w, p, alone);
 	} else if (alone) {
 		run(&w, p, 0, w.n);

@@ -10,6 +10,8 @@
 
 #include "core/closure.h"
 
+/* Elements that access i of the closure reduces. */
+size_t kd_reduce_count(struct kdds_closure *c, uint32_t i);
 /* Gives the closure private copies of its reduced data, with the neutral element, and sets
  * KD_PRIVATE. */
 void kd_reduce_begin(struct kdds_closure *c);

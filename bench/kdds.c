@@ -260,7 +260,8 @@ static void solve_wavefront(long n, long rows, long *v)
 		kdds_bind(x[row], &v[i * w]);
 		for (long j = 1; j <= n; j++) {
 			kdds_bind(x[row + j], &v[i * w + j]);
-			kdds_spawn(cell, &x[above + j].at, &x[row + j - 1].at, &x[row + j].at);
+			kdds_spawn(cell, kdds_ref(x[above + j]), kdds_ref(x[row + j - 1]),
+				   kdds_ref(x[row + j]));
 		}
 	}
 	kdds_sync();
@@ -279,7 +280,8 @@ static void solve_wavefront_rows(long n, long rows, long *v)
 		long above = (i - 1) % rows * w, row = i % rows * w;
 
 		for (long j = 1; j <= n; j++)
-			kdds_spawn(cell, &x[above + j].at, &x[row + j - 1].at, &x[row + j].at);
+			kdds_spawn(cell, kdds_ref(x[above + j]), kdds_ref(x[row + j - 1]),
+				   kdds_ref(x[row + j]));
 	}
 	kdds_sync();
 	free(x);
@@ -320,14 +322,14 @@ static void solve_cholesky(struct tiles *m)
 		for (long j = 0; j <= i; j++)
 			kdds_bind_tile(a[i * nt + j], m->at[i * nt + j], nb, nb, nb);
 	for (long k = 0; k < nt; k++) {
-		kdds_spawn_with(KDDS_PRIORITY_HIGH, do_potrf, &a[k * nt + k].at);
+		kdds_spawn_with(KDDS_PRIORITY_HIGH, do_potrf, kdds_ref(a[k * nt + k]));
 		for (long i = k + 1; i < nt; i++)
-			kdds_spawn(do_trsm, &a[k * nt + k].at, &a[i * nt + k].at);
+			kdds_spawn(do_trsm, kdds_ref(a[k * nt + k]), kdds_ref(a[i * nt + k]));
 		for (long j = k + 1; j < nt; j++) {
-			kdds_spawn(do_syrk, &a[j * nt + k].at, &a[j * nt + j].at);
+			kdds_spawn(do_syrk, kdds_ref(a[j * nt + k]), kdds_ref(a[j * nt + j]));
 			for (long i = j + 1; i < nt; i++)
-				kdds_spawn(do_gemm, &a[i * nt + k].at, &a[j * nt + k].at,
-					   &a[i * nt + j].at);
+				kdds_spawn(do_gemm, kdds_ref(a[i * nt + k]), kdds_ref(a[j * nt + k]),
+					   kdds_ref(a[i * nt + j]));
 		}
 	}
 	kdds_sync();
@@ -385,8 +387,8 @@ static void solve_stencil(struct plate *p)
 				tile *x = &grid[s % 2][i * w + j],
 				     *to = &grid[(s + 1) % 2][i * w + j];
 
-				kdds_spawn(do_stencil, &x->at, &x[-w].at, &x[w].at, &x[-1].at,
-					   &x[1].at, &to->at);
+				kdds_spawn(do_stencil, kdds_ref(*x), kdds_ref(x[-w]), kdds_ref(x[w]),
+					   kdds_ref(x[-1]), kdds_ref(x[1]), kdds_ref(*to));
 			}
 	kdds_sync();
 	free(grid[0]);
@@ -423,9 +425,9 @@ static void solve_narrow(long columns, long rounds, long steps, long *v)
 		kdds_bind(x[i], &v[i]);
 	for (long r = 0; r < rounds; r++)
 		for (long i = 0; i < columns; i++)
-			kdds_spawn(narrow, steps, &x[r % 2 * columns + i].at,
-				   &x[r % 2 * columns + (i + 1) % columns].at,
-				   &x[(r + 1) % 2 * columns + i].at);
+			kdds_spawn(narrow, steps, kdds_ref(x[r % 2 * columns + i]),
+				   kdds_ref(x[r % 2 * columns + (i + 1) % columns]),
+				   kdds_ref(x[(r + 1) % 2 * columns + i]));
 	kdds_sync();
 	free(x);
 }
@@ -448,7 +450,8 @@ static long solve_wavefront_reduce(long n, long steps, long *v)
 		kdds_bind(x[i], &v[i]);
 	for (long i = ld; i < ld * ld; i++)
 		if (i % ld)
-			kdds_spawn(wavefront_reduce, steps, &x[i - ld].at, &x[i - 1].at, &x[i].at,
+			kdds_spawn(wavefront_reduce, steps, kdds_ref(x[i - ld]),
+				   kdds_ref(x[i - 1]), kdds_ref(x[i]),
 				   sum);
 	kdds_sync();
 	free(x);
@@ -516,7 +519,7 @@ static void solve_matmul(long n, const double *a, const double *b, double *c)
 	kdds_bind_tile(x[0], a, m, m, m);
 	kdds_bind_tile(x[1], b, m, m, m);
 	kdds_bind_tile(y, c, m, m, m);
-	kdds_for(matmul_rows, &x[0].at, &x[1].at, &y.at);
+	kdds_for(matmul_rows, kdds_ref(x[0]), kdds_ref(x[1]), kdds_ref(y));
 	kdds_sync();
 }
 

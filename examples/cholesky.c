@@ -152,16 +152,17 @@ KDDS_TASK(gemm, READ_ARRAY(double, l), READ_ARRAY(double, r), UPDATE_ARRAY(doubl
 		    p);
 }
 
-static void factor(tile *a, long **failed)
+static void factor(tile *a, long *const *failed)
 {
 	for (long k = 0; k < nt; k++) {
-		kdds_spawn_with(KDDS_PRIORITY_HIGH, potrf, k, &a[at(k, k)].at, failed);
+		kdds_spawn_with(KDDS_PRIORITY_HIGH, potrf, k, kdds_ref(a[at(k, k)]), failed);
 		for (long i = k + 1; i < nt; i++)
-			kdds_spawn(trsm, &a[at(k, k)].at, &a[at(i, k)].at);
+			kdds_spawn(trsm, kdds_ref(a[at(k, k)]), kdds_ref(a[at(i, k)]));
 		for (long j = k + 1; j < nt; j++) {
-			kdds_spawn(syrk, &a[at(j, k)].at, &a[at(j, j)].at);
+			kdds_spawn(syrk, kdds_ref(a[at(j, k)]), kdds_ref(a[at(j, j)]));
 			for (long i = j + 1; i < nt; i++)
-				kdds_spawn(gemm, &a[at(i, k)].at, &a[at(j, k)].at, &a[at(i, j)].at);
+				kdds_spawn(gemm, kdds_ref(a[at(i, k)]), kdds_ref(a[at(j, k)]),
+					   kdds_ref(a[at(i, j)]));
 		}
 	}
 }
@@ -191,18 +192,18 @@ KDDS_TASK(add_square, VALUE(double, weight), READ_ARRAY(double, a),
 	**sum += weight * square;
 }
 
-static void check(tile *a, tile *b, double **error, double **size)
+static void check(tile *a, tile *b, double *const *error, double *const *size)
 {
 	for (long k = 0; k < nt; k++)
-		kdds_spawn(clear_upper, &a[at(k, k)].at);
+		kdds_spawn(clear_upper, kdds_ref(a[at(k, k)]));
 	for (long j = 0; j < nt; j++)
 		for (long i = j; i < nt; i++) {
-			double **x = &b[at(i, j)].at;
+			double *const *x = kdds_ref(b[at(i, j)]);
 
 			kdds_spawn(fill, i, j, x);
 			kdds_spawn(add_square, i == j ? 1 : 2, x, size);
 			for (long k = 0; k <= j; k++)
-				kdds_spawn(gemm, &a[at(i, k)].at, &a[at(j, k)].at, x);
+				kdds_spawn(gemm, kdds_ref(a[at(i, k)]), kdds_ref(a[at(j, k)]), x);
 			kdds_spawn(add_square, i == j ? 1 : 2, x, error);
 		}
 }
@@ -231,7 +232,7 @@ static tile *factored_matrix(double *seconds_p)
 
 	for (long j = 0; j < nt; j++)
 		for (long i = j; i < nt; i++)
-			kdds_spawn(fill, i, j, &a[at(i, j)].at);
+			kdds_spawn(fill, i, j, kdds_ref(a[at(i, j)]));
 	kdds_sync();
 
 	KDDS_DATA(long, failed);

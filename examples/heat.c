@@ -140,7 +140,8 @@ int main(int argc, char **argv)
 		struct grid *swap = x;
 
 		largest = 0;
-		kdds_for(step, &x->above.at, &x->here.at, &x->below.at, &y->inner.at, change);
+		kdds_for(step, kdds_ref(x->above), kdds_ref(x->here), kdds_ref(x->below),
+			 kdds_ref(y->inner), change);
 		kdds_sync();
 		x = y;
 		y = swap;

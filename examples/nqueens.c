@@ -249,12 +249,12 @@ static struct tally solve(void)
 	for (int c = 2; c < n - 1; c++) {
 		struct board b = {.bound = 0, .corner_bound = c};
 
-		kdds_spawn(place, with_queen(with_queen(b, 1), 1u << c), &solutions.at);
+		kdds_spawn(place, with_queen(with_queen(b, 1), 1u << c), kdds_ref(solutions));
 	}
 	for (int c = 1; c < n - 1 - c; c++) {
 		struct board b = {.bound = c};
 
-		kdds_spawn(place, with_queen(b, 1u << c), &solutions.at);
+		kdds_spawn(place, with_queen(b, 1u << c), kdds_ref(solutions));
 	}
 	kdds_sync();
 	return t;

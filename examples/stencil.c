@@ -107,8 +107,8 @@ static void spawn_step(tile *from, tile *to)
 		for (long j = 1; j <= nt; j++) {
 			tile *x = from + i * row + j;
 
-			kdds_spawn(step, &x->at, &x[-row].at, &x[row].at, &x[-1].at, &x[1].at,
-				   &to[i * row + j].at);
+			kdds_spawn(step, kdds_ref(*x), kdds_ref(x[-row]), kdds_ref(x[row]),
+				   kdds_ref(x[-1]), kdds_ref(x[1]), kdds_ref(to[i * row + j]));
 		}
 }
 

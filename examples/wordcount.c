@@ -91,14 +91,14 @@ KDDS_TASK(count, READ_ARRAY(char, chunk), REDUCE(struct text, total, &concatenat
 
 static size_t chunk_bytes = 262144;
 
-static void spawn_counts(char *s, size_t n, struct text **total)
+static void spawn_counts(char *s, size_t n, struct text *const *total)
 {
 	for (size_t size; n > 0; s += size, n -= size) {
 		kdds_array(char) chunk;
 
 		size = n < chunk_bytes ? n : chunk_bytes;
 		kdds_bind_array(chunk, s, size);
-		kdds_spawn(count, &chunk.at, total);
+		kdds_spawn(count, kdds_ref(chunk), total);
 	}
 }
 
@@ -147,7 +147,7 @@ static int count_stream(struct file *f, int fd)
 			error = errno;
 		kdds_sync();
 		if (got > 0)
-			spawn_counts(s, (size_t)got, &f->total.at);
+			spawn_counts(s, (size_t)got, kdds_ref(f->total));
 		half = !half;
 	} while (got == STREAM_BYTES);
 	kdds_sync();
@@ -170,7 +170,7 @@ static int count_file(struct file *f, int fd)
 		return errno;
 	f->map = map;
 	f->size = (size_t)st.st_size;
-	spawn_counts(f->map, f->size, &f->total.at);
+	spawn_counts(f->map, f->size, kdds_ref(f->total));
 	return 0;
 }
 

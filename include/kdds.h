@@ -50,7 +50,7 @@
 #include "kdds/task.h"
 
 #define KDDS_VERSION_MAJOR 0
-#define KDDS_VERSION_MINOR 1
+#define KDDS_VERSION_MINOR 2
 #define KDDS_VERSION_PATCH 0
 /** The version of this header, as one number. */
 #define KDDS_VERSION (KDDS_VERSION_MAJOR * 10000 + KDDS_VERSION_MINOR * 100 + KDDS_VERSION_PATCH)
@@ -279,22 +279,25 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 					    KD_ALLOWS((d).at), kd_bound(kd_room), rows, cols, ld, \
 					    pack))
 
+/** The reference to the data of @p d, an object of type kdds_data(T) or kdds_array(T). */
+#define kdds_ref(d) ((__typeof__((d).at) const *)&(d).at)
+
 /** Declares @p x, a reference to the T at @p ptr in memory of the program. */
 #define KDDS_OVER(T, x, ptr) \
 	kdds_data(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
-	T **const x = (KD_BIND(kd_data_##x, ptr), kd_handle_on(kd_handle_##x, kd_data_##x))
+	T *const *const x = (KD_BIND(kd_data_##x, ptr), kd_handle_on(kd_handle_##x, kd_data_##x))
 /** Declares @p x, a reference to the @p n consecutive T at @p ptr. */
 #define KDDS_OVER_ARRAY(T, x, ptr, n) \
 	kdds_array(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
-	T **const x = (KD_BIND_ARRAY(kd_data_##x, ptr, n), kd_handle_on(kd_handle_##x, kd_data_##x))
+	T *const *const x = (KD_BIND_ARRAY(kd_data_##x, ptr, n), kd_handle_on(kd_handle_##x, kd_data_##x))
 /** Declares @p x, a reference to @p n new T that live as long as the frame of the running task. */
 #define KDDS_DATA_ARRAY(T, x, n) \
 	const size_t kd_n_##x = n; \
 	kdds_array(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
-	T **const x = (kd_anchor_init_row(&kd_data_##x.kd_shape, kd_frame_data(kd_self, kd_room, kd_array_bytes(kd_n_##x, sizeof(T)), __alignof__(T)), \
+	T *const *const x = (kd_anchor_init_row(&kd_data_##x.kd_shape, kd_frame_data(kd_self, kd_room, kd_array_bytes(kd_n_##x, sizeof(T)), __alignof__(T)), \
 					  KDDS_MODE_ANY, 0, kd_n_##x), kd_handle_on(kd_handle_##x, kd_data_##x))
 
 /** The shape of the data that @p x refers to, a const struct kdds_shape *; NULL for a single T. */
@@ -450,13 +453,13 @@ struct kdds_closure *kdds_closure_allocate(const struct kdds_type *type);
 /** Pushes the next parameter, an immediate value; copies as many bytes as the type declares. */
 void kdds_push_value(struct kdds_closure *c, const void *value);
 /** Pushes the next parameter, a reference to shared data, with the mode that the type declares.
- *  @param ref a reference as for kdds_spawn (&d.at, or a name declared by KDDS_DATA) */
-void kdds_push_access(struct kdds_closure *c, void *ref);
+ *  @param ref a reference as for kdds_spawn (kdds_ref(d), or a name declared by KDDS_DATA) */
+void kdds_push_access(struct kdds_closure *c, const void *ref);
 /** Sets the spawn attributes of the closure, as kdds_spawn_with does; the default is none. */
 void kdds_closure_attributes(struct kdds_closure *c, uint16_t attributes);
 /** Completes the closure; from now on it may run. Ends the program if a parameter is missing. */
 void kdds_commit(struct kdds_closure *c);
-/** In a body: the address of parameter @p i, which is a value or a reference to data (a T **). */
+/** In a body: the address of parameter @p i, which is a value or a reference (a T *const *). */
 void *kdds_arg(struct kdds_closure *c, size_t i);
 /** @} */
 

@@ -8,7 +8,7 @@ dnl   minor  the library or the layouts in kdds/inline.h grew or, while major is
 dnl   major  programs must change
 dnl
 m4_define([kdds_version_major], [0])
-m4_define([kdds_version_minor], [1])
+m4_define([kdds_version_minor], [2])
 m4_define([kdds_version_patch], [0])
 m4_define([kdds_version], [kdds_version_major.kdds_version_minor.kdds_version_patch])
 dnl

@@ -36,7 +36,7 @@ ldd "$dir/build/sums_static" > "$dir/log" && ! grep -q libkdds "$dir/log" ||
 	fail 'sums_static is not static'
 
 mkdir "$dir/later"
-sed '/find_package/s/0\.1/0.99/' "$srcdir/examples/cmake/CMakeLists.txt" \
+sed 's/find_package(kdds [0-9.]*/find_package(kdds 0.99/' "$srcdir/examples/cmake/CMakeLists.txt" \
 	> "$dir/later/CMakeLists.txt"
 ! cmake -S "$dir/later" -B "$dir/later" -Dkdds_DIR="$dir/here$libdir/cmake/kdds" \
 	> "$dir/log" 2>&1 || fail 'cmake takes this for version 0.99'

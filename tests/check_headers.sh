@@ -1,35 +1,71 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves that each public header compiles alone, and when included twice, in C11 and C++17, with
-# every compiler installed and all its warnings enabled.
+# every compiler installed and all its warnings enabled; and that a program in which other headers
+# define the short names of parameters as macros compiles with the prefixed names.
 set -eu
 srcdir=${srcdir:-.}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 checked=0 failed=0
 
-# compiles LANGUAGE STANDARD HEADER COMPILER
+# compiles WHAT COMPILER < program
 compiles()
 {
-	printf '#include <%s>\n#include <%s>\nint main(void) { return 0; }\n' "$3" "$3" \
-		> "$dir/alone.$1"
-	if "$4" -std="$2" -Wall -Wextra -Wundef -Werror -pedantic -I"$srcdir/include" -c \
-		-o "$dir/alone.o" "$dir/alone.$1"; then
-		echo "ok: $3 with $4 -std=$2"
+	case $2 in *++) language=c++ standard=c++17 ;; *) language=c standard=c11 ;; esac
+	cat > "$dir/program"
+	command -v "$2" > /dev/null || return 0
+	if "$2" -std=$standard -x $language -Wall -Wextra -Wundef -Werror -pedantic \
+		-I"$srcdir/include" -c -o "$dir/object" "$dir/program"; then
+		echo "ok: $1 with $2"
 	else
-		echo "FAILED: $3 with $4 -std=$2"
+		echo "FAILED: $1 with $2"
 		failed=$((failed + 1))
 	fi
 	checked=$((checked + 1))
 }
 
-for header in kdds.h kdds/inline.h kdds/task.h; do
-	for cc in gcc clang; do
-		! command -v $cc > /dev/null || compiles c c11 $header $cc
+names='VALUE READ WRITE UPDATE REDUCE READ_ARRAY WRITE_ARRAY UPDATE_ARRAY REDUCE_ARRAY RANGE
+	READ_EACH WRITE_EACH UPDATE_EACH'
+
+for compiler in gcc clang g++ clang++; do
+	for header in kdds.h kdds/inline.h kdds/task.h; do
+		printf '#include <%s>\n#include <%s>\nint main(void) { return 0; }\n' \
+			$header $header | compiles $header $compiler
 	done
-	for cxx in g++ clang++; do
-		! command -v $cxx > /dev/null || compiles cc c++17 $header $cxx
-	done
+	{
+		printf '#define %s 1\n' $names
+		echo '#include <kdds.h>'
+		cat <<-'END'
+		KDDS_TASK(one, KDDS_VALUE(int, n), KDDS_READ(long, a), KDDS_WRITE(long, b),
+			  KDDS_UPDATE(long, c), KDDS_REDUCE(long, d, KDDS_SUM(long)))
+		{
+			**b = n;
+			**c += **a;
+			**d += 1;
+		}
+		KDDS_TASK(many, KDDS_READ_ARRAY(long, a), KDDS_WRITE_ARRAY(long, b),
+			  KDDS_UPDATE_ARRAY(long, c), KDDS_REDUCE_ARRAY(long, d, KDDS_SUM(long)))
+		{
+			(*b)[0] = (*a)[0];
+			(*c)[0]++;
+			(*d)[0]++;
+		}
+		KDDS_TASK(each, KDDS_RANGE(i), KDDS_READ_EACH(long, a), KDDS_WRITE_EACH(long, b),
+			  KDDS_UPDATE_EACH(long, c))
+		{
+			(*b)[0] = (*a)[0] + (long)i.begin;
+			(*c)[0]++;
+		}
+		void use(long *const *a, long *const *b, long *const *c, long *const *d);
+		void use(long *const *a, long *const *b, long *const *c, long *const *d)
+		{
+			kdds_spawn(one, 1, a, b, c, d);
+			kdds_spawn(many, a, b, c, d);
+			kdds_for(each, kdds_range(0, 1), a, b, c);
+		}
+		END
+	} | compiles 'the prefixed names' $compiler
 done
 
 [ $checked -gt 0 ] || exit 77

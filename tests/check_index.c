@@ -321,7 +321,7 @@ static unsigned looked(void)
 	return stack->looked;
 }
 
-static void spawn(struct kdds_frame *kd_self, int mode, long **x)
+static void spawn(struct kdds_frame *kd_self, int mode, long *const *x)
 {
 	switch (mode) {
 	case R:
@@ -1427,7 +1427,7 @@ static uint32_t roll(uint32_t sides)
 	return (seed >> 8) % sides;
 }
 
-static unsigned build(int shape, long ***d)
+static unsigned build(int shape, long *const **d)
 {
 	struct kdds_frame *kd_self = frame;
 	unsigned accesses = 0;
@@ -1518,7 +1518,8 @@ START_TEST(cost)
 {
 	int shape = _i / 6, owner = _i % 2;
 	unsigned length = _i % 6 < 2 ? 1 : _i % 6 < 4 ? 7 : 4096, accesses;
-	long v[DATA] = {0}, **d[DATA];
+	long v[DATA] = {0};
+	long *const *d[DATA];
 	kdds_data(long) anchors[DATA];
 
 	if (!owner && (shape == 3 || shape == 6))
@@ -1812,7 +1813,7 @@ static void check_list(struct kd_view *v)
 	ck_assert_uint_eq(count, noted);
 }
 
-static void random_spawn(long **d[3])
+static void random_spawn(long *const *d[3])
 {
 	struct kdds_frame *kd_self = frame;
 	static const int attributes[] = {0, 0, 0, 0, KDDS_PRIORITY_HIGH, KDDS_PRIORITY_LOW};
@@ -1943,7 +1944,7 @@ START_TEST(at_random)
 	KDDS_OVER(long, d0, &x[0]);
 	KDDS_OVER(long, d1, &x[1]);
 	KDDS_OVER(long, d2, &x[2]);
-	long **d[3] = {d0, d1, d2};
+	long *const *d[3] = {d0, d1, d2};
 
 	rnd.seed = (uint64_t)_i * 0x9e3779b97f4a7c15u;
 	pool.count = 1 + _i % 5;

@@ -81,7 +81,7 @@ static void vectors(void)
 	KDDS_OVER_ARRAY(long, b, is[1], LENGTH);
 	KDDS_OVER_ARRAY(long, c, is[2], LENGTH);
 	KDDS_OVER_ARRAY(long, d, is[3], LENGTH);
-	long **v[4] = {a, b, c, d};
+	long *const *v[4] = {a, b, c, d};
 
 	memset(is, 0, sizeof(is));
 	memset(due, 0, sizeof(due));

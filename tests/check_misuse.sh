@@ -131,6 +131,47 @@ KDDS_TASK(t, UPDATE_ARRAY(long, a))
 }
 END
 
+misuse 'retargeting a reference' <<'END'
+KDDS_TASK(t, UPDATE(long, a), UPDATE_ARRAY(long, b))
+{
+	static long other;
+#if BAD
+	*a = &other;
+	*b = &other;
+#else
+	**a = other;
+	(*b)[0] = other;
+#endif
+}
+END
+
+misuse 'retargeting a reference to new data' <<'END'
+KDDS_TASK(t, WRITE(long, r))
+{
+	KDDS_DATA(long, x);
+#if BAD
+	*x = 0;
+#else
+	**x = 0;
+#endif
+	kdds_spawn(put, x);
+	kdds_spawn(put, r);
+}
+END
+
+misuse 'kdds_ref of a bound const object, for WRITE' <<'END'
+KDDS_TASK(t, UPDATE(long, a))
+{
+#if BAD
+	kdds_data(const long) d;
+#else
+	kdds_data(long) d;
+#endif
+	kdds_bind(d, *a);
+	kdds_spawn(put, kdds_ref(d));
+}
+END
+
 misuse 'an argument too few' <<'END'
 KDDS_TASK(t, VALUE(long, n), WRITE(long, r))
 {

@@ -5,8 +5,9 @@
  * pushes a closure, and the signature of the body.
  *
  * The implementation pastes a parameter READ(long, a) to KD_TUPLE_, which makes it the tuple
- * (READ, long, a, NULL). Each generator then pastes the kind to its own prefix: KD_FIELD_READ
- * generates the field of the closure, KD_ARG_READ the argument of the push function, and so on.
+ * (KD_READ, long, a, NULL). Each generator then pastes the kind to its own prefix: KD_FIELD_KD_READ
+ * generates the field of the closure, KD_ARG_KD_READ the argument of the push function, and so on.
+ * READ itself is only pasted, so KDDS_READ works where another header defines READ as a macro.
  */
 #ifndef KDDS_TASK_H
 #define KDDS_TASK_H
@@ -52,33 +53,47 @@
 #define KD_MAP_16(m, t, x, ...) m(t, x) KD_MAP_15(m, t, __VA_ARGS__)
 #define KD_MAP_MORE(m, t, ...) a_kdds_task_has_at_most_16_parameters
 
-#define KD_TUPLE_VALUE(T, n) VALUE, T, n, NULL
-#define KD_TUPLE_READ(T, n) READ, T, n, NULL
-#define KD_TUPLE_WRITE(T, n) WRITE, T, n, NULL
-#define KD_TUPLE_UPDATE(T, n) UPDATE, T, n, NULL
-#define KD_TUPLE_REDUCE(T, n, op) REDUCE, T, n, op
-#define KD_TUPLE_READ_ARRAY(T, n) READ_ARRAY, T, n, NULL
-#define KD_TUPLE_WRITE_ARRAY(T, n) WRITE_ARRAY, T, n, NULL
-#define KD_TUPLE_UPDATE_ARRAY(T, n) UPDATE_ARRAY, T, n, NULL
-#define KD_TUPLE_REDUCE_ARRAY(T, n, op) REDUCE_ARRAY, T, n, op
-#define KD_TUPLE_RANGE(n) VALUE, struct kdds_range, n, NULL
+#define KD_TUPLE_VALUE(T, n) KD_VALUE, T, n, NULL
+#define KD_TUPLE_READ(T, n) KD_READ, T, n, NULL
+#define KD_TUPLE_WRITE(T, n) KD_WRITE, T, n, NULL
+#define KD_TUPLE_UPDATE(T, n) KD_UPDATE, T, n, NULL
+#define KD_TUPLE_REDUCE(T, n, op) KD_REDUCE, T, n, op
+#define KD_TUPLE_READ_ARRAY(T, n) KD_READ_ARRAY, T, n, NULL
+#define KD_TUPLE_WRITE_ARRAY(T, n) KD_WRITE_ARRAY, T, n, NULL
+#define KD_TUPLE_UPDATE_ARRAY(T, n) KD_UPDATE_ARRAY, T, n, NULL
+#define KD_TUPLE_REDUCE_ARRAY(T, n, op) KD_REDUCE_ARRAY, T, n, op
+#define KD_TUPLE_RANGE(n) KD_VALUE, struct kdds_range, n, NULL
 #define KD_TUPLE_READ_EACH KD_TUPLE_READ_ARRAY
 #define KD_TUPLE_WRITE_EACH KD_TUPLE_WRITE_ARRAY
 #define KD_TUPLE_UPDATE_EACH KD_TUPLE_UPDATE_ARRAY
+/* the names with a prefix, for programs in which READ is a macro */
+#define KD_TUPLE_KDDS_VALUE KD_TUPLE_VALUE
+#define KD_TUPLE_KDDS_READ KD_TUPLE_READ
+#define KD_TUPLE_KDDS_WRITE KD_TUPLE_WRITE
+#define KD_TUPLE_KDDS_UPDATE KD_TUPLE_UPDATE
+#define KD_TUPLE_KDDS_REDUCE KD_TUPLE_REDUCE
+#define KD_TUPLE_KDDS_READ_ARRAY KD_TUPLE_READ_ARRAY
+#define KD_TUPLE_KDDS_WRITE_ARRAY KD_TUPLE_WRITE_ARRAY
+#define KD_TUPLE_KDDS_UPDATE_ARRAY KD_TUPLE_UPDATE_ARRAY
+#define KD_TUPLE_KDDS_REDUCE_ARRAY KD_TUPLE_REDUCE_ARRAY
+#define KD_TUPLE_KDDS_RANGE KD_TUPLE_RANGE
+#define KD_TUPLE_KDDS_READ_EACH KD_TUPLE_READ_EACH
+#define KD_TUPLE_KDDS_WRITE_EACH KD_TUPLE_WRITE_EACH
+#define KD_TUPLE_KDDS_UPDATE_EACH KD_TUPLE_UPDATE_EACH
 #define KD_APPLY(...) KD_APPLY_(__VA_ARGS__)
 #define KD_APPLY_(prefix, t, kind, T, n, op) prefix##kind(t, T, n, op)
 /* For generators that only distinguish values, what is only read, and what is written. */
 #define KD_SORT(...) KD_SORT_(__VA_ARGS__)
 #define KD_SORT_(prefix, t, kind, T, n, op) KD_APPLY(prefix, t, KD_SORT_##kind, T, n, op)
-#define KD_SORT_VALUE VALUE
-#define KD_SORT_READ READ
-#define KD_SORT_WRITE WRITE
-#define KD_SORT_UPDATE WRITE
-#define KD_SORT_REDUCE WRITE
-#define KD_SORT_READ_ARRAY READ
-#define KD_SORT_WRITE_ARRAY WRITE
-#define KD_SORT_UPDATE_ARRAY WRITE
-#define KD_SORT_REDUCE_ARRAY WRITE
+#define KD_SORT_KD_VALUE KD_VALUE
+#define KD_SORT_KD_READ KD_READ
+#define KD_SORT_KD_WRITE KD_WRITE
+#define KD_SORT_KD_UPDATE KD_WRITE
+#define KD_SORT_KD_REDUCE KD_WRITE
+#define KD_SORT_KD_READ_ARRAY KD_READ
+#define KD_SORT_KD_WRITE_ARRAY KD_WRITE
+#define KD_SORT_KD_UPDATE_ARRAY KD_WRITE
+#define KD_SORT_KD_REDUCE_ARRAY KD_WRITE
 
 /* These enclose the functions that the library calls: an exception that leaves one would unwind the
  * scheduler. */
@@ -113,39 +128,39 @@ static inline void kd_caught(const char *what, const char *name)
 #endif
 #define KD_AT(t, n) "task " #t ", parameter " #n ": "
 #define KD_CHECK(t, x) KD_APPLY(KD_CHECK_, t, KD_TUPLE_##x)
-#define KD_CHECK_VALUE(t, T, n, op) \
+#define KD_CHECK_KD_VALUE(t, T, n, op) \
 	KD_ASSERT(sizeof(T) <= KD_CLOSURE_MAX - sizeof(struct kdds_closure), \
 		  KD_AT(t, n) "a closure has no room for a VALUE of 64 KiB or more: share it") \
 	KD_ASSERT(__alignof__(T) <= 16, \
 		  KD_AT(t, n) "a VALUE cannot be aligned to more than 16 bytes: share it") \
 	KD_ASSERT(KD_IS_BYTES(T), \
 		  KD_AT(t, n) "a VALUE is copied as bytes, but this type is not trivially copyable")
-#define KD_CHECK_READ(t, T, n, op) \
+#define KD_CHECK_KD_READ(t, T, n, op) \
 	KD_ASSERT(sizeof(T) <= UINT32_MAX, \
 		  KD_AT(t, n) "a single data has less than 4 GiB: share an array of less") \
 	KD_ASSERT(__alignof__(T) <= KD_ALIGN_MAX, \
 		  KD_AT(t, n) "copies of shared data are aligned to 4096 bytes at most")
-#define KD_CHECK_WRITE KD_CHECK_READ
-#define KD_CHECK_UPDATE KD_CHECK_READ
-#define KD_CHECK_REDUCE(t, T, n, op) \
-	KD_CHECK_READ(t, T, n, op) \
+#define KD_CHECK_KD_WRITE KD_CHECK_KD_READ
+#define KD_CHECK_KD_UPDATE KD_CHECK_KD_READ
+#define KD_CHECK_KD_REDUCE(t, T, n, op) \
+	KD_CHECK_KD_READ(t, T, n, op) \
 	KD_ASSERT(KD_IS_BYTES(T), \
 		  KD_AT(t, n) "what is reduced is copied as bytes, but this type is not "\
 		  "trivially copyable") \
 	KD_ASSERT(KD_IS_OVER(op, T), \
 		  KD_AT(t, n) "the operator is over another type")
-#define KD_CHECK_READ_ARRAY KD_CHECK_READ
-#define KD_CHECK_WRITE_ARRAY KD_CHECK_READ
-#define KD_CHECK_UPDATE_ARRAY KD_CHECK_READ
-#define KD_CHECK_REDUCE_ARRAY KD_CHECK_REDUCE
+#define KD_CHECK_KD_READ_ARRAY KD_CHECK_KD_READ
+#define KD_CHECK_KD_WRITE_ARRAY KD_CHECK_KD_READ
+#define KD_CHECK_KD_UPDATE_ARRAY KD_CHECK_KD_READ
+#define KD_CHECK_KD_REDUCE_ARRAY KD_CHECK_KD_REDUCE
 
 /* the fields of the closure */
 #define KD_FIELD(t, x) KD_APPLY(KD_FIELD_, t, KD_TUPLE_##x)
-#define KD_FIELD_VALUE(t, T, n, op) __typeof__(T) n;
-#define KD_FIELD_READ(t, T, n, op) struct kdds_access n;
-#define KD_FIELD_WRITE KD_FIELD_READ
-#define KD_FIELD_UPDATE KD_FIELD_READ
-#define KD_FIELD_REDUCE(t, T, n, op) \
+#define KD_FIELD_KD_VALUE(t, T, n, op) __typeof__(T) n;
+#define KD_FIELD_KD_READ(t, T, n, op) struct kdds_access n;
+#define KD_FIELD_KD_WRITE KD_FIELD_KD_READ
+#define KD_FIELD_KD_UPDATE KD_FIELD_KD_READ
+#define KD_FIELD_KD_REDUCE(t, T, n, op) \
 	struct { \
 		struct kdds_access_reduce r; \
 		char room[KD_HAS_ROOM(T) ? sizeof(T) : 0] \
@@ -153,84 +168,84 @@ static inline void kd_caught(const char *what, const char *name)
 	} n;
 /* The library allocates private copies that are larger, or that a closure cannot align. */
 #define KD_HAS_ROOM(T) (sizeof(T) <= KD_ROOM_MAX && __alignof__(T) <= 16)
-#define KD_FIELD_READ_ARRAY(t, T, n, op) struct kdds_access_array n;
-#define KD_FIELD_WRITE_ARRAY KD_FIELD_READ_ARRAY
-#define KD_FIELD_UPDATE_ARRAY KD_FIELD_READ_ARRAY
-#define KD_FIELD_REDUCE_ARRAY KD_FIELD_READ_ARRAY
+#define KD_FIELD_KD_READ_ARRAY(t, T, n, op) struct kdds_access_array n;
+#define KD_FIELD_KD_WRITE_ARRAY KD_FIELD_KD_READ_ARRAY
+#define KD_FIELD_KD_UPDATE_ARRAY KD_FIELD_KD_READ_ARRAY
+#define KD_FIELD_KD_REDUCE_ARRAY KD_FIELD_KD_READ_ARRAY
 
 /* the rows of the access table, and their number */
 #define KD_ROW(t, x) KD_APPLY(KD_ROW_, t, KD_TUPLE_##x)
-#define KD_ROW_VALUE(t, T, n, op)
+#define KD_ROW_KD_VALUE(t, T, n, op)
 #define KD_ROW_(t, T, n, mode, array, room, op) \
 	{offsetof(struct kd_closure_##t, n), mode, array, KD_IS_POINTER(*(T *)0) || !KD_IS_BYTES(T), sizeof(T), \
 	 room, op},
-#define KD_ROW_READ(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 0, 0, op)
-#define KD_ROW_WRITE(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 0, 0, op)
-#define KD_ROW_UPDATE(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 0, 0, op)
-#define KD_ROW_REDUCE(t, T, n, op) \
+#define KD_ROW_KD_READ(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 0, 0, op)
+#define KD_ROW_KD_WRITE(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 0, 0, op)
+#define KD_ROW_KD_UPDATE(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 0, 0, op)
+#define KD_ROW_KD_REDUCE(t, T, n, op) \
 	KD_ROW_(t, T, n, KDDS_CW, 0, KD_HAS_ROOM(T) ? offsetof(struct kd_closure_##t, n.room) : 0, \
 		&(op)->kd_op)
-#define KD_ROW_READ_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 1, 0, op)
-#define KD_ROW_WRITE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 1, 0, op)
-#define KD_ROW_UPDATE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 1, 0, op)
-#define KD_ROW_REDUCE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 1, 0, &(op)->kd_op)
+#define KD_ROW_KD_READ_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 1, 0, op)
+#define KD_ROW_KD_WRITE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 1, 0, op)
+#define KD_ROW_KD_UPDATE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 1, 0, op)
+#define KD_ROW_KD_REDUCE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 1, 0, &(op)->kd_op)
 #define KD_ONE(t, x) KD_SORT(KD_ONE_, t, KD_TUPLE_##x)
-#define KD_ONE_VALUE(t, T, n, op)
-#define KD_ONE_READ(t, T, n, op) +1
-#define KD_ONE_WRITE KD_ONE_READ
+#define KD_ONE_KD_VALUE(t, T, n, op)
+#define KD_ONE_KD_READ(t, T, n, op) +1
+#define KD_ONE_KD_WRITE KD_ONE_KD_READ
 
 #define KD_CWS(t, x) KD_APPLY(KD_CWS_, t, KD_TUPLE_##x)
-#define KD_CWS_VALUE(t, T, n, op)
-#define KD_CWS_READ KD_CWS_VALUE
-#define KD_CWS_WRITE KD_CWS_VALUE
-#define KD_CWS_UPDATE KD_CWS_VALUE
-#define KD_CWS_REDUCE(t, T, n, op) +1
-#define KD_CWS_READ_ARRAY KD_CWS_VALUE
-#define KD_CWS_WRITE_ARRAY KD_CWS_VALUE
-#define KD_CWS_UPDATE_ARRAY KD_CWS_VALUE
-#define KD_CWS_REDUCE_ARRAY KD_CWS_REDUCE
+#define KD_CWS_KD_VALUE(t, T, n, op)
+#define KD_CWS_KD_READ KD_CWS_KD_VALUE
+#define KD_CWS_KD_WRITE KD_CWS_KD_VALUE
+#define KD_CWS_KD_UPDATE KD_CWS_KD_VALUE
+#define KD_CWS_KD_REDUCE(t, T, n, op) +1
+#define KD_CWS_KD_READ_ARRAY KD_CWS_KD_VALUE
+#define KD_CWS_KD_WRITE_ARRAY KD_CWS_KD_VALUE
+#define KD_CWS_KD_UPDATE_ARRAY KD_CWS_KD_VALUE
+#define KD_CWS_KD_REDUCE_ARRAY KD_CWS_KD_REDUCE
 
 /* Does not detect pointers in structs and unions. */
 #define KD_IS_POINTER(x) (__builtin_classify_type(x) == 5)
 /* is an immediate value a pointer? */
 #define KD_POINTS(t, x) KD_SORT(KD_POINTS_, t, KD_TUPLE_##x)
-#define KD_POINTS_VALUE(t, T, n, op) | KD_IS_POINTER(((struct kd_closure_##t *)0)->n)
-#define KD_POINTS_READ(t, T, n, op)
-#define KD_POINTS_WRITE KD_POINTS_READ
+#define KD_POINTS_KD_VALUE(t, T, n, op) | KD_IS_POINTER(((struct kd_closure_##t *)0)->n)
+#define KD_POINTS_KD_READ(t, T, n, op)
+#define KD_POINTS_KD_WRITE KD_POINTS_KD_READ
 
 /* the initial state of a closure */
 #define KD_BORN(t, x) KD_APPLY(KD_BORN_, t, KD_TUPLE_##x)
-#define KD_BORN_VALUE(t, T, n, op)
-#define KD_BORN_READ KD_BORN_VALUE
-#define KD_BORN_WRITE KD_BORN_VALUE
-#define KD_BORN_UPDATE KD_BORN_VALUE
-#define KD_BORN_REDUCE(t, T, n, op) | ((op)->kd_op.exact ? 0 : KD_SPECIAL)
-#define KD_BORN_READ_ARRAY KD_BORN_VALUE
-#define KD_BORN_WRITE_ARRAY KD_BORN_VALUE
-#define KD_BORN_UPDATE_ARRAY KD_BORN_VALUE
-#define KD_BORN_REDUCE_ARRAY KD_BORN_REDUCE
+#define KD_BORN_KD_VALUE(t, T, n, op)
+#define KD_BORN_KD_READ KD_BORN_KD_VALUE
+#define KD_BORN_KD_WRITE KD_BORN_KD_VALUE
+#define KD_BORN_KD_UPDATE KD_BORN_KD_VALUE
+#define KD_BORN_KD_REDUCE(t, T, n, op) | ((op)->kd_op.exact ? 0 : KD_SPECIAL)
+#define KD_BORN_KD_READ_ARRAY KD_BORN_KD_VALUE
+#define KD_BORN_KD_WRITE_ARRAY KD_BORN_KD_VALUE
+#define KD_BORN_KD_UPDATE_ARRAY KD_BORN_KD_VALUE
+#define KD_BORN_KD_REDUCE_ARRAY KD_BORN_KD_REDUCE
 
 /* The arguments of kdds_spawn. A reference of the wrong type or constness is a compile-time error.
  * C needs transparent unions for this, because a pointer mismatch would only be a warning; in C++
  * it is an error. */
 #define KD_TYPE(t, x) KD_SORT(KD_TYPE_, t, KD_TUPLE_##x)
-#define KD_TYPE_VALUE(t, T, n, op)
+#define KD_TYPE_KD_VALUE(t, T, n, op)
 #define KD_ARG(t, x) KD_SORT(KD_ARG_, t, KD_TUPLE_##x)
-#define KD_ARG_VALUE(t, T, n, op) , T n
+#define KD_ARG_KD_VALUE(t, T, n, op) , T n
 #ifdef __cplusplus
-#define KD_TYPE_READ KD_TYPE_VALUE
-#define KD_TYPE_WRITE KD_TYPE_VALUE
-#define KD_ARG_READ(t, T, n, op) , T const *const *n
-#define KD_ARG_WRITE(t, T, n, op) , T **n
+#define KD_TYPE_KD_READ KD_TYPE_KD_VALUE
+#define KD_TYPE_KD_WRITE KD_TYPE_KD_VALUE
+#define KD_ARG_KD_READ(t, T, n, op) , T const *const *n
+#define KD_ARG_KD_WRITE(t, T, n, op) , T *const *n
 #define KD_ANCHOR_READ(n) kd_anchor_of(n)
 #define KD_ANCHOR_WRITE(n) kd_anchor_of(n)
 #define KD_REF_READ(n) (n)
 #define KD_REF_WRITE(n) (n)
 #else
-#define KD_TYPE_READ(t, T, n, op) typedef union { T *const *rw; T const *const *ro; } kd_arg_##t##_##n __attribute__((transparent_union));
-#define KD_TYPE_WRITE(t, T, n, op) typedef union { T **rw; } kd_arg_##t##_##n __attribute__((transparent_union));
-#define KD_ARG_READ(t, T, n, op) , kd_arg_##t##_##n n
-#define KD_ARG_WRITE KD_ARG_READ
+#define KD_TYPE_KD_READ(t, T, n, op) typedef union { T *const *rw; T const *const *ro; } kd_arg_##t##_##n __attribute__((transparent_union));
+#define KD_TYPE_KD_WRITE(t, T, n, op) typedef union { T *const *rw; } kd_arg_##t##_##n __attribute__((transparent_union));
+#define KD_ARG_KD_READ(t, T, n, op) , kd_arg_##t##_##n n
+#define KD_ARG_KD_WRITE KD_ARG_KD_READ
 #define KD_ANCHOR_READ(n) kd_anchor_of(n.ro)
 #define KD_ANCHOR_WRITE(n) kd_anchor_of(n.rw)
 #define KD_REF_READ(n) n.ro
@@ -239,153 +254,153 @@ static inline void kd_caught(const char *what, const char *name)
 
 /* Whether the arguments are references. */
 #define KD_VALID(t, x) KD_SORT(KD_VALID_, t, KD_TUPLE_##x)
-#define KD_VALID_VALUE(t, T, n, op)
-#define KD_VALID_READ(t, T, n, op) \
+#define KD_VALID_KD_VALUE(t, T, n, op)
+#define KD_VALID_KD_READ(t, T, n, op) \
 	if (KD_UNLIKELY(!kd_is_reference(KD_REF_READ(n)))) \
 		kdds_no_reference(#t, #n);
-#define KD_VALID_WRITE(t, T, n, op) \
+#define KD_VALID_KD_WRITE(t, T, n, op) \
 	if (KD_UNLIKELY(!kd_is_reference(KD_REF_WRITE(n)))) \
 		kdds_no_reference(#t, #n);
 
 /* Calling the body in place of a push. Whether the arguments allow it (kd_fresh): the links of all,
  * the sums of uses of what is read and of what is written, and contributions one by one. */
 #define KD_LINKS(t, x) KD_SORT(KD_LINKS_, t, KD_TUPLE_##x)
-#define KD_LINKS_VALUE(t, T, n, op)
-#define KD_LINKS_READ(t, T, n, op) | kd_links_of(KD_REF_READ(n))
-#define KD_LINKS_WRITE(t, T, n, op) | kd_links_of(KD_REF_WRITE(n))
+#define KD_LINKS_KD_VALUE(t, T, n, op)
+#define KD_LINKS_KD_READ(t, T, n, op) | kd_links_of(KD_REF_READ(n))
+#define KD_LINKS_KD_WRITE(t, T, n, op) | kd_links_of(KD_REF_WRITE(n))
 #define KD_READS(t, x) KD_APPLY(KD_READS_, t, KD_TUPLE_##x)
-#define KD_READS_VALUE(t, T, n, op)
-#define KD_READS_READ(t, T, n, op) + kd_use_of(KD_ANCHOR_READ(n)) - KD_FREE_USE(0)
-#define KD_READS_WRITE KD_READS_VALUE
-#define KD_READS_UPDATE KD_READS_VALUE
-#define KD_READS_REDUCE KD_READS_VALUE
+#define KD_READS_KD_VALUE(t, T, n, op)
+#define KD_READS_KD_READ(t, T, n, op) + kd_use_of(KD_ANCHOR_READ(n)) - KD_FREE_USE(0)
+#define KD_READS_KD_WRITE KD_READS_KD_VALUE
+#define KD_READS_KD_UPDATE KD_READS_KD_VALUE
+#define KD_READS_KD_REDUCE KD_READS_KD_VALUE
 /* No difference of arrays is negative: two mistakes do not cancel. */
-#define KD_READS_READ_ARRAY(t, T, n, op) + (kd_use_of(KD_ANCHOR_READ(n)) ^ KD_FREE_USE(1))
-#define KD_READS_WRITE_ARRAY KD_READS_VALUE
-#define KD_READS_UPDATE_ARRAY KD_READS_VALUE
-#define KD_READS_REDUCE_ARRAY KD_READS_VALUE
+#define KD_READS_KD_READ_ARRAY(t, T, n, op) + (kd_use_of(KD_ANCHOR_READ(n)) ^ KD_FREE_USE(1))
+#define KD_READS_KD_WRITE_ARRAY KD_READS_KD_VALUE
+#define KD_READS_KD_UPDATE_ARRAY KD_READS_KD_VALUE
+#define KD_READS_KD_REDUCE_ARRAY KD_READS_KD_VALUE
 #define KD_WRITES(t, x) KD_APPLY(KD_WRITES_, t, KD_TUPLE_##x)
-#define KD_WRITES_VALUE(t, T, n, op)
-#define KD_WRITES_READ KD_WRITES_VALUE
-#define KD_WRITES_WRITE(t, T, n, op) + kd_use_of(KD_ANCHOR_WRITE(n)) - KD_FREE_USE(0)
-#define KD_WRITES_UPDATE KD_WRITES_WRITE
-#define KD_WRITES_REDUCE KD_WRITES_VALUE
-#define KD_WRITES_READ_ARRAY KD_WRITES_VALUE
-#define KD_WRITES_WRITE_ARRAY(t, T, n, op) + (kd_use_of(KD_ANCHOR_WRITE(n)) ^ KD_FREE_USE(1))
-#define KD_WRITES_UPDATE_ARRAY KD_WRITES_WRITE_ARRAY
-#define KD_WRITES_REDUCE_ARRAY KD_WRITES_VALUE
+#define KD_WRITES_KD_VALUE(t, T, n, op)
+#define KD_WRITES_KD_READ KD_WRITES_KD_VALUE
+#define KD_WRITES_KD_WRITE(t, T, n, op) + kd_use_of(KD_ANCHOR_WRITE(n)) - KD_FREE_USE(0)
+#define KD_WRITES_KD_UPDATE KD_WRITES_KD_WRITE
+#define KD_WRITES_KD_REDUCE KD_WRITES_KD_VALUE
+#define KD_WRITES_KD_READ_ARRAY KD_WRITES_KD_VALUE
+#define KD_WRITES_KD_WRITE_ARRAY(t, T, n, op) + (kd_use_of(KD_ANCHOR_WRITE(n)) ^ KD_FREE_USE(1))
+#define KD_WRITES_KD_UPDATE_ARRAY KD_WRITES_KD_WRITE_ARRAY
+#define KD_WRITES_KD_REDUCE_ARRAY KD_WRITES_KD_VALUE
 #define KD_ADDS(t, x) KD_APPLY(KD_ADDS_, t, KD_TUPLE_##x)
-#define KD_ADDS_VALUE(t, T, n, op)
-#define KD_ADDS_READ KD_ADDS_VALUE
-#define KD_ADDS_WRITE KD_ADDS_VALUE
-#define KD_ADDS_UPDATE KD_ADDS_VALUE
-#define KD_ADDS_REDUCE(t, T, n, op_) && kd_may_add(kd_type_##t.naccess, KD_ANCHOR_WRITE(n), 0, &(op_)->kd_op)
-#define KD_ADDS_READ_ARRAY KD_ADDS_VALUE
-#define KD_ADDS_WRITE_ARRAY KD_ADDS_VALUE
-#define KD_ADDS_UPDATE_ARRAY KD_ADDS_VALUE
-#define KD_ADDS_REDUCE_ARRAY(t, T, n, op_) && kd_may_add(kd_type_##t.naccess, KD_ANCHOR_WRITE(n), 1, &(op_)->kd_op)
+#define KD_ADDS_KD_VALUE(t, T, n, op)
+#define KD_ADDS_KD_READ KD_ADDS_KD_VALUE
+#define KD_ADDS_KD_WRITE KD_ADDS_KD_VALUE
+#define KD_ADDS_KD_UPDATE KD_ADDS_KD_VALUE
+#define KD_ADDS_KD_REDUCE(t, T, n, op_) && kd_may_add(kd_type_##t.naccess, KD_ANCHOR_WRITE(n), 0, &(op_)->kd_op)
+#define KD_ADDS_KD_READ_ARRAY KD_ADDS_KD_VALUE
+#define KD_ADDS_KD_WRITE_ARRAY KD_ADDS_KD_VALUE
+#define KD_ADDS_KD_UPDATE_ARRAY KD_ADDS_KD_VALUE
+#define KD_ADDS_KD_REDUCE_ARRAY(t, T, n, op_) && kd_may_add(kd_type_##t.naccess, KD_ANCHOR_WRITE(n), 1, &(op_)->kd_op)
 /* all anchors */
 #define KD_ALL(t, x) KD_SORT(KD_ALL_, t, KD_TUPLE_##x)
-#define KD_ALL_VALUE(t, T, n, op)
-#define KD_ALL_READ(t, T, n, op) KD_ANCHOR_READ(n),
-#define KD_ALL_WRITE(t, T, n, op) KD_ANCHOR_WRITE(n),
+#define KD_ALL_KD_VALUE(t, T, n, op)
+#define KD_ALL_KD_READ(t, T, n, op) KD_ANCHOR_READ(n),
+#define KD_ALL_KD_WRITE(t, T, n, op) KD_ANCHOR_WRITE(n),
 /* the arguments, and what is done to them around the call */
 #define KD_LEND(t, x) KD_APPLY(KD_LEND_, t, KD_TUPLE_##x)
-#define KD_LEND_VALUE(t, T, n, op)
-#define KD_LEND_READ KD_LEND_VALUE
-#define KD_LEND_WRITE KD_LEND_VALUE
-#define KD_LEND_UPDATE KD_LEND_VALUE
-#define KD_LEND_REDUCE(t, T, n, op) uint64_t kd_use_##n = kd_lend(KD_ANCHOR_WRITE(n));
-#define KD_LEND_READ_ARRAY KD_LEND_VALUE
-#define KD_LEND_WRITE_ARRAY KD_LEND_VALUE
-#define KD_LEND_UPDATE_ARRAY KD_LEND_VALUE
-#define KD_LEND_REDUCE_ARRAY KD_LEND_REDUCE
+#define KD_LEND_KD_VALUE(t, T, n, op)
+#define KD_LEND_KD_READ KD_LEND_KD_VALUE
+#define KD_LEND_KD_WRITE KD_LEND_KD_VALUE
+#define KD_LEND_KD_UPDATE KD_LEND_KD_VALUE
+#define KD_LEND_KD_REDUCE(t, T, n, op) uint64_t kd_use_##n = kd_lend(KD_ANCHOR_WRITE(n));
+#define KD_LEND_KD_READ_ARRAY KD_LEND_KD_VALUE
+#define KD_LEND_KD_WRITE_ARRAY KD_LEND_KD_VALUE
+#define KD_LEND_KD_UPDATE_ARRAY KD_LEND_KD_VALUE
+#define KD_LEND_KD_REDUCE_ARRAY KD_LEND_KD_REDUCE
 #define KD_RETURN(t, x) KD_APPLY(KD_RETURN_, t, KD_TUPLE_##x)
-#define KD_RETURN_VALUE(t, T, n, op)
-#define KD_RETURN_READ KD_RETURN_VALUE
-#define KD_RETURN_WRITE KD_RETURN_VALUE
-#define KD_RETURN_UPDATE KD_RETURN_VALUE
-#define KD_RETURN_REDUCE(t, T, n, op) kd_return(KD_ANCHOR_WRITE(n), kd_use_##n);
-#define KD_RETURN_READ_ARRAY KD_RETURN_VALUE
-#define KD_RETURN_WRITE_ARRAY KD_RETURN_VALUE
-#define KD_RETURN_UPDATE_ARRAY KD_RETURN_VALUE
-#define KD_RETURN_REDUCE_ARRAY KD_RETURN_REDUCE
+#define KD_RETURN_KD_VALUE(t, T, n, op)
+#define KD_RETURN_KD_READ KD_RETURN_KD_VALUE
+#define KD_RETURN_KD_WRITE KD_RETURN_KD_VALUE
+#define KD_RETURN_KD_UPDATE KD_RETURN_KD_VALUE
+#define KD_RETURN_KD_REDUCE(t, T, n, op) kd_return(KD_ANCHOR_WRITE(n), kd_use_##n);
+#define KD_RETURN_KD_READ_ARRAY KD_RETURN_KD_VALUE
+#define KD_RETURN_KD_WRITE_ARRAY KD_RETURN_KD_VALUE
+#define KD_RETURN_KD_UPDATE_ARRAY KD_RETURN_KD_VALUE
+#define KD_RETURN_KD_REDUCE_ARRAY KD_RETURN_KD_REDUCE
 #define KD_HAND(t, x) KD_SORT(KD_HAND_, t, KD_TUPLE_##x)
-#define KD_HAND_VALUE(t, T, n, op) , n
-#define KD_HAND_READ(t, T, n, op) , *KD_REF_READ(n), KD_ANCHOR_READ(n)
-#define KD_HAND_WRITE(t, T, n, op) , *KD_REF_WRITE(n), KD_ANCHOR_WRITE(n)
+#define KD_HAND_KD_VALUE(t, T, n, op) , n
+#define KD_HAND_KD_READ(t, T, n, op) , *KD_REF_READ(n), KD_ANCHOR_READ(n)
+#define KD_HAND_KD_WRITE(t, T, n, op) , *KD_REF_WRITE(n), KD_ANCHOR_WRITE(n)
 /* What the body is given of a reference: where the data are, and the anchor. */
 #define KD_TAKE(t, x) KD_SORT(KD_TAKE_, t, KD_TUPLE_##x)
-#define KD_TAKE_VALUE KD_PARAM_VALUE
-#define KD_TAKE_READ(t, T, n, op) , T const *kd_at_##n, struct kdds_anchor *kd_anchor_##n
-#define KD_TAKE_WRITE(t, T, n, op) , T *kd_at_##n, struct kdds_anchor *kd_anchor_##n
+#define KD_TAKE_KD_VALUE KD_PARAM_KD_VALUE
+#define KD_TAKE_KD_READ(t, T, n, op) , T const *kd_at_##n, struct kdds_anchor *kd_anchor_##n
+#define KD_TAKE_KD_WRITE(t, T, n, op) , T *kd_at_##n, struct kdds_anchor *kd_anchor_##n
 #define KD_SEE(t, x) KD_SORT(KD_SEE_, t, KD_TUPLE_##x)
-#define KD_SEE_VALUE(t, T, n, op)
-#define KD_SEE_READ(t, T, n, op) kd_handle(T const) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n};
-#define KD_SEE_WRITE(t, T, n, op) kd_handle(T) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n};
+#define KD_SEE_KD_VALUE(t, T, n, op)
+#define KD_SEE_KD_READ(t, T, n, op) kd_handle(T const) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n};
+#define KD_SEE_KD_WRITE(t, T, n, op) kd_handle(T) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n};
 #define KD_GIVE(t, x) KD_SORT(KD_GIVE_, t, KD_TUPLE_##x)
-#define KD_GIVE_VALUE(t, T, n, op) , n
-#define KD_GIVE_READ(t, T, n, op) , &n.at
-#define KD_GIVE_WRITE KD_GIVE_READ
+#define KD_GIVE_KD_VALUE(t, T, n, op) , n
+#define KD_GIVE_KD_READ(t, T, n, op) , &n.at
+#define KD_GIVE_KD_WRITE KD_GIVE_KD_READ
 /* Anchors in place of references: a function that is not inlined gets no address of a handle. */
 #define KD_NEAR(t, x) KD_SORT(KD_NEAR_, t, KD_TUPLE_##x)
-#define KD_NEAR_VALUE KD_ARG_VALUE
-#define KD_NEAR_READ(t, T, n, op) , struct kdds_anchor *n
-#define KD_NEAR_WRITE KD_NEAR_READ
+#define KD_NEAR_KD_VALUE KD_ARG_KD_VALUE
+#define KD_NEAR_KD_READ(t, T, n, op) , struct kdds_anchor *n
+#define KD_NEAR_KD_WRITE KD_NEAR_KD_READ
 #define KD_FIND(t, x) KD_SORT(KD_FIND_, t, KD_TUPLE_##x)
-#define KD_FIND_VALUE(t, T, n, op) , n
-#define KD_FIND_READ(t, T, n, op) , KD_ANCHOR_READ(n)
-#define KD_FIND_WRITE(t, T, n, op) , KD_ANCHOR_WRITE(n)
+#define KD_FIND_KD_VALUE(t, T, n, op) , n
+#define KD_FIND_KD_READ(t, T, n, op) , KD_ANCHOR_READ(n)
+#define KD_FIND_KD_WRITE(t, T, n, op) , KD_ANCHOR_WRITE(n)
 #define KD_AMONG(t, x) KD_SORT(KD_AMONG_, t, KD_TUPLE_##x)
-#define KD_AMONG_VALUE(t, T, n, op)
-#define KD_AMONG_READ(t, T, n, op) n,
-#define KD_AMONG_WRITE KD_AMONG_READ
+#define KD_AMONG_KD_VALUE(t, T, n, op)
+#define KD_AMONG_KD_READ(t, T, n, op) n,
+#define KD_AMONG_KD_WRITE KD_AMONG_KD_READ
 /* the same parameters, passed on */
 #define KD_NAME(t, x) KD_SORT(KD_NAME_, t, KD_TUPLE_##x)
-#define KD_NAME_VALUE(t, T, n, op) , n
-#define KD_NAME_READ KD_NAME_VALUE
-#define KD_NAME_WRITE KD_NAME_VALUE
+#define KD_NAME_KD_VALUE(t, T, n, op) , n
+#define KD_NAME_KD_READ KD_NAME_KD_VALUE
+#define KD_NAME_KD_WRITE KD_NAME_KD_VALUE
 
 /* filling the closure */
 #define KD_FILL(t, x) KD_APPLY(KD_FILL_, t, KD_TUPLE_##x)
-#define KD_FILL_VALUE(t, T, n, op) kd_c->n = n;
-#define KD_FILL_READ(t, T, n, op) kd_link(&kd_c->n, n, kd_s, KDDS_R, #t, #n);
+#define KD_FILL_KD_VALUE(t, T, n, op) kd_c->n = n;
+#define KD_FILL_KD_READ(t, T, n, op) kd_link(&kd_c->n, n, kd_s, KDDS_R, #t, #n);
 #define KD_FILL_(t, n, mode) kd_link(&kd_c->n, n, kd_s, mode, #t, #n);
-#define KD_FILL_WRITE(t, T, n, op) KD_FILL_(t, n, KDDS_W)
-#define KD_FILL_UPDATE(t, T, n, op) KD_FILL_(t, n, KDDS_RW)
-#define KD_FILL_REDUCE(t, T, n, op) kd_link(&kd_c->n.r.a, n, kd_s, KDDS_CW, #t, #n);
-#define KD_FILL_READ_ARRAY(t, T, n, op) kd_link_array(&kd_c->n, n, kd_s, KDDS_R, #t, #n);
+#define KD_FILL_KD_WRITE(t, T, n, op) KD_FILL_(t, n, KDDS_W)
+#define KD_FILL_KD_UPDATE(t, T, n, op) KD_FILL_(t, n, KDDS_RW)
+#define KD_FILL_KD_REDUCE(t, T, n, op) kd_link(&kd_c->n.r.a, n, kd_s, KDDS_CW, #t, #n);
+#define KD_FILL_KD_READ_ARRAY(t, T, n, op) kd_link_array(&kd_c->n, n, kd_s, KDDS_R, #t, #n);
 #define KD_FILL_ARRAY_(t, n, mode) kd_link_array(&kd_c->n, n, kd_s, mode, #t, #n);
-#define KD_FILL_WRITE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_W)
-#define KD_FILL_UPDATE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_RW)
-#define KD_FILL_REDUCE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_CW)
+#define KD_FILL_KD_WRITE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_W)
+#define KD_FILL_KD_UPDATE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_RW)
+#define KD_FILL_KD_REDUCE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_CW)
 
 /* the body: its parameters, their anchors, and the call */
 #define KD_PARAM(t, x) KD_SORT(KD_PARAM_, t, KD_TUPLE_##x)
-#define KD_PARAM_VALUE(t, T, n, op) , T n
-#define KD_PARAM_READ(t, T, n, op) , T const *const *n
-#define KD_PARAM_WRITE(t, T, n, op) , T **n
+#define KD_PARAM_KD_VALUE(t, T, n, op) , T n
+#define KD_PARAM_KD_READ(t, T, n, op) , T const *const *n
+#define KD_PARAM_KD_WRITE(t, T, n, op) , T *const *n
 #define KD_OPEN(t, x) KD_APPLY(KD_OPEN_, t, KD_TUPLE_##x)
-#define KD_OPEN_VALUE(t, T, n, op)
+#define KD_OPEN_KD_VALUE(t, T, n, op)
 #define KD_OPEN_(T, n, mode) \
 	kdds_data(T) n = {(T *)kd_c->n.data, KD_USABLE(mode), KD_USE(mode), 0, NULL, \
 			  (mode) == KDDS_R ? KD_NO_LINK : 0};
-#define KD_OPEN_READ(t, T, n, op) KD_OPEN_(T const, n, KDDS_R)
-#define KD_OPEN_WRITE(t, T, n, op) KD_OPEN_(T, n, KDDS_W)
-#define KD_OPEN_UPDATE(t, T, n, op) KD_OPEN_(T, n, KDDS_RW)
-#define KD_OPEN_REDUCE(t, T, n, op) \
+#define KD_OPEN_KD_READ(t, T, n, op) KD_OPEN_(T const, n, KDDS_R)
+#define KD_OPEN_KD_WRITE(t, T, n, op) KD_OPEN_(T, n, KDDS_W)
+#define KD_OPEN_KD_UPDATE(t, T, n, op) KD_OPEN_(T, n, KDDS_RW)
+#define KD_OPEN_KD_REDUCE(t, T, n, op) \
 	kdds_data(T) n = {(T *)kd_c->n.r.a.data, KD_USABLE(KDDS_CW), KD_USE(KDDS_CW), 0, NULL, KD_NO_LINK};
 #define KD_OPEN_ARRAY_(T, n, mode) \
 	kdds_array(T) n = {(T *)kd_c->n.a.data, kd_single(&kd_c->n.shape, mode), KD_USE(mode), \
 			   1, NULL, KD_NO_LINK, kd_c->n.shape};
-#define KD_OPEN_READ_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T const, n, KDDS_R)
-#define KD_OPEN_WRITE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_W)
-#define KD_OPEN_UPDATE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_RW)
-#define KD_OPEN_REDUCE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_CW)
+#define KD_OPEN_KD_READ_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T const, n, KDDS_R)
+#define KD_OPEN_KD_WRITE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_W)
+#define KD_OPEN_KD_UPDATE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_RW)
+#define KD_OPEN_KD_REDUCE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_CW)
 #define KD_PASS(t, x) KD_SORT(KD_PASS_, t, KD_TUPLE_##x)
-#define KD_PASS_VALUE(t, T, n, op) , kd_c->n
-#define KD_PASS_READ(t, T, n, op) , n.at, (struct kdds_anchor *)(void *)&n
-#define KD_PASS_WRITE KD_PASS_READ
+#define KD_PASS_KD_VALUE(t, T, n, op) , kd_c->n
+#define KD_PASS_KD_READ(t, T, n, op) , n.at, (struct kdds_anchor *)(void *)&n
+#define KD_PASS_KD_WRITE KD_PASS_KD_READ
 
 /* what kdds_for cuts */
 #define KD_CUT(t, x) KD_CUT_(t, KD_CUT_##x)
@@ -407,11 +422,24 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_CUT_WRITE_EACH KD_CUT_READ_EACH
 #define KD_CUT_UPDATE_EACH KD_CUT_READ_EACH
 #define KD_CUT_RANGE(n) KD_CUT_INDICES, , n
+#define KD_CUT_KDDS_VALUE KD_CUT_VALUE
+#define KD_CUT_KDDS_READ KD_CUT_READ
+#define KD_CUT_KDDS_WRITE KD_CUT_WRITE
+#define KD_CUT_KDDS_UPDATE KD_CUT_UPDATE
+#define KD_CUT_KDDS_REDUCE KD_CUT_REDUCE
+#define KD_CUT_KDDS_READ_ARRAY KD_CUT_READ_ARRAY
+#define KD_CUT_KDDS_WRITE_ARRAY KD_CUT_WRITE_ARRAY
+#define KD_CUT_KDDS_UPDATE_ARRAY KD_CUT_UPDATE_ARRAY
+#define KD_CUT_KDDS_REDUCE_ARRAY KD_CUT_REDUCE_ARRAY
+#define KD_CUT_KDDS_RANGE KD_CUT_RANGE
+#define KD_CUT_KDDS_READ_EACH KD_CUT_READ_EACH
+#define KD_CUT_KDDS_WRITE_EACH KD_CUT_WRITE_EACH
+#define KD_CUT_KDDS_UPDATE_EACH KD_CUT_UPDATE_EACH
 /** @endcond */
 
 /** The type of an anchor whose data is a T: an object that a body declares, alone or in arrays, for
- *  data that it provides itself. Its first member, @c at, points to the data; @c &x.at is the
- *  reference that kdds_spawn takes. See kdds_bind. */
+ *  data that it provides itself. Its first member, @c at, points to the data. kdds_ref(x) is
+ *  the reference that kdds_spawn takes. See kdds_bind. */
 #define kdds_data(T) \
 	struct { T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; uint64_t kd_links; }
 
@@ -562,6 +590,9 @@ static inline void kd_caught(const char *what, const char *name)
  * pack functions. Any other array ends the program with a line on stderr, because a task in another
  * process would have only one element of it.
  *
+ * Each name may have the prefix KDDS_, as in KDDS_READ(T, a), for programs in which another header
+ * defines READ as a macro.
+ *
  * A shared parameter is a reference: *r is the address of the data, and **r is the data. The body
  * passes the reference r itself to the tasks that it spawns. After that it does not access the data
  * until kdds_sync().
@@ -622,6 +653,6 @@ static inline struct kdds_range kdds_range(size_t begin, size_t end)
 #define KDDS_DATA(T, x) \
 	kdds_data(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
-	T **const x = (kd_anchor_init_data(&kd_data_##x.at, kd_frame_data(kd_self, kd_room, sizeof(T), __alignof__(T))), \
+	T *const *const x = (kd_anchor_init_data(&kd_data_##x.at, kd_frame_data(kd_self, kd_room, sizeof(T), __alignof__(T))), \
 		       kd_handle_on(kd_handle_##x, kd_data_##x))
 #endif

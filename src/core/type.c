@@ -275,7 +275,7 @@ void kdds_push_value(struct kdds_closure *c, const void *value)
 	memcpy((char *)c + d->params[i].offset, value, d->params[i].spec.size);
 }
 
-void kdds_push_access(struct kdds_closure *c, void *ref)
+void kdds_push_access(struct kdds_closure *c, const void *ref)
 {
 	const struct dynamic *d = type_filled(c);
 	size_t i = next_param(d, 1);

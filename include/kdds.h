@@ -254,6 +254,11 @@ extern "C" {
 #define KD_ALLOWS(at) (KD_IS_CONST(KD_TARGET(at), KD_UNQUALIFIED(at)) ? KDDS_R : KDDS_MODE_ANY)
 #endif
 
+static inline void *kd_frame_array(struct kd_lifetime *life, size_t size, size_t align)
+{
+	return life->data = kd_frame_data(life, size, align);
+}
+
 /* On overflow, the largest possible request, which the library rejects with a message. */
 static inline size_t kd_array_bytes(size_t n, size_t size)
 {
@@ -292,13 +297,14 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 	kdds_array(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
 	T *const *const x = (KD_BIND_ARRAY(kd_data_##x, ptr, n), kd_handle_on(kd_handle_##x, kd_data_##x))
-/** Declares @p x, a reference to @p n new T that live as long as the frame of the running task. */
+/** Declares @p x, a reference to @p n new T that live as long as those of KDDS_DATA. */
 #define KDDS_DATA_ARRAY(T, x, n) \
 	const size_t kd_n_##x = n; \
 	kdds_array(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
-	T *const *const x = (kd_anchor_init_row(&kd_data_##x.kd_shape, kd_frame_data(kd_self, kd_room, kd_array_bytes(kd_n_##x, sizeof(T)), __alignof__(T)), \
-					  KDDS_MODE_ANY, 0, kd_n_##x), kd_handle_on(kd_handle_##x, kd_data_##x))
+	KD_LIFETIME(x); \
+	T *const *const x = (kd_anchor_init_row(&kd_data_##x.kd_shape, kd_frame_array(&kd_life_##x, kd_array_bytes(kd_n_##x, sizeof(T)), __alignof__(T)), \
+						KDDS_MODE_ANY, 0, kd_n_##x), kd_handle_on(kd_handle_##x, kd_data_##x))
 
 /** The shape of the data that @p x refers to, a const struct kdds_shape *; NULL for a single T. */
 #define kdds_shape_of(x) kd_shape_of(kd_anchor_of(x))

@@ -17,7 +17,7 @@
 #include "observe/watched.h"
 #include "rank.h"
 
-#define ARENA_MOST 4096 /* bytes of a data item in the arena; larger ones are allocated */
+#define LEFT_MOST ((size_t)1 << 30) /* bytes of data that wait for the tasks that use them */
 
 static struct kd_worker *self(const char *what)
 {
@@ -83,12 +83,28 @@ __attribute__((used)) char *kdds_push_slow(const char *end)
 	return f->tail;
 }
 
-/* The block lives until the frame has ended. So from then on the frame's spawns push: the called
- * bodies share the frame, and there may be many that allocate. */
+/* In a loop that does not wait, data whose scope has been left pile up: then tasks that use them run
+ * first. */
 void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align)
 {
-	kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
-	return kd_block_alloc(self("KDDS_DATA")->current, f, size, align);
+	struct kd_worker *w = self("KDDS_DATA");
+	struct kd_stack *s = w->current;
+
+	if (kd_unlikely(s->left_bytes > LEFT_MOST) && !w->filling && f->tail != kd_frame_first(f))
+		kd_sched_drain(w, f, s->left_bytes > 4 * LEFT_MOST);
+	return kd_block_alloc(s, f, size, align);
+}
+
+/* Data that closures of the frame may use live until it is empty. Called bodies share the frame, and
+ * there may be many that leave such data: from then on its spawns push. */
+void kdds_data_leave(const void *data)
+{
+	struct kd_stack *s = kd_self_worker ? kd_self_worker->current : NULL;
+
+	if (!s || ((const char *)data >= s->arena && (const char *)data < s->base.arena_end))
+		return; /* after kdds_finalize; or in the arena */
+	if (!kd_block_leave(s, data))
+		kd_store_relaxed(&kd_stack_next(s, s->top)->floor, KD_FLOOR_PUSH);
 }
 
 /* The first spawn of a body with several arguments. If they overlap, links do not order what its
@@ -107,12 +123,14 @@ void *kdds_frame_extend(struct kdds_frame *f, char *top, size_t size, size_t ali
 	uintptr_t at, unit = kd_max(align, 16);
 	char *end;
 
-	if (size > ARENA_MOST || align > ARENA_MOST)
+	if (KD_IS_LARGE(size, align))
 		return kdds_frame_alloc(f, size, align);
 	at = ((uintptr_t)kd_max(top, f->keep) + unit - 1) & -unit;
 	end = (char *)at + KD_ROUND16(size + !size);
-	if (end > f->arena_end)
+	if (end > f->arena_end) { /* lives until the frame ends, which many called bodies share */
+		kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
 		return kdds_frame_alloc(f, size, align);
+	}
 	f->arena = end;
 	return (void *)at;
 }

@@ -3,7 +3,8 @@
  * Proves that memory use is bounded where the documentation says so, and that a shortage of memory
  * is reported: (a) any number of tasks may be committed in one frame within 64 MiB; (b) tasks may
  * nest a million deep, alone or with a sum waiting at each level, stolen or not, and kdds_finalize
- * returns the memory; (c) a stack that is too small for the program, or for what two variables
+ * returns the memory; (e) data live no longer than the block that declares them and the tasks that
+ * use them, in main, in a function and in a body; (c) a stack that is too small for the program, or for what two variables
  * together request, ends the program with one line, and so does (d) a limit on address space.
  *
  * usage: check_bounds [TASKS]     the number of tasks of (a), 1e7 by default; 1e9 takes a minute
@@ -272,6 +273,159 @@ static void limited(void)
 	failures += !least;
 }
 
+/* (e) */
+
+KDDS_TASK(put, VALUE(long, n), WRITE(long, r))
+{
+	**r = n;
+}
+
+KDDS_TASK(put_all, VALUE(long, n), WRITE_ARRAY(long, r))
+{
+	for (size_t i = 0; i < kdds_count(r); i++)
+		(*r)[i] = n;
+}
+
+KDDS_TASK(add, READ_ARRAY(long, x), UPDATE(long, sum))
+{
+	**sum += (*x)[kdds_count(x) - 1];
+}
+
+enum { SMALL = 100, LARGE = 10000 }; /* elements: within the arena, and not */
+
+static long twice(long n)
+{
+	KDDS_DATA(long, x);
+	KDDS_DATA_ARRAY(long, y, SMALL);
+
+	kdds_spawn(put, n, x);
+	kdds_spawn(put_all, n, y);
+	kdds_sync();
+	return **x + (*y)[SMALL - 1];
+}
+
+KDDS_TASK(loop, VALUE(long, n), UPDATE(long, sum))
+{
+	long all = 0;
+
+	for (long i = 0; i < n; i++) {
+		KDDS_DATA(long, x);
+		KDDS_DATA_ARRAY(long, y, SMALL);
+		KDDS_DATA_ARRAY(long, z, LARGE);
+
+		if (i % 3 == 0)
+			continue;
+		kdds_spawn(put, i, x);
+		kdds_spawn(put_all, i, y);
+		kdds_spawn(put_all, i, z);
+		if (i % 3 == 1)
+			kdds_spawn_with(KDDS_LOCAL, put, i, x); /* a closure */
+		kdds_sync();
+		all += **x + (*y)[SMALL - 1] - 2 * (*z)[LARGE - 1];
+	}
+	**sum += all;
+}
+
+/* A body that is called many times by one. */
+KDDS_TASK(leaf, VALUE(long, n), UPDATE(long, sum))
+{
+	KDDS_DATA_ARRAY(long, z, LARGE);
+	struct { char c[5000]; } *p;
+	KDDS_DATA(__typeof__(*p), big);
+
+	kdds_spawn(put_all, n, z);
+	kdds_spawn(add, z, sum);
+	(void)big;
+}
+
+KDDS_TASK(leaves, VALUE(long, n), UPDATE(long, sum))
+{
+	for (long i = 0; i < n; i++)
+		kdds_spawn(leaf, i, sum);
+}
+
+KDDS_TASK(twices, VALUE(long, n), UPDATE(long, sum))
+{
+	long all = 0;
+
+	for (long i = 0; i < n; i++)
+		all += twice(i);
+	**sum += all;
+}
+
+static void scopes(void *arg)
+{
+	long n = SANITIZED ? 2000 : 40000, want = 0;
+
+	start(*(int *)arg);
+	KDDS_DATA(long, sum);
+	**sum = 0;
+	for (long i = 0; i < 25 * n; i++) { /* nobody waits */
+		KDDS_DATA(long, x);
+
+		kdds_spawn(put, i, x);
+		kdds_spawn(add, x, sum);
+		want += i;
+	}
+	for (long i = 0; i < n; i++) { /* in nested blocks, some of which are left early */
+		KDDS_DATA_ARRAY(long, x, LARGE);
+
+		kdds_spawn(put_all, i, x);
+		if (i % 2) {
+			KDDS_DATA_ARRAY(long, y, SMALL);
+
+			kdds_spawn(put_all, i, y);
+			kdds_spawn(add, y, sum);
+			want += i;
+			if (i % 4 == 1)
+				continue;
+		}
+		kdds_sync();
+		kdds_spawn(add, x, sum);
+		want += i;
+	}
+	kdds_sync();
+	for (long i = 0; i < n; i++)
+		**sum += twice(i);
+	want += n * (n - 1);
+	kdds_spawn(loop, n, sum);
+	kdds_spawn(leaves, n, sum);
+	want += n * (n - 1) / 2;
+	kdds_spawn(twices, n, sum);
+	want += n * (n - 1);
+	kdds_sync();
+	if (**sum != want)
+		_exit(12);
+	kdds_finalize();
+	bound("peak memory of data in scopes", peak_kib(), 65536);
+}
+
+KDDS_TASK(put_last, VALUE(long, n), WRITE_ARRAY(long, r))
+{
+	(*r)[kdds_count(r) - 1] = n;
+}
+
+/* Large data that nobody waits for: tasks that use them run before there are too many. */
+static void large_scopes(void *arg)
+{
+	enum { BYTES = 64 << 20 };
+	struct rlimit limit = {(rlim_t)8 << 30, (rlim_t)8 << 30};
+
+	setenv("KDDS_STACK", "16M", 1);
+	if (!SANITIZED && setrlimit(RLIMIT_AS, &limit))
+		_exit(10);
+	start(*(int *)arg);
+	KDDS_DATA(long, sum);
+	**sum = 0;
+	for (long i = 0; i < 200; i++) {
+		KDDS_DATA_ARRAY(long, x, BYTES / sizeof(long));
+
+		kdds_spawn(put_last, i, x);
+		kdds_spawn(add, x, sum);
+	}
+	kdds_finalize();
+}
+
 int main(int argc, char **argv)
 {
 	static int one = 1, four = 4;
@@ -310,6 +464,14 @@ int main(int argc, char **argv)
 	child_run(&c, wide_window, NULL, 60);
 	expect(!c.status || (c.status == 1 && one_line(c.err, "KDDS_")),
 	       "(c) a window wider than the stack", &c);
+	child_run(&c, scopes, &one, 120);
+	expect(!c.status, "(e) data in scopes, 1 worker", &c);
+	child_run(&c, scopes, &four, 120);
+	expect(!c.status, "(e) data in scopes, 4 workers", &c);
+	child_run(&c, large_scopes, &one, 60);
+	expect(!c.status, "(e) large data in scopes, 1 worker", &c);
+	child_run(&c, large_scopes, &four, 60);
+	expect(!c.status, "(e) large data in scopes, 4 workers", &c);
 	if (SANITIZED) /* sanitizers need the address space */
 		printf("skipped: (d)\n");
 	else

@@ -9,11 +9,10 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 checked=0 failed=0
 
-# compiles WHAT COMPILER < program
+# compiles WHAT COMPILER: $dir/program
 compiles()
 {
 	case $2 in *++) language=c++ standard=c++17 ;; *) language=c standard=c11 ;; esac
-	cat > "$dir/program"
 	command -v "$2" > /dev/null || return 0
 	if "$2" -std=$standard -x $language -Wall -Wextra -Wundef -Werror -pedantic \
 		-I"$srcdir/include" -c -o "$dir/object" "$dir/program"; then
@@ -31,7 +30,8 @@ names='VALUE READ WRITE UPDATE REDUCE READ_ARRAY WRITE_ARRAY UPDATE_ARRAY REDUCE
 for compiler in gcc clang g++ clang++; do
 	for header in kdds.h kdds/inline.h kdds/task.h; do
 		printf '#include <%s>\n#include <%s>\nint main(void) { return 0; }\n' \
-			$header $header | compiles $header $compiler
+			$header $header > "$dir/program"
+		compiles $header $compiler
 	done
 	{
 		printf '#define %s 1\n' $names
@@ -65,7 +65,8 @@ for compiler in gcc clang g++ clang++; do
 			kdds_for(each, kdds_range(0, 1), a, b, c);
 		}
 		END
-	} | compiles 'the prefixed names' $compiler
+	} > "$dir/program"
+	compiles 'the prefixed names' $compiler
 done
 
 [ $checked -gt 0 ] || exit 77

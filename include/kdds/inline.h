@@ -233,6 +233,8 @@ struct kdds_anchor_array {
 } __attribute__((may_alias));
 
 #define KD_FRAME_DATA 64 /**< bytes of the arena that a body takes at its first KDDS_DATA */
+/** Larger data are allocated, not in the arena. */
+#define KD_IS_LARGE(size, align) ((size) > 4096 || (align) > 4096)
 
 /**
  * The closures of one task, and of those that were called in its place (kd_callable). The owner
@@ -293,6 +295,7 @@ void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align);
 void kdds_frame_check(struct kdds_frame *f) __attribute__((cold));
 void *kdds_frame_extend(struct kdds_frame *f, char *top, size_t size, size_t align)
 	__attribute__((cold));
+void kdds_data_leave(const void *data);
 void kdds_loop_begin(struct kdds_closure *c, const struct kdds_loop *loop);
 void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kdds_loop *loop);
 void kdds_exception(const char *what, const char *name, const char *text)
@@ -409,21 +412,64 @@ KD_INLINE void kd_commit(struct kdds_frame *f, char *c, size_t size)
 }
 
 /*
+ * The block of a program in which data are declared. When it is left and the frame is empty, no
+ * closure uses them: then their part of the arena is free again. In bodies whose data end with the
+ * body, compilers see that nothing of this has an effect.
+ */
+struct kd_lifetime {
+	struct kdds_frame *self;
+	struct kd_room *room;
+	char *top, *base; /* of the room before */
+	uint32_t used;
+	void *data; /* what the library may have allocated; NULL: nothing */
+};
+
+KD_INLINE struct kd_lifetime kd_lifetime_begin(struct kdds_frame *self, struct kd_room *room)
+{
+	struct kd_lifetime s = {self, room, NULL, NULL, 0, NULL};
+
+	if (room) {
+		s.top = room->top;
+		s.base = room->base;
+		s.used = room->used;
+	}
+	return s;
+}
+
+KD_INLINE void kd_lifetime_end(struct kd_lifetime *s)
+{
+	if (s->data)
+		kdds_data_leave(s->data);
+	if (s->room && s->self->tail == kd_frame_first(s->self)) {
+		s->room->top = s->top;
+		s->room->base = s->base;
+		s->room->used = s->used;
+	}
+}
+
+#define KD_LIFETIME(x) \
+	struct kd_lifetime kd_life_##x __attribute__((cleanup(kd_lifetime_end))) = \
+		kd_lifetime_begin(kd_self, kd_room)
+
+/*
  * Frame data. Where used is known at compile time, data that fit into the first KD_FRAME_DATA bytes
  * cost no instruction but for the first of them.
  */
-KD_INLINE void *kd_frame_data(struct kdds_frame *self, struct kd_room *room, size_t size,
-			      size_t align)
+KD_INLINE void *kd_frame_data(struct kd_lifetime *life, size_t size, size_t align)
 {
+	struct kdds_frame *self = life->self;
+	struct kd_room *room = life->room;
 	uint32_t at;
 	void *p;
 
 	if (!room) /* not in a body */
-		return kdds_frame_alloc(kd_frame_of(self), size, align);
+		return life->data = kdds_frame_alloc(kd_frame_of(self), size, align);
 	at = room->used;
 	if (align > 16 || size + !size > KD_FRAME_DATA - at) {
 		p = kdds_frame_extend(self, room->top, size, align);
 		room->top = self->arena;
+		if (KD_IS_LARGE(size, align))
+			life->data = p;
 		return p;
 	}
 	if (!at) {

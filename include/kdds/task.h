@@ -648,11 +648,12 @@ static inline struct kdds_range kdds_range(size_t begin, size_t end)
 #define KDDS_SELF \
 	struct kdds_frame *const kd_self __attribute__((unused)) = kdds_frame_current()
 
-/** Declares @p x, a reference to a new T that lives as long as the frame of the running task, that
- *  is, until all children of the task are done. Like a local variable it is not initialised. */
+/** Declares @p x, a reference to a new T that lives until the block of the declaration has been left
+ *  and the tasks that use it are complete. Like a local variable it is not initialised. */
 #define KDDS_DATA(T, x) \
 	kdds_data(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
-	T *const *const x = (kd_anchor_init_data(&kd_data_##x.at, kd_frame_data(kd_self, kd_room, sizeof(T), __alignof__(T))), \
-		       kd_handle_on(kd_handle_##x, kd_data_##x))
+	KD_LIFETIME(x); \
+	T *const *const x = (kd_anchor_init_data(&kd_data_##x.at, kd_frame_data(&kd_life_##x, sizeof(T), __alignof__(T))), \
+			     kd_handle_on(kd_handle_##x, kd_data_##x))
 #endif

@@ -582,6 +582,7 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 	if (outcome == ENDED)
 		kd_frame_renew(f);
 	kd_store_release(&s->top, f->parent);
+	kd_blocks_sweep(s, f);
 	kd_store_release(&s->drains, s->drains + 1);
 	kd_stack_check(s);
 	/* The body uses the memory again without a claim in between. */

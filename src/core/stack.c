@@ -50,9 +50,9 @@ static void free_blocks(struct kd_stack *s)
 		struct kd_block *b = s->blocks;
 
 		s->blocks = b->next;
-		free(b->data);
-		free(b);
+		free(b->memory);
 	}
+	s->left_bytes = 0;
 }
 
 void kd_stack_destroy(struct kd_stack *s)
@@ -176,29 +176,63 @@ static int alive(const struct kd_block *b, const struct kdds_frame *running)
 	return running->gen == b->gen && kd_load_relaxed(&running->parent->head) == b->head;
 }
 
+static void free_block(struct kd_stack *s, struct kd_block **link)
+{
+	struct kd_block *b = *link;
+
+	*link = b->next;
+	if (b->left)
+		s->left_bytes -= b->bytes;
+	free(b->memory);
+}
+
+void kd_blocks_sweep(struct kd_stack *s, const struct kdds_frame *f)
+{
+	struct kd_block **link = &s->blocks;
+
+	while (*link && !alive(*link, f))
+		free_block(s, link);
+	if (f->tail != (const char *)(f + 1))
+		return;
+	while (s->left_bytes && *link && (*link)->frame == f)
+		if ((*link)->left)
+			free_block(s, link);
+		else
+			link = &(*link)->next;
+}
+
 void *kd_block_alloc(struct kd_stack *s, struct kdds_frame *f, size_t size, size_t align)
 {
 	struct kd_block *b;
+	char *memory = NULL;
 
 	kd_assert(f == kd_stack_next(s, s->top));
-	while (s->blocks && !alive(s->blocks, f)) {
-		b = s->blocks;
-		s->blocks = b->next;
-		free(b->data);
-		free(b);
-	}
-	b = malloc(sizeof(*b));
-	align = kd_max(align, 64);
+	kd_blocks_sweep(s, f);
+	align = kd_max(align, sizeof(*b));
 	size = kd_max(size, 1); /* data items without elements have distinct addresses, too */
-	if (b)
-		b->data = size <= SIZE_MAX - align ?
-				  aligned_alloc(align, (size + align - 1) / align * align) : NULL;
-	if (!b || !b->data)
+	if (size <= SIZE_MAX - 2 * align)
+		memory = aligned_alloc(align, align + (size + align - 1) / align * align);
+	if (!memory)
 		kd_die("out of memory for %zu bytes of frame data", size);
-	b->next = s->blocks;
-	b->frame = f;
-	b->gen = f->gen;
-	b->head = kd_load_relaxed(&f->parent->head);
+	b = (struct kd_block *)(void *)(memory + align) - 1;
+	*b = (struct kd_block){.next = s->blocks, .frame = f, .gen = f->gen, .bytes = size,
+			       .head = kd_load_relaxed(&f->parent->head), .memory = memory};
 	s->blocks = b;
-	return b->data;
+	return b + 1;
+}
+
+int kd_block_leave(struct kd_stack *s, const void *data)
+{
+	struct kdds_frame *f = kd_stack_next(s, s->top);
+	struct kd_block *b = s->blocks;
+
+	while (b && b + 1 != data)
+		b = b->next;
+	if (!b || b->left)
+		return 1;
+	kd_assert(b->frame == f && alive(b, f));
+	b->left = 1;
+	s->left_bytes += b->bytes;
+	kd_blocks_sweep(s, f);
+	return f->tail == kd_frame_first(f);
 }

@@ -78,7 +78,8 @@ struct kd_stack {
 	uint64_t drains;   /* times a frame was emptied while its body continued; thieves read */
 	uint32_t quiet;    /* claims since the last visit of a thief */
 	uint32_t seen;     /* visits at that time */
-	struct kd_block *blocks; /* frame data that did not fit in the frame */
+	struct kd_block *blocks; /* frame data from the allocator, the youngest first */
+	size_t left_bytes; /* of those whose scope has been left */
 	struct kd_range range;
 	char *arena;       /* for the data of bodies */
 	char *spans;       /* span.h: as large as mem; NULL: no observers */
@@ -120,15 +121,17 @@ struct kd_stack {
 	struct kdds_frame base kd_aligned(KD_CACHE_LINE);
 };
 
-/* Frame data from the allocator, freed after the frame it was made in has ended (see
- * kd_block_alloc). */
+/* The header of frame data from the allocator. They are freed after the frame they were made in has
+ * ended, or after their scope has been left and the frame is empty (kd_blocks_sweep). */
 struct kd_block {
 	struct kd_block *next;
 	struct kdds_frame *frame;
 	uint64_t gen;
 	char *head; /* of the frame's parent */
-	void *data;
-};
+	size_t bytes;
+	void *memory;
+	int left; /* its scope has been left */
+} kd_aligned(KD_CACHE_LINE);
 
 /* Creates a stack in home's list. Ends the program if there is no memory. */
 struct kd_stack *kd_stack_create(struct kd_worker *home);
@@ -225,7 +228,13 @@ static inline void kd_frame_reuse(const struct kd_stack *s, struct kdds_frame *f
 	kd_frame_clear(f);
 }
 
-/* Allocates memory for frame f, the running frame of s. Freed some time after f has ended. */
+/* Allocates memory for frame f, the running frame of s. */
 void *kd_block_alloc(struct kd_stack *s, struct kdds_frame *f, size_t size, size_t align);
+/* The scope of the data is left, unless kdds_finalize has freed them before. 0: closures of the
+ * frame may use them. */
+int kd_block_leave(struct kd_stack *s, const void *data);
+/* Frees blocks that nobody can use: of frames that have ended and, if f, the running frame of s, is
+ * empty, those of its blocks whose scope has been left. */
+void kd_blocks_sweep(struct kd_stack *s, const struct kdds_frame *f);
 
 #endif

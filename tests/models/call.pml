@@ -9,8 +9,8 @@
  * want_closures() in a visit, and without one (looks_empty()).
  *
  * The owner runs CLOSURES closures one after another, all of whose children share a frame. Their
- * bodies and those that are called take OPS steps in all, of any kind: create data, spawn by a call
- * or a push, push and wait in a function that has no room, wait, return. A spawn must push if a
+ * bodies and those that are called take OPS steps in all, of any kind: create data, leave the scope
+ * of the latest, spawn by a call or a push, push and wait in a function that has no room, wait, return. A spawn must push if a
  * visit of a thief has stopped the owner since the body's claim and found nothing, or if a thief
  * that went to sleep has left its hint before the claim. (A visit that meets the pop of the frame
  * may ask in vain: the floor that the owner resets is in its store buffer. The thief asks again.)
@@ -51,7 +51,9 @@ bit stop;
 /* Of the arena: addresses count data from its bottom. */
 byte arena, keep;
 byte top[DEPTH], depth; /* of the active bodies: the end of their data, and of their callers' */
-byte pushed, need; /* closures that wait, and how much of the arena they may use */
+byte used[DEPTH]; /* data in the last part of the arena that they took, which has room for two */
+int mine[DEPTH], busy; /* by address: the data of the bodies; of closures that wait */
+byte pushed, need; /* such closures, and how much of the arena they may use */
 bit raised; /* keep, by a function or while closures ran */
 
 inline check()
@@ -62,20 +64,50 @@ inline check()
 	}
 }
 
+/* Data at this address. */
+inline take(at)
+{
+	assert(!((busy | mine[0] | mine[1] | mine[2]) & (1 << (at))));
+	mine[depth] = mine[depth] | (1 << (at))
+}
+
 inline create()
 {
 	d_step {
-#ifndef DATA_IGNORE_KEEP
 		if
-		:: top[depth] < keep -> top[depth] = keep
-		:: else
-		fi;
+		:: used[depth] == 1 ->
+			take(top[depth] - 1);
+			used[depth] = 2
+		:: else ->
+#ifndef DATA_IGNORE_KEEP
+			if
+			:: top[depth] < keep -> top[depth] = keep
+			:: else
+			fi;
 #endif
-		assert(!pushed || top[depth] >= need);
-		top[depth]++;
+			take(top[depth]);
+			top[depth] = top[depth] + 2;
+			used[depth] = 1;
 #ifndef DATA_LEAVE_ARENA
-		arena = top[depth]
+			arena = top[depth]
 #endif
+		fi
+	}
+}
+
+/* The scope of the latest data is left: kd_lifetime_end(). */
+inline leave_scope()
+{
+	d_step {
+		if
+		:: used[depth] == 2 ->
+			used[depth] = 1;
+			mine[depth] = mine[depth] & ~(1 << (top[depth] - 1))
+		:: else ->
+			top[depth] = top[depth] - 2;
+			mine[depth] = mine[depth] & ~(1 << top[depth]);
+			used[depth] = (mine[depth] -> 2 : 0)
+		fi
 	}
 }
 
@@ -90,7 +122,8 @@ inline raise(end)
 inline push_closure()
 {
 	pushed++;
-	need = top[depth];
+	need = top[depth] - (used[depth] == 1 -> 1 : 0);
+	busy = busy | mine[0] | mine[1] | mine[2];
 	asked = 0;
 	due = 0
 }
@@ -101,13 +134,20 @@ inline step()
 	ops--;
 	if
 	:: create() /* KDDS_DATA */
+#ifndef LEAVE_USED
+	:: !pushed && mine[depth] ->
+#else
+	:: mine[depth] ->
+#endif
+		leave_scope()
 	:: atomic { load(FLOOR, x); must_push = asked || due };
 		if
 		:: !x && depth < DEPTH - 1 ->
 			d_step {
 				assert(!must_push);
 				depth++;
-				top[depth] = top[depth - 1]
+				top[depth] = top[depth - 1];
+				used[depth] = 0
 			}
 		:: else -> /* also if an argument has links */
 			d_step {
@@ -138,6 +178,7 @@ inline step()
 			assert(keep >= top[depth]); /* where the frames of the closures begin */
 			pushed = 0;
 			need = 0;
+			busy = 0;
 			if
 			:: keep = 0 /* in the body */
 			:: 1 /* in a function */
@@ -152,8 +193,8 @@ inline leave()
 {
 	d_step {
 		if
-		:: depth > 0 -> depth--
-		:: else -> running = 0
+		:: depth > 0 -> mine[depth] = 0; depth--
+		:: else -> mine[0] = 0; running = 0
 		fi
 	}
 }
@@ -169,7 +210,7 @@ proctype owner()
 #ifndef REUSE_AFTER_CLAIM
 		if
 		:: pushed -> /* they have run: kd_frame_reuse() */
-			d_step { pushed = 0; need = 0; arena = 0; keep = 0; raised = 0 };
+			d_step { pushed = 0; need = 0; busy = 0; arena = 0; keep = 0; raised = 0 };
 			store(FLOOR, 0)
 		:: else
 		fi;
@@ -192,7 +233,7 @@ proctype owner()
 		flags = 0;
 		d_step { claims++; asked = 0 };
 #ifdef REUSE_AFTER_CLAIM
-		d_step { pushed = 0; need = 0; arena = 0; keep = 0 };
+		d_step { pushed = 0; need = 0; busy = 0; arena = 0; keep = 0 };
 		store(FLOOR, 0);
 #endif
 		d_step {
@@ -204,7 +245,8 @@ proctype owner()
 #endif
 			assert(pushed || keep == 0);
 			running = 1;
-			top[0] = keep
+			top[0] = keep;
+			used[0] = 0
 		};
 		do
 		:: running && ops > 0 -> step()

@@ -87,6 +87,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/remote.h \
 	src/core/sched.c \
 	src/core/sched.h \
+	src/core/search.c \
+	src/core/search.h \
 	src/core/stack.c \
 	src/core/stack.h \
 	src/core/steal.c \

@@ -14,14 +14,13 @@
 #include "core/idle.h"
 #include "core/reduce.h"
 #include "core/remote.h"
+#include "core/search.h"
 #include "core/steal.h"
 #include "core/watch.h"
 
 #define QUIET_CLAIMS 1024  /* fenced claims without a visit before the owner stops fencing */
 #define SPIN_TASK_NS 2000  /* tasks that take longer are not waited for at the claim */
 #define SPINS_BLOCKED 50   /* loads of a stolen closure's state before its stack is set aside */
-#define VICTIMS_PER_LOOK 8
-#define PARKED_PER_LOOK 16
 #define PATIENCE 8         /* searches within the process before asking others: about 20 us */
 
 enum outcome { ENDED, BLOCKED, HALTED };
@@ -330,32 +329,6 @@ static void make_current(struct kd_worker *w, struct kd_stack *s)
 		kd_fetch_or(&s->flags, KD_HALT);
 }
 
-static void set_halted(struct kd_worker *w, struct kd_stack *s)
-{
-	kd_assert(!s->bound && !kd_load_relaxed(&s->park));
-	while (kd_exchange(&w->halted_lock, 1))
-		kd_os_yield();
-	s->link = w->halted;
-	kd_store_relaxed(&w->halted, s);
-	kd_store(&w->halted_lock, 0); /* before kd_idle_wake_one looks for sleepers */
-	kd_idle_wake_one(w->pool);
-}
-
-static struct kd_stack *take_halted(struct kd_worker *v, const struct kd_scope *scope)
-{
-	struct kd_stack **link = &v->halted, *s;
-
-	if (!kd_load_relaxed(&v->halted) || kd_exchange(&v->halted_lock, 1))
-		return NULL;
-	while (*link && !kd_scope_holds(*link, scope))
-		link = &(*link)->link;
-	s = *link;
-	if (s)
-		kd_store_relaxed(link, s->link);
-	kd_store_release(&v->halted_lock, 0);
-	return s;
-}
-
 /* Runs s, which w owns, and then the stacks that continue when it completes. */
 static void run_stack(struct kd_worker *w, struct kd_stack *s)
 {
@@ -372,7 +345,7 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 				continue;
 			return;
 		case HALTED:
-			set_halted(w, s);
+			kd_search_leave(w, s);
 			return;
 		case ENDED:
 			break;
@@ -388,87 +361,10 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 	}
 }
 
-/* A search for work. */
-struct look {
-	struct kd_request request;
-	struct kd_range range;
-	struct kd_stack *stack; /* found: a halted stack; NULL: the range */
-};
-
-static int try_stack(struct kd_worker *w, struct look *l, struct kd_stack *s)
-{
-	if (!s || !kd_load_relaxed(&s->active) || !kd_steal(w, s, &l->request, &l->range))
-		return 0;
-	w->victim = s;
-	return 1;
-}
-
-static int try_parked(struct kd_worker *w, struct look *l, struct kd_worker *v)
-{
-	unsigned n = 0;
-
-	if (!kd_load_relaxed(&v->parked))
-		return 0;
-	for (struct kd_stack *s = kd_load_acquire(&v->stacks); s && n < PARKED_PER_LOOK;
-	     s = s->next)
-		if (kd_load_relaxed(&s->park)) {
-			n++;
-			if (try_stack(w, l, s))
-				return 1;
-		}
-	return 0;
-}
-
-static int try_worker(struct kd_worker *w, struct look *l, struct kd_worker *v)
-{
-	if (!l->request.remote && (l->stack = take_halted(v, &l->request.scope)))
-		return 1;
-	return (v != w && try_stack(w, l, kd_load_acquire(&v->current))) || try_parked(w, l, v);
-}
-
-/* Nearest first: what this worker has set aside itself, then the last victim, then other workers at
- * random, then what has come from other processes. With hint: all workers. */
-static int look(struct kd_worker *w, void *arg)
-{
-	struct look *l = arg;
-	struct kd_pool *p = w->pool;
-	int n = p->count, tries = l->request.hint ? n : kd_min(n, VICTIMS_PER_LOOK);
-	int start = (int)(kd_worker_random(w) % (unsigned)n);
-
-	if (try_worker(w, l, w) || (w->victim && try_stack(w, l, w->victim)))
-		return 1;
-	w->victim = NULL;
-	for (int i = 0; i < tries; i++) {
-		struct kd_worker *v = &p->workers[(start + i) % n];
-
-		if (v != w && try_worker(w, l, v))
-			return 1;
-	}
-	return p->remote && p->remote->ops->take(p->remote, l->request.filter, &l->range);
-}
-
-static int last_look(struct kd_worker *w, void *arg)
-{
-	((struct look *)arg)->request.hint = 1;
-	w->rest_ns = 0;
-	return look(w, arg);
-}
-
-int kd_sched_look_remote(struct kd_worker *w, uint32_t remote, struct kd_filter *filter, int hint,
-		      struct kd_range *range_p)
-{
-	struct look l = {.request = {.remote = remote, .filter = filter, .hint = hint}};
-
-	if (!kd_load_acquire(&w->pool->workers) || !look(w, &l))
-		return 0;
-	*range_p = l.range;
-	return 1;
-}
-
 void kd_sched_resume(struct kd_stack *s)
 {
 	kd_fetch_add(&s->home->parked, -1);
-	set_halted(s->home, s);
+	kd_search_leave(s->home, s);
 }
 
 #define ASK_NEST 4 /* with more waiting bodies on its C stack a worker asks no other rank: what it
@@ -498,12 +394,12 @@ static int look_beyond(struct kd_worker *w, const char *c)
 static void step(struct kd_worker *w, const struct kd_scope *scope, const char *c)
 {
 	struct kd_remote *r = w->pool->remote;
-	struct look l = {.request = {.scope = *scope}};
+	struct kd_search l = {.request = {.scope = *scope}};
 
 	kd_watch_phase(w, KD_PHASE_LOOK);
-	if (!look(w, &l)) {
+	if (!kd_search(w, &l)) {
 		w->remote = look_beyond(w, c);
-		if (!(r && r->ops->take(r, NULL, &l.range)) && !kd_idle(w, last_look, &l))
+		if (!(r && r->ops->take(r, NULL, &l.range)) && !kd_idle(w, kd_search_last, &l))
 			return;
 	}
 	kd_idle_end(w);

@@ -6,19 +6,12 @@
 
 #include "core/worker.h"
 
-struct kd_filter;
-
 /* Runs stolen work until the pool stops: the main loop of every worker except main. */
 void kd_sched_loop(struct kd_worker *w);
 
 /* Runs the closures of f, the running frame of w's stack, until all are complete (1) or, unless
  * patient, until it reaches one that is running elsewhere (0). */
 int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient);
-
-/* Looks everywhere for closures for another process. w is not in the pool. remote, filter and hint
- * as in a kd_request. */
-int kd_sched_look_remote(struct kd_worker *w, uint32_t remote, struct kd_filter *filter, int hint,
-		      struct kd_range *range_p);
 
 /* The stack, which was parked, can continue: makes some worker run it. */
 void kd_sched_resume(struct kd_stack *s);

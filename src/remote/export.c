@@ -13,6 +13,7 @@
 #include "core/idle.h"
 #include "core/reduce.h"
 #include "core/sched.h"
+#include "core/search.h"
 #include "core/steal.h"
 #include "remote/hooks.h"
 #include "remote/import.h"
@@ -160,7 +161,7 @@ static int find(struct kd_net *net, uint32_t thief, uint32_t want, int hint,
 	kd_load_filter_init(net, &f, room_of(net, thief));
 	want = kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
 	return kd_retained_follow(net, thief, want, &f.filter, range_p) ||
-	       kd_sched_look_remote(&net->worker, want, &f.filter, hint, range_p);
+	       kd_search_remote(&net->worker, want, &f.filter, hint, range_p);
 }
 
 static void send_work(struct kd_net *net, uint32_t thief, uint32_t request,

@@ -10,9 +10,9 @@
  *
  * The owner runs CLOSURES closures one after another, all of whose children share a frame. Their
  * bodies and those that are called take OPS steps in all, of any kind: create data, leave the scope
- * of the latest, spawn by a call or a push, push and wait in a function that has no room, wait, return. A spawn must push if a
- * visit of a thief has stopped the owner since the body's claim and found nothing, or if a thief
- * that went to sleep has left its hint before the claim. (A visit that meets the pop of the frame
+ * of the latest, spawn by a call or a push, push and wait in a function that has no room, wait,
+ * return. A spawn must push if a visit of a thief has stopped the owner since the body's claim and
+ * found nothing, or if a thief that went to sleep has left its hint before the claim. (A visit that meets the pop of the frame
  * may ask in vain: the floor that the owner resets is in its store buffer. The thief asks again.)
  * No data may be created over those of an active body or of a closure that waits, neither by a body
  * nor in the frames of closures that run while one waits; when a closure has ended and its frame is

@@ -4,9 +4,9 @@
  * and fenced mode.
  *
  * What is modelled: src/core/sched.c run(), await_visitor(), heed_flags(), unshare(), claim_slow(),
- * park(), run_stack(), set_halted(), take_halted(); src/core/steal.c visit(), mark(), let_go(),
- * kd_steal(), kd_steal_complete(); src/core/stack.h kd_frame_reset(); src/core/stack.c
- * kd_stack_stop(); how long a frame's readiness records are valid, in src/core/index.c
+ * park(), run_stack(); src/core/search.c kd_search_leave(), take_halted(); src/core/steal.c visit(),
+ * mark(), let_go(), kd_steal(), kd_steal_complete(); src/core/stack.h kd_frame_reset();
+ * src/core/stack.c kd_stack_stop(); how long a frame's readiness records are valid, in src/core/index.c
  * kd_index_open().
  *
  * One stack. Its base holds two closures, 1 and 2. The body of each pushes closures into the same
@@ -177,7 +177,7 @@ await:	/* await_visitor() */
 #endif
 	:: 1
 	fi;
-	if	/* KD_HALT; set_halted() */
+	if	/* KD_HALT; kd_search_leave() */
 #ifndef NO_HALT
 	:: d_step { !halts -> halts = 1; drain(me); halted = 1 };
 		goto look

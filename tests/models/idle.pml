@@ -4,15 +4,15 @@
  * itself, after 2 to 256 ms.
  *
  * What is modelled: src/core/idle.c nap(), kd_idle_wake_one(), wake(); src/core/steal.c kd_steal()
- * with poke, poke_running(), visit(), let_go(); src/core/sched.c make_current(), set_halted(),
- * take_halted(), last_look(), step(), heed_flags(), hinted(), the claim; src/api.c kdds_push_slow(),
- * kdds_sync_frame(); include/kdds/inline.h kd_push().
+ * with poke, poke_running(), visit(), let_go(); src/core/search.c kd_search_leave(), take_halted(),
+ * kd_search_last(); src/core/sched.c make_current(), step(), heed_flags(), hinted(), the claim;
+ * src/api.c kdds_push_slow(), kdds_sync_frame(); include/kdds/inline.h kd_push().
  *
  * Worker 0 sets a stack aside (or does not), makes another one current and runs its closure. The
  * body of that closure pushes closure 1, waits for it (kdds_sync), pushes 2 and 3, and waits for
  * them. At some points worker 0 may enter a computation that never ends. If all other workers then
  * sleep although there is a halted stack, or a closure that they may take, this work is lost, which
- * is an error. The points are: after set_halted(); after a claim; and after a push, if no thief
+ * is an error. The points are: after kd_search_leave(); after a claim; and after a push, if no thief
  * visits and the limit says that no worker sleeps.
  *
  * Hence what is pushed while a thief searches need not be seen before the next push or claim
@@ -178,7 +178,7 @@ proctype owner()
 
 	if
 #ifndef SHORT
-	:: 1 -> /* set_halted() */
+	:: 1 -> /* kd_search_leave() */
 		store(HALTED, 1);
 #ifndef UNFENCED_HALTED
 		fence();

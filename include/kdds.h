@@ -114,12 +114,23 @@ int kdds_places(void);  /**< number of places (NUMA nodes) over which the worker
 
 /** @cond internal */
 void kdds_sync_frame(struct kdds_frame *f);
+void kdds_wait_frame(struct kdds_frame *f, const struct kdds_anchor *a);
 static inline void kd_sync(struct kdds_frame *self, const struct kd_room *room)
 {
 	if (self && self->tail == kd_frame_first(self))
 		return;
 	kdds_sync_frame(self);
 	if (room) /* no closure uses data, and no function is going to push without raising keep */
+		self->keep = self->parent->keep;
+}
+static inline void kd_wait(struct kdds_frame *self, const struct kd_room *room, const void *ref)
+{
+	if (KD_UNLIKELY(!kd_is_reference(ref)))
+		kdds_no_reference("kdds_wait", NULL);
+	if (self && self->tail == kd_frame_first(self))
+		return;
+	kdds_wait_frame(self, kd_anchor_of(ref));
+	if (room && self->tail == kd_frame_first(self))
 		self->keep = self->parent->keep;
 }
 /** @endcond */
@@ -134,6 +145,16 @@ static inline void kd_sync(struct kdds_frame *self, const struct kd_room *room)
  * Context: main, task.
  */
 #define kdds_sync() kd_sync(kd_self, kd_room)
+
+/**
+ * Waits for the children committed so far that use the data of the reference @p x, and for those
+ * before them in reference order. Others may still wait or run. Afterwards the body may access the
+ * data of x. For main, and for loops that keep some tasks ahead: a ring of buffers, or a test of
+ * convergence.
+ *
+ * Context: main, task.
+ */
+#define kdds_wait(x) kd_wait(kd_self, kd_room, ((void)sizeof(**(x)), (x)))
 /** @} */
 
 /** @name Spawn attributes

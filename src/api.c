@@ -60,19 +60,26 @@ static void set_limit(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
 		kd_store_relaxed(&f->limit, NULL);
 }
 
+/* The windows that the frame has been given so far. */
+static size_t windows_of(const struct kdds_frame *f)
+{
+	size_t used = (size_t)(f->tail - (const char *)(f + 1));
+
+	return used ? (used + kd_env.window - 1) / kd_env.window : 1;
+}
+
 /* Marked used for -flto: the compiler does not see that keep.c calls it, in assembly. */
 __attribute__((used)) char *kdds_push_slow(const char *end)
 {
 	struct kd_worker *w = self("kdds_spawn");
 	struct kdds_frame *f = running_frame("kdds_spawn");
-	size_t window = kd_env.window, used = (size_t)(f->tail - kd_frame_first(f));
-	size_t windows = used ? (used + window - 1) / window : 1; /* given to the frame so far */
+	size_t window = kd_env.window, windows = windows_of(f);
 	int hinted = !kd_load_relaxed(&f->limit);
 
 	if (hinted)
 		kd_fetch_and(&w->current->flags, ~(uint32_t)KD_HINT); /* one hint, one wake-up */
 	if ((size_t)(end - kd_frame_first(f)) > windows * window) {
-		if (kd_sched_drain(w, f, windows >= 4))
+		if (kd_sched_drain(w, f, NULL, windows >= 4))
 			windows = 1;
 		else
 			windows++;
@@ -91,7 +98,7 @@ void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align)
 	struct kd_stack *s = w->current;
 
 	if (kd_unlikely(s->left_bytes > LEFT_MOST) && !w->filling && f->tail != kd_frame_first(f))
-		kd_sched_drain(w, f, s->left_bytes > 4 * LEFT_MOST);
+		kd_sched_drain(w, f, NULL, s->left_bytes > 4 * LEFT_MOST);
 	return kd_block_alloc(s, f, size, align);
 }
 
@@ -107,14 +114,20 @@ void kdds_data_leave(const void *data)
 		kd_store_relaxed(&kd_stack_next(s, s->top)->floor, KD_FLOOR_PUSH);
 }
 
+/* Whether the closure that frame f belongs to may write what several of its arguments refer to. */
+static int arguments_overlap(const struct kdds_frame *f)
+{
+	char *c = kd_load_relaxed(&f->parent->head); /* NULL: f is main's */
+
+	return c && kd_value_overlap(kd_closure_at(c)) & KD_OVERLAP_WRITTEN;
+}
+
 /* The first spawn of a body with several arguments. If they overlap, links do not order what its
  * children do with them: thieves take the closures of its frame in reference order, and no child is
  * called. */
 void kdds_frame_check(struct kdds_frame *f)
 {
-	struct kdds_closure *c = kd_closure_at(kd_load_relaxed(&f->parent->head));
-
-	if (kd_value_overlap(c) & KD_OVERLAP_WRITTEN)
+	if (arguments_overlap(f))
 		kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
 }
 
@@ -142,24 +155,49 @@ void kdds_shape_check(size_t rows, size_t cols, size_t ld)
 		       ld);
 }
 
+static struct kdds_frame *waiting_frame(struct kdds_frame *f, const char *what)
+{
+	struct kdds_frame *running = running_frame(what);
+
+	if (f && f != running)
+		kd_die("%s: called for a task that is not the one being run", what);
+	return running;
+}
+
 void kdds_sync_frame(struct kdds_frame *f)
 {
-	struct kdds_frame *running = running_frame("kdds_sync");
-
-	if (!f)
-		f = running;
-	if (f != running)
-		kd_die("kdds_sync: called for a task that is not the one being run");
+	f = waiting_frame(f, "kdds_sync");
 	if (f->tail != kd_frame_first(f))
-		kd_sched_drain(kd_self_worker, f, 1);
+		kd_sched_drain(kd_self_worker, f, NULL, 1);
 	set_limit(kd_self_worker, f, kd_env.window);
+}
+
+/* Waits up to the last closure that uses the data; for all where closures may use the data through
+ * other references. */
+void kdds_wait_frame(struct kdds_frame *f, const struct kdds_anchor *a)
+{
+	uint32_t link = (uint32_t)(a->links >> 32);
+	size_t offset;
+	char *first, *c;
+
+	f = waiting_frame(f, "kdds_wait");
+	first = kd_frame_first(f);
+	offset = (size_t)(uint32_t)(link - kd_link_of(f, first)) << 3;
+	c = first + offset;
+	if (kd_load_relaxed(&f->ordered) || arguments_overlap(f))
+		c = NULL;
+	else if (!(link & 1) || offset >= (size_t)(f->tail - first) || c < f->head)
+		return; /* nothing of this frame uses it, or what does is complete */
+	kd_sched_drain(kd_self_worker, f, c, 1);
+	set_limit(kd_self_worker, f, windows_of(f) * kd_env.window);
 }
 
 void kdds_no_reference(const char *task, const char *param)
 {
-	kd_die("task %s needs a reference for its parameter %s: it was given the address of a plain "
-	       "pointer, or of a kdds_data that was not bound or has been moved since (KDDS_OVER "
-	       "makes references to memory)", task, param);
+	kd_die("%s%s needs a reference%s%s: it was given the address of a plain pointer, or of a "
+	       "kdds_data that was not bound or has been moved since (KDDS_OVER makes references "
+	       "to memory)", param ? "task " : "", task, param ? " for its parameter " : "",
+	       param ? param : "");
 }
 
 void kdds_reference_error(const char *task, const char *param, int use, uint32_t mode)

@@ -385,6 +385,8 @@ grow(struct kdds_frame *kd_self, struct kd_room *kd_room, struct spec s, const s
 		if (roll(&dice, 12) == 0) {
 			if (alone)
 				sync_alone();
+			else if (child.seed % 3)
+				kdds_wait(fresh0);
 			else
 				kdds_sync();
 			**fresh0 = compose(**fresh0, draw(&dice));

@@ -526,6 +526,124 @@ START_TEST(sync_often)
 }
 END_TEST
 
+KDDS_TASK(raise, READ(long, x), UPDATE(int, run))
+{
+	(void)x;
+	__atomic_store_n(*run, 1, __ATOMIC_RELAXED);
+}
+
+/* Waits for one data item after another, in a task or in main. later is whether tasks spawned after
+ * those of x may have run. */
+static void wait_for_each(long *const *x, long *const *y, int *const *later, int workers)
+{
+	kdds_wait(x); /* nobody uses it */
+	for (int i = 1; i <= 200; i++) {
+		kdds_spawn_with(KDDS_LOCAL, bump, x);
+		kdds_spawn_with(KDDS_LOCAL, bump, x);
+		kdds_spawn_with(KDDS_LOCAL, bump, y);
+		kdds_spawn_with(KDDS_LOCAL, raise, y, later);
+		kdds_wait(x);
+		ck_assert_int_eq(**x, 2 * i);
+		if (workers == 1)
+			ck_assert_int_eq(__atomic_load_n(*later, __ATOMIC_RELAXED), 0);
+		**x = 2 * i; /* the body may use its data again */
+		kdds_wait(x);
+		if (i % 3 == 0) {
+			kdds_wait(y);
+			ck_assert_int_eq(**y, i);
+			**y = i;
+		}
+		if (i % 5 == 0) {
+			kdds_sync();
+			ck_assert_int_eq(**y, i);
+		}
+		kdds_wait(later);
+		**later = 0;
+	}
+	kdds_wait(y);
+	ck_assert_int_eq(**y, 200);
+}
+
+KDDS_TASK(waits_for_each, VALUE(int, workers), UPDATE(long, x), UPDATE(long, y), UPDATE(int, later))
+{
+	wait_for_each(x, y, later, workers);
+}
+
+/* Of data that it has been given twice it may have used either. */
+KDDS_TASK(waits_for_both, UPDATE(long, x), UPDATE(long, same))
+{
+	kdds_spawn(bump, x);
+	kdds_spawn(bump, same);
+	kdds_wait(x);
+	**x += 10;
+}
+
+/* Many closures of which the last is waited for: windows fill meanwhile. */
+KDDS_TASK(waits_for_last, UPDATE(long, x), UPDATE(long, y))
+{
+	for (int i = 0; i < 30000; i++) {
+		kdds_spawn_with(KDDS_LOCAL, bump, y);
+		if (i % 1000)
+			continue;
+		kdds_spawn_with(KDDS_LOCAL, bump, x);
+		if (i % 2000)
+			kdds_wait(x);
+	}
+	kdds_wait(x);
+	if (**x != 30)
+		**x = -1;
+}
+
+START_TEST(wait_for_one)
+{
+	long x = 0, y = 0;
+	int later = 0;
+	KDDS_OVER(long, dx, &x);
+	KDDS_OVER(long, dy, &y);
+	KDDS_OVER(int, dlater, &later);
+
+	start(counts[_i]);
+	wait_for_each(dx, dy, dlater, counts[_i]);
+	kdds_sync();
+	x = y = later = 0;
+	kdds_spawn(waits_for_each, counts[_i], dx, dy, dlater);
+	kdds_sync();
+	ck_assert_int_eq(x, 400);
+	x = y = 0;
+	kdds_spawn(waits_for_last, dx, dy);
+	kdds_spawn(waits_for_both, dx, dx);
+	kdds_wait(dx);
+	ck_assert_int_eq(x, 42);
+	stop();
+	ck_assert_int_eq(y, 30000);
+}
+END_TEST
+
+static void wait_for_pointer(void *arg)
+{
+	struct { long *p; long neighbour[3]; } r = {NULL, {0}};
+
+	(void)arg;
+	start(1);
+	kdds_wait(&r.p);
+}
+
+static void wait_before_init(void *arg)
+{
+	long x;
+	KDDS_OVER(long, d, &x);
+
+	(void)arg;
+	kdds_wait(d);
+}
+
+START_TEST(wait_misuse)
+{
+	expect_death(wait_for_pointer, "kdds_wait needs a reference", "plain pointer");
+	expect_death(wait_before_init, "kdds_wait", "not initialised");
+}
+END_TEST
+
 /* Data. */
 struct big {
 	char bytes[1000];
@@ -1709,6 +1827,8 @@ int main(void)
 	tcase_add_loop_test(tcase, each_runs_once, 0, COUNTS);
 	tcase_add_loop_test(tcase, sync_in_tasks, 0, COUNTS);
 	tcase_add_loop_test(tcase, sync_often, 0, COUNTS);
+	tcase_add_loop_test(tcase, wait_for_one, 0, COUNTS);
+	tcase_add_test(tcase, wait_misuse);
 	tcase_add_loop_test(tcase, fresh_data, 0, COUNTS);
 	tcase_add_loop_test(tcase, called_bodies, 0, COUNTS);
 	tcase_add_loop_test(tcase, shapes, 0, COUNTS);

@@ -10,9 +10,9 @@
  * ways than the small. Some have no elements and begin where another one does. A task may be given
  * one data item twice, in any two modes, or a data item and a part of it; a body may hand its data out
  * in parts, which have parts in their turn. Types are made at run time, one for each combination of
- * modes. Bodies yield, spin and sleep at random, wait in kdds_sync, create data of their own, and some
- * commit thousands of closures. In every other pair of programs tasks have attributes; a third of the
- * rounds has statistics.
+ * modes. Bodies yield, spin and sleep at random, wait in kdds_sync or kdds_wait, create data of their
+ * own, and some commit thousands of closures. In every other pair of programs tasks have attributes; a
+ * third of the rounds has statistics.
  *
  * Prints how often each pair of modes met on a data item (earlier x later, the later one stolen or
  * not, in main's frame or nested; or in one task). A pair that never met fails the test if the run was
@@ -210,6 +210,8 @@ struct brood {
 	uint64_t dice;
 	unsigned children, fresh, ndata; /* data 0 .. ndata - fresh - 1 are the parameters */
 	int sync_after;
+	int wait_after; /* before that child, the body waits for a data item */
+	unsigned wait_for;
 	int split_after;         /* before that child, a data is handed out in parts */
 	unsigned split, nsplits; /* which, and how often */
 	unsigned modes[MAX_DATA], last[MAX_DATA];
@@ -231,6 +233,8 @@ static void brood_init(struct brood *b, const struct spec *s)
 	if (s->depth && !roll(&b->dice, 150))
 		b->children = 200 + roll(&b->dice, 3000);
 	b->sync_after = roll(&b->dice, 6) ? -1 : (int)roll(&b->dice, b->children + 1);
+	b->wait_after = roll(&b->dice, 3) ? -1 : (int)roll(&b->dice, b->children + 1);
+	b->wait_for = roll(&b->dice, b->ndata);
 	b->split_after = roll(&b->dice, 5) ? -1 : (int)roll(&b->dice, b->children + 1);
 	b->split = roll(&b->dice, b->ndata);
 	b->nsplits = 1 + roll(&b->dice, 4);
@@ -314,6 +318,17 @@ static uint64_t after_sync(const struct brood *b, const struct view *x)
 	return h;
 }
 
+/* The same with one data item, after kdds_wait. */
+static void after_wait(const struct brood *b, const struct view *x)
+{
+	struct map m;
+
+	if (b->modes[b->wait_for] != KDDS_RW)
+		return;
+	m = get(&x[b->wait_for]);
+	set(&x[b->wait_for], (struct map){m.a, m.b + mix(m.a ^ m.b)});
+}
+
 static void oracle(const struct spec *s, const struct view *params);
 
 /* Contributions by an operator that is not exact are kept apart until the task and its descendants are done; a task that is
@@ -357,6 +372,8 @@ static void oracle(const struct spec *s, const struct view *params)
 
 		if ((int)n == b.sync_after)
 			after_sync(&b, x);
+		if ((int)n == b.wait_after)
+			after_wait(&b, x);
 		for (unsigned k = 0; (int)n == b.split_after && k < b.nsplits; k++) {
 			next_split(&b, s, k, &child);
 			oracle_child(&child, &x[b.split]);
@@ -536,6 +553,10 @@ static void body(struct kdds_closure *c)
 		if ((int)n == b.sync_after) {
 			kdds_sync();
 			after_sync(&b, direct);
+		}
+		if ((int)n == b.wait_after) {
+			kdds_wait((struct map *const *)x[b.wait_for]);
+			after_wait(&b, direct);
 		}
 		if ((int)n == b.split_after)
 			split(&b, s, &direct[b.split]);

@@ -23,7 +23,7 @@
 #define SPINS_BLOCKED 50   /* loads of a stolen closure's state before its stack is set aside */
 #define PATIENCE 8         /* searches within the process before asking others: about 20 us */
 
-enum outcome { ENDED, BLOCKED, HALTED };
+enum outcome { ENDED, BLOCKED, HALTED, REACHED };
 enum claim { RUN, RUN_SPECIAL, AGAIN, BLOCK, HALT };
 
 static void help(struct kd_worker *w, struct kd_stack *s, char *c);
@@ -191,10 +191,11 @@ run_body(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct k
 }
 
 /* Runs the closures of f = top and of the frames they make, up to and including those of frame
- * until. Compiled twice, so that the hooks of watch.h cost nothing when there are no observers. */
+ * until, or of these only up to the closure last. Compiled three times, so that the hooks of watch.h
+ * cost nothing when there are no observers, and last nothing where there is none. */
 static inline __attribute__((always_inline)) enum outcome
-run_loop(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient,
-	 int observed)
+run_loop(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, const char *last,
+	 int patient, int observed)
 {
 	struct kdds_frame *f = s->top, *g = kd_stack_next(s, f);
 	char *c = kd_load_relaxed(&f->head), *next;
@@ -226,6 +227,12 @@ run_loop(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int 
 			if (observed)
 				kd_watch.tasks->done(w, s, f, g, f->head);
 			continue;
+		}
+		/* c stays the owner's: it is claimed, and again when the frame goes on. */
+		if (last && f == until && c > last) {
+			kd_store_release(&f->head, c);
+			outcome = REACHED;
+			break;
 		}
 		/* A thief may move the tail of the base below a closure that is not claimed yet. */
 		kd_assert(f == &s->base || c < kd_load_relaxed(&f->tail));
@@ -305,16 +312,22 @@ out:
 }
 
 static enum outcome run_observed(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until,
-				 int patient)
+				 const char *last, int patient)
 {
-	return run_loop(w, s, until, patient, 1);
+	return run_loop(w, s, until, last, patient, 1);
+}
+
+static enum outcome run_up_to(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until,
+			      const char *last)
+{
+	return run_loop(w, s, until, last, 1, 0);
 }
 
 /* Aligned: a task of 2 ns takes 10 % longer if the loop lies elsewhere in its cache lines. */
 static kd_aligned(KD_CACHE_LINE) enum outcome
 run(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int patient)
 {
-	return run_loop(w, s, until, patient, 0);
+	return run_loop(w, s, until, NULL, patient, 0);
 }
 
 /* Makes s the stack that w runs. Sleepers have left wake hints on the stacks that were current:
@@ -338,7 +351,8 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 
 		make_current(w, s);
 		kd_stack_check(s);
-		switch (kd_watch.tasks ? run_observed(w, s, &s->base, 1) : run(w, s, &s->base, 1)) {
+		switch (kd_watch.tasks ? run_observed(w, s, &s->base, NULL, 1) :
+					 run(w, s, &s->base, 1)) {
 		case BLOCKED:
 			kd_count(w, parks, 1);
 			if (!park(s, kd_load_relaxed(&s->top)->head))
@@ -348,6 +362,7 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 			kd_search_leave(w, s);
 			return;
 		case ENDED:
+		case REACHED:
 			break;
 		}
 		range = s->range;
@@ -453,7 +468,7 @@ void kd_sched_loop(struct kd_worker *w)
 	}
 }
 
-int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
+int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, const char *last, int patient)
 {
 	struct kd_stack *s = w->current;
 	struct kdds_frame *g = (struct kdds_frame *)f->tail, *waiting = s->waiting;
@@ -472,11 +487,16 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient)
 	s->bound++;
 	s->waiting = f;
 	kd_store_release(&s->top, f);
-	outcome = kd_watch.tasks ? run_observed(w, s, f, patient) : run(w, s, f, patient);
+	if (kd_watch.tasks)
+		outcome = run_observed(w, s, f, last, patient);
+	else
+		outcome = last ? run_up_to(w, s, f, last) : run(w, s, f, patient);
 	s->waiting = waiting;
 	s->bound--;
 	if (outcome == ENDED)
 		kd_frame_renew(f);
+	else if (outcome == REACHED && kd_watch.tasks)
+		kd_watch.tasks->waited(s, f);
 	kd_store_release(&s->top, f->parent);
 	kd_blocks_sweep(s, f);
 	kd_store_release(&s->drains, s->drains + 1);

@@ -9,9 +9,10 @@
 /* Runs stolen work until the pool stops: the main loop of every worker except main. */
 void kd_sched_loop(struct kd_worker *w);
 
-/* Runs the closures of f, the running frame of w's stack, until all are complete (1) or, unless
- * patient, until it reaches one that is running elsewhere (0). */
-int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, int patient);
+/* Runs the closures of f, the running frame of w's stack, until all are complete (1); until those up
+ * to last are, unless it is NULL; or, unless patient, until it reaches one that is running elsewhere
+ * (0). */
+int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, const char *last, int patient);
 
 /* The stack, which was parked, can continue: makes some worker run it. */
 void kd_sched_resume(struct kd_stack *s);

@@ -23,6 +23,8 @@ struct kd_task_hooks {
 	 * kdds_sync. */
 	void (*enter)(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until);
 	void (*leave)(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int ended);
+	/* In kdds_wait: the body of f goes on, and closures from f's head on are left. */
+	void (*waited)(struct kd_stack *s, struct kdds_frame *f);
 	/* Time has passed that belongs to no task. */
 	void (*resume)(struct kd_worker *w);
 	/* The body of c, a closure of f, begins with frame g; the body ends. */

@@ -86,7 +86,8 @@ void kd_span_pass(struct kd_stack *s, struct kdds_frame *f, char *at, uint64_t l
 	struct kd_span_frame *frame = kd_span_frame(s, f);
 	char *first = kd_frame_first(f);
 	uint32_t names_first = kd_link_of(f, first), n = type->naccess;
-	uint64_t begin = frame->base, end;
+	const struct kd_span_closure *r = kd_span_at(s, c);
+	uint64_t begin = at < frame->held ? r->begin : frame->base, end;
 	int twice = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
@@ -106,14 +107,25 @@ void kd_span_pass(struct kd_stack *s, struct kdds_frame *f, char *at, uint64_t l
 		return;
 	}
 	for (uint32_t i = 0; i < n; i++) {
-		struct kd_span_access *r = kd_span_at(s, kd_closure_access(c, i));
+		struct kd_span_access *b = kd_span_at(s, kd_closure_access(c, i));
 
-		r->users = kd_max(r->users, end);
+		b->users = kd_max(b->users, end);
 		if (type->access[i].mode != KDDS_R)
-			r->writer = r->users = end;
+			b->writer = b->users = end;
 	}
 	if (kd_unlikely(twice))
 		join(s, c);
+}
+
+void kd_span_wait(struct kd_stack *s, struct kdds_frame *f)
+{
+	struct kd_span_frame *frame = kd_span_frame(s, f);
+	const char *c = kd_max((const char *)kd_load_relaxed(&f->head), frame->held);
+
+	for (; c < f->tail; c += kd_closure_at((char *)(uintptr_t)c)->bytes)
+		((struct kd_span_closure *)kd_span_at(s, c))->begin = frame->base;
+	frame->held = f->tail;
+	frame->base = kd_max(frame->base, frame->span);
 }
 
 uint64_t kd_span_main(void)

@@ -6,8 +6,8 @@
  *   length of a closure
  *     = the longest path from its first instruction to the end of its last descendant
  *     = max(body, body + the longest path through its children)
- *   a child begins when the body has ended (in main: or has reached kdds_sync) and all that the
- *   child depends on has ended
+ *   a child begins when the body has ended, or waits, and all that the child depends on has
+ *   ended
  *
  * All times are relative to the parent's first instruction, so a thief need not know the position
  * of its closures in the graph: it runs them and stores their lengths at the victim. The owner of
@@ -37,11 +37,15 @@ struct kd_span_frame {
 	uint64_t begun; /* clock when the body began, or when its stack was last continued */
 	uint64_t parts; /* how often the stack was set aside since the body began */
 	uint64_t node;  /* its number in the graph (dot.h) */
+	const char *held; /* closures before it have had their begin recorded (kd_span_wait) */
 };
 
 struct kd_span_closure {
 	uint64_t length; /* stored by the worker that ran it */
-	uint64_t end;    /* if it reduces: of all that a later user has to wait for */
+	union {
+		uint64_t begin; /* the earliest, until it is passed, if it is before `held' */
+		uint64_t end;   /* if it reduces: of all that a later user has to wait for */
+	};
 };
 
 struct kd_span_access {
@@ -71,6 +75,10 @@ static inline struct kd_span_frame *kd_span_frame(const struct kd_stack *s,
 void kd_span_deliver(const struct kd_range *range, const char *c, uint64_t length);
 /* Closure c of frame f, not a base, is passed: it and all before it are complete. */
 void kd_span_pass(struct kd_stack *s, struct kdds_frame *f, char *c, uint64_t length);
+
+/* The body of f has waited for its closures before `head': it goes on when they have ended. The
+ * others could begin when it began to wait. */
+void kd_span_wait(struct kd_stack *s, struct kdds_frame *f);
 
 /* The longest path through main so far: its body, up to the last charge, and its children. */
 uint64_t kd_span_main(void);

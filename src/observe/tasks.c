@@ -50,8 +50,10 @@ static void leave(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *un
 	if (until != &s->base) {
 		struct kd_span_frame *f = kd_span_frame(s, until);
 
-		if (ended)
+		if (ended) {
 			f->base = kd_max(f->base, f->span);
+			f->held = NULL;
+		}
 		resume(w);
 	} else if (kd_observe.trace && !ended) {
 		kd_trace_close(w, s);
@@ -66,6 +68,7 @@ static void begin(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
 	r->base = r->span = r->self = 0;
 	r->begun = w->watched->since;
 	r->parts = 0;
+	r->held = NULL;
 	if (kd_unlikely(kd_observe.dot))
 		r->node = kd_dot_begin(w->id, s, f, c);
 }
@@ -105,7 +108,8 @@ static void passed(struct kd_stack *s, struct kdds_frame *f, char *c, const char
 	}
 }
 
-const struct kd_task_hooks kd_tasks_hooks = {enter, leave, resume, begin, end, done, passed};
+const struct kd_task_hooks kd_tasks_hooks = {
+	enter, leave, kd_span_wait, resume, begin, end, done, passed};
 
 void kd_tasks_turn(struct kd_worker *w, enum kd_phase phase)
 {

@@ -216,6 +216,7 @@ test_scripts = \
 	tests/check_env_doc.sh \
 	tests/check_examples.sh \
 	tests/check_fenced.sh \
+	tests/check_files.sh \
 	tests/check_floors.sh \
 	tests/check_headers.sh \
 	tests/check_hosts.sh \

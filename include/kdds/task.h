@@ -458,16 +458,29 @@ static inline void kd_caught(const char *what, const char *name)
 /** Declares a task, for mutual recursion: other tasks of the file can spawn it before
  *  KDDS_TASK_BODY defines its body. Both macros take the same list of parameters. */
 #define KDDS_TASK_DECLARE(t, ...) \
+	static char kd_parts_##t __attribute__((unused)); \
+	static void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
+	static inline void kd_call_##t(struct kdds_frame *, int, char * KD_MAP(KD_TAKE, t, ##__VA_ARGS__)); \
+	KD_TASK(t, ##__VA_ARGS__)
+
+/** Declares a task that several files spawn, in a header. One file defines it with
+ *  KDDS_TASK_DEFINE. In a header for C and C++ it stands within extern "C". */
+#define KDDS_TASK_EXTERN(t, ...) \
+	extern char kd_parts_##t; \
+	void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
+	void kd_call_##t(struct kdds_frame *, int, char * KD_MAP(KD_TAKE, t, ##__VA_ARGS__)); \
+	KD_TASK(t, ##__VA_ARGS__)
+
+/** @cond internal */
+/* What all files have of a task: its closures, and how it is spawned. kd_parts_t: its body binds
+ * memory; from then on it is pushed, so its children are ordered by its links. Compilers know that a
+ * static one is 0 if no body sets it. */
+#define KD_TASK(t, ...) \
 	struct kd_closure_##t { struct kdds_closure kd_head; KD_MAP(KD_FIELD, t, ##__VA_ARGS__) } __attribute__((aligned(16))); \
 	KD_MAP(KD_CHECK, t, ##__VA_ARGS__) \
 	KD_ASSERT(sizeof(struct kd_closure_##t) <= KD_CLOSURE_MAX, \
 		  "task " #t ": a closure has no room for VALUEs of 64 KiB or more: share some") \
 	KD_MAP(KD_TYPE, t, ##__VA_ARGS__) \
-	/* Its body binds memory: from then on it is pushed, so its children are ordered by its links. \
-	 * Compilers know that it is 0 if no body sets it. */ \
-	static char kd_parts_##t __attribute__((unused)); \
-	static void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
-	static inline void kd_call_##t(struct kdds_frame *, int, char * KD_MAP(KD_TAKE, t, ##__VA_ARGS__)); \
 	static const struct kdds_param kd_access_##t[] = {KD_MAP(KD_ROW, t, ##__VA_ARGS__) {0, 0, 0, 0, 0, 0, NULL}}; \
 	static const struct kdds_type kd_type_##t = { \
 		kd_run_##t, sizeof(struct kd_closure_##t) < 32 ? 32 : sizeof(struct kd_closure_##t), \
@@ -550,11 +563,10 @@ static inline void kd_caught(const char *what, const char *name)
 		kd_commit_loop_##t(kd_f KD_MAP(KD_FIND, t, ##__VA_ARGS__)); \
 	}
 
-/** The body of a task declared by KDDS_TASK_DECLARE. */
-#define KDDS_TASK_BODY(t, ...) \
+#define KD_BODY(t, for_run, for_call, ...) \
 	KD_INLINE_BODY void kd_body_##t(struct kdds_frame *kd_self, struct kd_room *kd_room KD_MAP(KD_PARAM, t, ##__VA_ARGS__)) \
 		__attribute__((nonnull(1, 2))); \
-	static inline void kd_call_##t(struct kdds_frame *kd_f, int kd_closure, char *kd_top KD_MAP(KD_TAKE, t, ##__VA_ARGS__)) \
+	for_call void kd_call_##t(struct kdds_frame *kd_f, int kd_closure, char *kd_top KD_MAP(KD_TAKE, t, ##__VA_ARGS__)) \
 	{ \
 		struct kd_room kd_r = {kd_top, NULL, 0, kd_closure && kd_type_##t.naccess > 1, !kd_closure, 0}; \
 		KD_MAP(KD_SEE, t, ##__VA_ARGS__) \
@@ -564,15 +576,26 @@ static inline void kd_caught(const char *what, const char *name)
 		if (kd_r.parts) \
 			KD_SET_FLAG(kd_parts_##t); \
 	} \
-	static void kd_run_##t(struct kdds_closure *kd_h, struct kdds_frame *kd_f) \
+	for_run void kd_run_##t(struct kdds_closure *kd_h, struct kdds_frame *kd_f) \
 	{ \
 		struct kd_closure_##t *kd_c __attribute__((unused)) = (struct kd_closure_##t *)kd_h; \
+		/* In C++ other parameters than those declared would make it another function. */ \
+		(void)sizeof(&kd_call_##t); \
 		KD_MAP(KD_OPEN, t, ##__VA_ARGS__) \
 		kd_call_##t(kd_f, 1, kd_f->keep KD_MAP(KD_PASS, t, ##__VA_ARGS__)); \
 	} \
 	KD_INLINE_BODY void kd_body_##t( \
 		struct kdds_frame *kd_self __attribute__((unused)), struct kd_room *kd_room __attribute__((unused)) \
 		KD_MAP(KD_PARAM, t, ##__VA_ARGS__))
+/** @endcond */
+
+/** The body of a task declared by KDDS_TASK_DECLARE. */
+#define KDDS_TASK_BODY(t, ...) KD_BODY(t, static, static inline, ##__VA_ARGS__)
+
+/** The body of a task declared by KDDS_TASK_EXTERN, in one file of the program or library. */
+#define KDDS_TASK_DEFINE(t, ...) \
+	char kd_parts_##t; \
+	KD_BODY(t, , , ##__VA_ARGS__)
 
 /**
  * Declares a task: its name and its parameters, followed by its body in braces.

@@ -10,6 +10,7 @@
 #include "core/topo.h"
 #include "core/value.h"
 #include "core/worker.h"
+#include "ending.h"
 #include "kdds.h"
 #include "observe/span.h"
 #include "observe/stats.h"
@@ -22,7 +23,9 @@
 static struct kd_worker *self(const char *what)
 {
 	if (kd_unlikely(!kd_self_worker))
-		kd_die("%s: %s", what, kd_process.pool.workers ?
+		kd_die("%s: %s", what, kd_ending_forked() ?
+		       "called by a child of fork, which has no workers: it can only call exec" :
+		       kd_process.pool.workers ?
 		       "called by a thread that is no worker of the library" :
 		       "the library is not initialised: call kdds_init first");
 	return kd_self_worker;

@@ -15,6 +15,7 @@
 #include "core/topo.h"
 #include "core/type.h"
 #include "core/worker.h"
+#include "ending.h"
 #include "kdds.h"
 #include "observe/observe.h"
 #include "rank.h"
@@ -42,6 +43,7 @@ static int stop(void)
 
 	if (r->net.size > 1)
 		left = r->net.size;
+	kd_ending_forget();
 	kd_observe_end();
 	kd_job_end(&r->net);
 	kd_pool_stop(&r->pool);
@@ -94,6 +96,11 @@ int kdds_init_layout(int version, uint32_t layout)
 		kd_error("kdds_init: the library is already initialised");
 		return -EALREADY;
 	}
+	if (kd_ending_forked()) {
+		kd_error("kdds_init: this process is a child of fork, and the library has the state "
+			 "of its parent: call kdds_init after exec");
+		return -EALREADY;
+	}
 	if (left) {
 		kd_error("kdds_init: the job of %u ranks that this process was part of is over, "
 			 "and the other ranks have ended: under a launcher a program can start the "
@@ -126,6 +133,7 @@ int kdds_init_layout(int version, uint32_t layout)
 	if (kd_env.bind)
 		kd_topo_bind(0, r->pool.count);
 	kd_type_fix_names(1);
+	kd_ending_watch();
 	error = kd_job_run(&r->net);
 	if (!error)
 		error = kd_observe_run();

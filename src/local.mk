@@ -102,6 +102,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/watch.h \
 	src/core/worker.c \
 	src/core/worker.h \
+	src/ending.c \
+	src/ending.h \
 	src/init.c \
 	src/observe/dot.c \
 	src/observe/dot.h \
@@ -158,7 +160,7 @@ lib_LTLIBRARIES += libkdds.la
 libkdds_la_SOURCES =
 libkdds_la_LIBADD = src/libkdds_internal.la
 libkdds_la_LDFLAGS = $(AM_LDFLAGS) -version-info $(KDDS_LIBTOOL_VERSION) -no-undefined \
-	-Wl,--version-script=$(srcdir)/src/libkdds.map
+	-Wl,--version-script=$(srcdir)/src/libkdds.map -Wl,-z,nodelete
 EXTRA_libkdds_la_DEPENDENCIES = $(srcdir)/src/libkdds.map
 EXTRA_DIST += src/libkdds.map
 

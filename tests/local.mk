@@ -41,6 +41,10 @@ unit_tests += tests/check_reduce
 tests_check_reduce_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_reduce_LDADD = $(UNIT_LIBS) -lm
 
+unit_tests += tests/check_ending
+tests_check_ending_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_ending_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/check_api
 tests_check_api_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_api_LDADD = $(UNIT_LIBS)

@@ -21,9 +21,11 @@ static void *thread(void *arg)
 
 	kd_self_worker = w;
 	kd_worker_measure(w);
+	kd_worker_signals(w);
 	if (kd_env.bind)
 		kd_topo_bind(w->id, w->pool->count);
 	kd_sched_loop(w);
+	kd_worker_no_signals(w);
 	return NULL;
 }
 
@@ -76,6 +78,7 @@ int kd_pool_start(struct kd_pool *p)
 
 	kd_self_worker = w;
 	kd_worker_measure(w);
+	kd_worker_signals(w);
 	w->current = kd_worker_stack(w);
 	kd_stack_start(w->current, NULL);
 	for (int i = 1; i < p->count; i++) {
@@ -88,6 +91,7 @@ int kd_pool_start(struct kd_pool *p)
 			kd_error("cannot start worker %d of %d: %s; lower KDDS_WORKERS or raise "
 				 "the limit (ulimit -u)", i, p->count, kd_errno_text(error));
 			join(p, i);
+			kd_worker_no_signals(w);
 			return -EAGAIN;
 		}
 	}
@@ -97,4 +101,5 @@ int kd_pool_start(struct kd_pool *p)
 void kd_pool_stop(struct kd_pool *p)
 {
 	join(p, p->count);
+	kd_worker_no_signals(p->workers);
 }

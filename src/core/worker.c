@@ -2,6 +2,10 @@
 #define _GNU_SOURCE
 #include "core/worker.h"
 
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 #include "base/log.h"
 #include "base/os.h"
 #include "core/watch.h"
@@ -39,6 +43,32 @@ void kd_worker_measure(struct kd_worker *w)
 {
 	w->c_stack = kd_os_c_stack(&w->c_size);
 	w->c_reserve = kd_min(w->c_size / 8, (size_t)C_RESERVE_BYTES);
+}
+
+#define SIGNAL_BYTES 16384 /* for a handler, and the kernel's frame in addition */
+
+/* Handlers of the program that use one of their own, or none, stay as they are. */
+void kd_worker_signals(struct kd_worker *w)
+{
+	long frame = sysconf(_SC_MINSIGSTKSZ);
+	stack_t s = {.ss_size = SIGNAL_BYTES + (frame > 0 ? (size_t)frame : 0)}, before;
+
+	if (sigaltstack(NULL, &before) || !(before.ss_flags & SS_DISABLE))
+		return;
+	s.ss_sp = w->signals = malloc(s.ss_size);
+	if (s.ss_sp)
+		sigaltstack(&s, NULL);
+}
+
+void kd_worker_no_signals(struct kd_worker *w)
+{
+	stack_t none = {.ss_flags = SS_DISABLE};
+
+	if (!w->signals)
+		return;
+	sigaltstack(&none, NULL);
+	free(w->signals);
+	w->signals = NULL;
 }
 
 #define CALL_BYTES (512u << 10) /* of the C stack, for bodies that are called by other bodies */

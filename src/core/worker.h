@@ -27,6 +27,7 @@ struct kd_worker {
 	uint32_t nest;           /* bodies on its C stack that wait and help meanwhile */
 	char *c_stack;           /* end of its C stack; NULL: not known */
 	size_t c_size;           /* of it */
+	void *signals;           /* a stack for signal handlers; NULL: the program's is used */
 	size_t c_reserve;        /* bytes of it for one more body and the functions that it calls */
 	struct kd_stack *free;   /* idle stacks, of any home */
 	struct kd_stack *victim; /* the stack that had work last time */
@@ -74,6 +75,9 @@ extern __thread struct kd_worker *kd_self_worker __attribute__((tls_model("initi
 
 /* Called by w: determines how much room its C stack has. */
 void kd_worker_measure(struct kd_worker *w);
+/* Gives the calling thread, which is w, a stack for signal handlers; takes it back. */
+void kd_worker_signals(struct kd_worker *w);
+void kd_worker_no_signals(struct kd_worker *w);
 /* The C stack of w seems to be full: ends the program if it is. */
 void kd_worker_full(struct kd_worker *w);
 

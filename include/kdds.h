@@ -327,6 +327,16 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 	T *const *const x = (kd_anchor_init_row(&kd_data_##x.kd_shape, kd_frame_array(&kd_life_##x, kd_array_bytes(kd_n_##x, sizeof(T)), __alignof__(T)), \
 						KDDS_MODE_ANY, 0, kd_n_##x), kd_handle_on(kd_handle_##x, kd_data_##x))
 
+/** Declares @p x, a reference to new T in @p rows rows of @p cols, one after another in memory, that
+ *  live as long as those of KDDS_DATA. */
+#define KDDS_DATA_TILE(T, x, rows, cols) \
+	const size_t kd_rows_##x = rows, kd_cols_##x = cols; \
+	kdds_array(T) kd_data_##x; \
+	kd_handle(T) kd_handle_##x; \
+	KD_LIFETIME(x); \
+	T *const *const x = (kd_anchor_init_array(&kd_data_##x.kd_shape, kd_frame_array(&kd_life_##x, kd_array_bytes(kd_rows_##x, kd_array_bytes(kd_cols_##x, sizeof(T))), __alignof__(T)), \
+						  KDDS_MODE_ANY, 0, kd_rows_##x, kd_cols_##x, kd_cols_##x, NULL), kd_handle_on(kd_handle_##x, kd_data_##x))
+
 /** The shape of the data that @p x refers to, a const struct kdds_shape *; NULL for a single T. */
 #define kdds_shape_of(x) kd_shape_of(kd_anchor_of(x))
 /** The number of elements (rows times columns) that @p x refers to. */
@@ -440,6 +450,9 @@ extern "C" {
 	static const KD_OPERATOR(T) op = { \
 		{#op, sizeof(T), kd_neutral_##op, kd_merge_##op, attributes}}; \
 	static inline void kd_op_##op(T *x, const T *y)
+
+/** *x = *x op *y, for an operator @p op that KDDS_OP has declared. Context: anywhere. */
+#define kdds_combine(op, x, y) kd_op_##op(x, y)
 /** @} */
 
 /** @name The abstract machine

@@ -874,6 +874,9 @@ START_TEST(shapes)
 	ck_assert_uint_eq(kdds_count(&none.at), 0);
 	start(counts[_i]);
 	for (int i = 0; i < 20; i++) {
+		KDDS_DATA_TILE(double, fresh, 7, 5);
+
+		kdds_spawn(hands_on, fresh, 7, 5, 5, NULL, dg);
 		kdds_spawn(hands_on, one, 0, 0, 0, NULL, dg);
 		kdds_spawn(hands_on, &single.at, 0, 0, 0, NULL, dg);
 		kdds_spawn(hands_on, row, 1, 100, 100, NULL, dg);
@@ -883,7 +886,7 @@ START_TEST(shapes)
 	}
 	kdds_sync();
 	stop();
-	ck_assert_int_eq(good, 120);
+	ck_assert_int_eq(good, 140);
 }
 END_TEST
 #pragma GCC diagnostic pop

@@ -9,6 +9,7 @@
 #include "core/sched.h"
 #include "core/topo.h"
 #include "core/value.h"
+#include "core/watch.h"
 #include "core/worker.h"
 #include "ending.h"
 #include "kdds.h"
@@ -77,6 +78,7 @@ __attribute__((used)) char *kdds_push_slow(const char *end)
 	struct kd_worker *w = self("kdds_spawn");
 	struct kdds_frame *f = running_frame("kdds_spawn");
 	size_t window = kd_env.window, windows = windows_of(f);
+	size_t bytes = (size_t)(end - f->tail);
 	int hinted = !kd_load_relaxed(&f->limit);
 
 	if (hinted)
@@ -90,6 +92,8 @@ __attribute__((used)) char *kdds_push_slow(const char *end)
 	set_limit(w, f, windows * window);
 	if (hinted) /* after the limit: the woken worker may set it to NULL again */
 		kd_idle_wake_one(w->pool);
+	if (kd_watch.push)
+		kd_watch.push(w, f, bytes);
 	return f->tail;
 }
 

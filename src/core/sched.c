@@ -458,6 +458,24 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 	make_current(w, s);
 }
 
+int kd_sched_overtake(struct kd_worker *w)
+{
+	/* As for another process: one closure, and nobody measures how long it takes. */
+	struct kd_request request = {.remote = 1, .hint = 1};
+	struct kd_stack *s = w->current, *other;
+	struct kd_range range;
+
+	if (!kd_steal(w, s, &request, &range))
+		return 0;
+	other = kd_worker_stack(w);
+	kd_stack_start(other, &range);
+	w->nest++;
+	run_stack(w, other);
+	w->nest--;
+	make_current(w, s);
+	return 1;
+}
+
 void kd_sched_loop(struct kd_worker *w)
 {
 	const struct kd_scope anything = {NULL, NULL};

@@ -14,6 +14,10 @@ void kd_sched_loop(struct kd_worker *w);
  * (0). */
 int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, const char *last, int patient);
 
+/* For observers, before w begins the body of the closure that it has claimed: runs a ready closure
+ * of the same stack, as if another worker had stolen it. 0: there is none. */
+int kd_sched_overtake(struct kd_worker *w);
+
 /* The stack, which was parked, can continue: makes some worker run it. */
 void kd_sched_resume(struct kd_stack *s);
 

@@ -218,6 +218,8 @@ void *kd_block_alloc(struct kd_stack *s, struct kdds_frame *f, size_t size, size
 	*b = (struct kd_block){.next = s->blocks, .frame = f, .gen = f->gen, .bytes = size,
 			       .head = kd_load_relaxed(&f->parent->head), .memory = memory};
 	s->blocks = b;
+	if (kd_watch.made)
+		kd_watch.made(b + 1, size);
 	return b + 1;
 }
 

@@ -45,6 +45,11 @@ struct kd_watch {
 	/* w has taken count closures from s; the steal attempt began at begin (kd_clock_ticks). */
 	void (*stole)(struct kd_worker *w, const struct kd_stack *s, uint64_t begin,
 		      uint32_t count);
+	/* A closure of `bytes' bytes is about to be filled at the end of frame f, whose body runs. Every
+	 * push calls it whose frame has no limit. */
+	void (*push)(struct kd_worker *w, struct kdds_frame *f, size_t bytes);
+	/* New KDDS_DATA have been allocated: they do not lie in the arena of the stack. */
+	void (*made)(void *data, size_t bytes);
 	/* A type is destroyed. 1: its memory belongs to the observers until they end. */
 	int (*keeps)(void *type);
 };

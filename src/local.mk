@@ -105,6 +105,18 @@ src_libkdds_internal_la_SOURCES = \
 	src/ending.c \
 	src/ending.h \
 	src/init.c \
+	src/observe/checker.c \
+	src/observe/checker.h \
+	src/observe/checker_frame.c \
+	src/observe/checker_frame.h \
+	src/observe/checker_push.c \
+	src/observe/checker_push.h \
+	src/observe/checker_reduce.c \
+	src/observe/checker_reduce.h \
+	src/observe/checker_task.c \
+	src/observe/checker_task.h \
+	src/observe/checker_value.c \
+	src/observe/checker_value.h \
 	src/observe/dot.c \
 	src/observe/dot.h \
 	src/observe/observe.c \

@@ -16,7 +16,8 @@
 static const char *const names[] = {
 	"KDDS_WORKERS",  "KDDS_BIND",    "KDDS_WINDOW", "KDDS_STACK",      "KDDS_SPIN_US",
 	"KDDS_CACHE",    "KDDS_VERIFY",  "KDDS_STATS",  "KDDS_TRACE_SIZE", "KDDS_PROGRESS",
-	"KDDS_PROVIDER", "KDDS_ADDRESS", "KDDS_PORTS",  "KDDS_TRACE",      "KDDS_DOT"};
+	"KDDS_CHECK",    "KDDS_PROVIDER", "KDDS_ADDRESS", "KDDS_PORTS",     "KDDS_TRACE",
+	"KDDS_DOT"};
 #define NAMES (sizeof(names) / sizeof(*names))
 #define TEXTS 5 /* the last TEXTS of them accept any value */
 
@@ -66,6 +67,8 @@ static const struct good goods[] = {
 	{"KDDS_PROGRESS", "always", KD_PROGRESS_ALWAYS, &kd_env.progress},
 	{"KDDS_PROGRESS", "1", KD_PROGRESS_TERMINAL, &kd_env.progress},
 	{"KDDS_PROGRESS", "", KD_PROGRESS_NONE, &kd_env.progress},
+	{"KDDS_CHECK", "7", 7, &kd_env.check},
+	{"KDDS_CHECK", "", 0, &kd_env.check},
 };
 #define GOODS (sizeof(goods) / sizeof(*goods))
 

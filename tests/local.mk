@@ -193,6 +193,10 @@ tests_boot_probe_LDADD = src/libkdds_internal.la
 check_PROGRAMS += tests/observed
 tests_observed_LDADD = libkdds.la
 
+# For check_checker.sh.
+check_PROGRAMS += tests/wrong
+tests_wrong_LDADD = libkdds.la
+
 check_PROGRAMS += tests/oracle tests/without_membarrier
 tests_oracle_LDADD = libkdds.la
 
@@ -216,6 +220,7 @@ tests_lab_quiet_LDADD = libkdds.la
 test_scripts = \
 	tests/check_bench.sh \
 	tests/check_calls.sh \
+	tests/check_checker.sh \
 	tests/check_cmake.sh \
 	tests/check_env_doc.sh \
 	tests/check_examples.sh \

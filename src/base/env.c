@@ -61,6 +61,9 @@ static const struct option options[] = {
 	 "file for the graph of the first 10,000 tasks, for Graphviz"},
 	{"KDDS_PROGRESS", FIELD(progress), 0, 2, "0", "0|1|always",
 	 "show the progress of the run in a line on stderr; 1: only if stderr is a terminal"},
+	{"KDDS_CHECK", FIELD(check), 0, 1ull << 32, "0", NULL,
+	 "look for mistakes that the model forbids, on one worker; 0: do not; "
+	 "1: in reference order; other numbers choose another order that the data allow"},
 };
 
 static int parse_number(const char *text, uint64_t *value_p)
@@ -140,6 +143,14 @@ int kd_env_read(void)
 		kd_error("KDDS_TRACE and KDDS_DOT name the same file, %s", kd_env.dot);
 		bad = 1;
 	}
+	if (!bad && kd_env.check && (kd_env.stats || *kd_env.trace || *kd_env.dot ||
+				     kd_env.progress)) {
+		kd_error("KDDS_CHECK cannot be combined with KDDS_STATS, KDDS_TRACE, KDDS_DOT or "
+			 "KDDS_PROGRESS");
+		bad = 1;
+	}
+	if (kd_env.check)
+		kd_env.workers = 1;
 	return bad ? -EINVAL : 0;
 }
 

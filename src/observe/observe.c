@@ -14,6 +14,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "core/closure.h"
+#include "observe/checker.h"
 #include "observe/dot.h"
 #include "observe/progress.h"
 #include "observe/span.h"
@@ -141,6 +142,8 @@ int kd_observe_start(struct kd_net *net)
 	int error = 0;
 
 	kd_observe = (struct kd_observe){.net = net};
+	if (kd_env.check)
+		return kd_checker_start(net);
 	kd_observe.progress = !net->rank && kd_progress_wanted();
 	kd_observe.tasks = kd_env.stats == KD_STATS_TEXT || kd_env.stats == KD_STATS_1 ||
 			   kd_env.stats == KD_STATS_JSON || *kd_env.trace || *kd_env.dot ||
@@ -182,6 +185,8 @@ int kd_observe_workers(void)
 
 int kd_observe_run(void)
 {
+	if (kd_env.check)
+		kd_checker_run(kd_observe.net);
 	if (!kd_observe.phases)
 		return 0;
 	if (kd_env.stats)
@@ -239,6 +244,8 @@ int kd_observe_stop(void)
 	int error, other;
 	sigset_t kept[2];
 
+	if (kd_env.check)
+		kd_checker_stop();
 	if (!kd_observe.phases)
 		return 0;
 	kd_os_hush(kept);

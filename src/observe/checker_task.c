@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "observe/checker_task.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/log.h"
+#include "kdds.h"
+
+#define LINES_MOST 20
+#define PLACE_BYTES 256
+
+static uint64_t reports;
+
+const char *kd_checked_text(const struct kd_checked_place *at, char *text, size_t bytes)
+{
+	static const char *const modes[] = {"", "READ", "WRITE", "UPDATE", "REDUCE"};
+	size_t n;
+
+	if (!at->parent)
+		n = (size_t)snprintf(text, bytes, "main");
+	else
+		n = (size_t)snprintf(text, bytes, "task %s (child %u of %s)", at->task, at->child,
+				     at->parent);
+	if (at->parameter && n < bytes)
+		snprintf(text + n, bytes - n, ", data parameter %u (%s)", at->parameter,
+			 modes[at->mode]);
+	return text;
+}
+
+void kd_checked_report(const struct kd_checked_place *at, const char *format, ...)
+{
+	char place[PLACE_BYTES], text[2 * PLACE_BYTES];
+	va_list args;
+
+	if (++reports > LINES_MOST)
+		return;
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	kd_error("KDDS_CHECK: %s: %s", kd_checked_text(at, place, sizeof(place)), text);
+	if (reports == LINES_MOST)
+		kd_error("KDDS_CHECK: further mistakes are only counted");
+}
+
+uint64_t kd_checked_reports(void)
+{
+	return reports;
+}

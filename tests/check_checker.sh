@@ -1,0 +1,129 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Proves that KDDS_CHECK finds the mistake in each program of tests/wrong.c, names its task and
+# parameter, and makes the program fail, or that the program's result depends on the number that
+# KDDS_CHECK has; and that it finds none in the examples and in the random programs of tests/oracle,
+# which give the same values with all numbers.
+set -eu
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+failed=0 checked=0
+
+fail()
+{
+	echo "FAILED: $*"
+	failed=$((failed + 1))
+}
+
+# wrong CASE SENTENCE: of the first report.
+wrong()
+{
+	status=0
+	KDDS_CHECK=1 timeout 60 tests/wrong "$1" > "$dir/out" 2> "$dir/err" || status=$?
+	[ $status = 1 ] || fail "$1: status $status"
+	grep -qF "kdds: KDDS_CHECK: $2" "$dir/err" || fail "$1: not '$2': $(cat "$dir/err")"
+	tail -n 1 "$dir/err" | grep -Eq '^kdds: KDDS_CHECK found [0-9]+ mistakes?$' ||
+		fail "$1: the last line is $(tail -n 1 "$dir/err")"
+	timeout 60 tests/wrong "$1" > "$dir/out" 2> "$dir/err" || fail "$1 without: status $?"
+	[ ! -s "$dir/err" ] || fail "$1 without: $(cat "$dir/err")"
+	checked=$((checked + 1))
+}
+
+# A sanitizer ends some of the wrong programs.
+if [ -z "${SANITIZE-}" ]; then
+# varies CASE: the number alone decides which value it prints.
+varies()
+{
+	for run in 1 2; do
+		for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
+			KDDS_CHECK=$seed timeout 60 tests/wrong "$1" || fail "seed $seed: $1: $?"
+		done > "$dir/run$run"
+	done
+	cmp -s "$dir/run1" "$dir/run2" || fail "$1: two runs with the same numbers differ"
+	[ "$(sort -u "$dir/run1" | wc -l)" -gt 1 ] || fail "$1: always $(head -n 1 "$dir/run1")"
+	checked=$((checked + 1))
+}
+
+other='through another reference, so nothing orders the two'
+wrong read_of_write 'task count (child 1 of main), data parameter 1 (WRITE): the task has read'
+wrong read_of_double 'task accumulate (child 1 of main), data parameter 1 (WRITE): the task has'
+wrong unwritten 'task forget (child 1 of main), data parameter 1 (WRITE): the task has not written'
+wrong write_of_read 'task cast (child 1 of main), data parameter 1 (READ): the body has changed'
+wrong write_by_alias 'task alias (child 1 of main), data parameter 1 (READ): the body has changed'
+wrong write_below 'task deep (child 1 of deep), data parameter 1 (READ): the body has changed'
+wrong change_local 'task get (child 1 of main), data parameter 1 (READ): changed by main after'
+wrong change_data 'task get (child 1 of hasty), data parameter 1 (READ): changed by hasty'
+wrong change_array 'task total (child 1 of main), data parameter 1 (READ): changed by main'
+wrong change_block 'task get (child 1 of main), data parameter 1 (READ): changed by main after'
+wrong dead_pointer 'task follow (child 1 of dangle): a VALUE points to a local'
+wrong dead_local 'task get (child 1 of lend), data parameter 1 (READ): refers to a local'
+wrong dead_data 'task get (child 2 of main), data parameter 1 (READ): refers to KDDS_DATA of a body'
+wrong no_value 'task get (child 1 of main), data parameter 1 (READ): nobody has written the data'
+wrong no_value_to_update 'task bump (child 1 of use), data parameter 1 (UPDATE): nobody has written'
+wrong no_value_to_add_to 'task add (child 1 of add_two), data parameter 1 (REDUCE): nobody has'
+wrong tiles "task total (child 2 of main), data parameter 1 (READ): overlaps task fill (child 1 of\
+ main), data parameter 1 (WRITE) $other"
+wrong two_references "task get (child 2 of main), data parameter 1 (READ): overlaps task put (child\
+ 1 of main), data parameter 1 (WRITE) $other"
+wrong whole_and_part "task bump (child 2 of main), data parameter 1 (UPDATE): overlaps task fill\
+ (child 1 of main), data parameter 1 (WRITE) $other"
+wrong assigned_sum 'task set (child 1 of main), data parameter 1 (REDUCE): the task has assigned'
+wrong assigned_maximum 'task last (child 1 of main), data parameter 1 (REDUCE): the task has assig'
+wrong neighbour 'task overrun (child 1 of main): the body has changed data that it was not given:'
+wrong undeclared 'task meddle (child 1 of main): the body has changed data that it was not given:'
+wrong not_given 'task get (child 1 of reach), data parameter 1 (READ): was not given to reach'
+varies undeclared_order
+varies early_read
+fi
+echo "$checked mistakes"
+
+times='^T = |^(tasks|steals) = |GFLOP'
+
+# right PROGRAM ARGUMENTS...: nothing on stderr, and the output of a run without KDDS_CHECK, but for
+# times and counts.
+right()
+{
+	[ -x "$1" ] || {
+		echo "not built: $1"
+		return 0
+	}
+	KDDS_WORKERS=1 timeout 60 "$@" < /dev/null | grep -Ev "$times" > "$dir/plain"
+	for seed in 1 2 3; do
+		status=0
+		KDDS_CHECK=$seed timeout 100 "$@" < /dev/null > "$dir/out" 2> "$dir/err" ||
+			status=$?
+		[ $status = 0 ] || fail "KDDS_CHECK=$seed $*: status $status"
+		[ ! -s "$dir/err" ] || fail "KDDS_CHECK=$seed $*: $(cat "$dir/err")"
+		grep -Ev "$times" "$dir/out" | cmp -s - "$dir/plain" ||
+			fail "KDDS_CHECK=$seed $*: $(cat "$dir/out")"
+	done
+	echo "quiet: $*"
+}
+
+for example in 'fib 15' 'nqueens 7 7' 'knary 6 3' 'knary --cilk 5 3 2' 'stencil 60 10 7' \
+	'heat 40 50 2000' 'histogram 10000 30' 'kmeans 1000 7' 'cholesky 150 32'; do
+	# shellcheck disable=SC2086 # its arguments
+	right examples/$example
+done
+right examples/wordcount --chunk 7 "${srcdir:-.}/NEWS"
+for seed in 1 2 3 4; do
+	KDDS_CHECK=$seed timeout 100 tests/oracle -j -s 2 -n $((1000 * seed)) > "$dir/out" \
+		2> "$dir/err" || fail "KDDS_CHECK=$seed tests/oracle: status $?"
+	[ ! -s "$dir/err" ] || fail "KDDS_CHECK=$seed tests/oracle: $(head -n 3 "$dir/err")"
+done
+
+# refused MESSAGE COMMAND...: kdds_init fails with one line.
+refused()
+{
+	message=$1
+	shift
+	status=0
+	timeout 60 env KDDS_CHECK=1 "$@" > "$dir/out" 2> "$dir/err" || status=$?
+	[ $status != 0 ] && grep -q "kdds: KDDS_CHECK.*$message" "$dir/err" ||
+		fail "$*: status $status, $(cat "$dir/err")"
+}
+
+refused 'cannot be combined' KDDS_STATS=1 tests/wrong unwritten
+refused 'as a job of one rank' ./kddsrun -n 2 tests/wrong unwritten
+
+[ $failed = 0 ]

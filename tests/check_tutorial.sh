@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Proves that every program in doc/tutorial.md compiles and that every command there prints what the
-# tutorial says. Blocks "```c FILE" are files; "```console" blocks are commands, each after "$ " and
+# Proves that every program in doc/tutorial.md compiles, that every command there prints what the
+# tutorial says, and that KDDS_CHECK finds no mistake in the programs but one. Blocks "```c FILE" are files; "```console" blocks are commands, each after "$ " and
 # followed by its output. No other blocks are allowed.
 set -eu
 [ -z "${SANITIZE-}" ] || exit 77
@@ -41,4 +41,14 @@ diff -u ../session ../here || {
 	echo 'FAILED: (-) what the tutorial says and (+) what happened differ'
 	exit 1
 }
+for program in *.c; do
+	program=${program%.c}
+	[ -x "$program" ] && [ "$program" != square ] || continue
+	for number in 1 2; do
+		KDDS_CHECK=$number timeout 100 "./$program" 2>&1 > ../out < /dev/null |
+			sed "s/^/FAILED: KDDS_CHECK=$number $program: /"
+	done
+done > ../mistakes
+cat ../mistakes
+[ ! -s ../mistakes ]
 echo "$(ls ./*.c | wc -l) programs, $(grep -c '^\$ ' ../session) commands"

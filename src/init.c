@@ -132,6 +132,8 @@ int kdds_init_layout(int version, uint32_t layout)
 	sched_getaffinity(0, sizeof(main_cpus), &main_cpus);
 	if (kd_env.bind)
 		kd_topo_bind(0, r->pool.count);
+	if (!r->net.rank)
+		kd_env_warn();
 	kd_type_fix_names(1);
 	kd_ending_watch();
 	error = kd_job_run(&r->net);

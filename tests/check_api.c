@@ -6,11 +6,13 @@
  * remaining functions. It also proves that starting and stopping the library many times leaks
  * nothing.
  */
+#define _GNU_SOURCE
 #include <check.h>
 #include <dirent.h>
 #include <errno.h>
 #include <kdds.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -339,6 +341,35 @@ START_TEST(foreign_threads)
 	}
 	stop();
 	ck_assert_int_eq(kdds_worker(), -1);
+}
+END_TEST
+
+static int cpus_now(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	ck_assert_int_eq(sched_getaffinity(0, sizeof(set), &set), 0);
+	return CPU_COUNT(&set);
+}
+
+/* A single worker may use all CPUs: two programs of one worker each do not share one. Main has its
+ * CPUs back afterwards. */
+START_TEST(binding)
+{
+	int cpus = cpus_now();
+
+	unsetenv("KDDS_BIND");
+	start(1);
+	ck_assert_int_eq(cpus_now(), cpus);
+	stop();
+	start(cpus);
+	ck_assert_int_eq(cpus_now(), 1);
+	stop();
+	start(cpus + 1);
+	ck_assert_int_eq(cpus_now(), cpus);
+	stop();
+	ck_assert_int_eq(cpus_now(), cpus);
 }
 END_TEST
 
@@ -1825,6 +1856,7 @@ int main(void)
 	tcase_add_loop_test(tcase, finalize_waits, 0, COUNTS);
 	tcase_add_test(tcase, main_elsewhere);
 	tcase_add_test(tcase, foreign_threads);
+	tcase_add_test(tcase, binding);
 	tcase_add_loop_test(tcase, sync_in_main, 0, COUNTS);
 	tcase_add_loop_test(tcase, many_in_one_frame, 0, COUNTS);
 	tcase_add_loop_test(tcase, each_runs_once, 0, COUNTS);

@@ -233,6 +233,41 @@ START_TEST(texts)
 }
 END_TEST
 
+static void warn(void *arg)
+{
+	(void)arg;
+	kd_env_warn();
+}
+
+/* A name that is almost a variable's is a typing error; what is far from all is not ours. */
+START_TEST(typing_errors)
+{
+	static const char *const wrong[][2] = {
+		{"KDDS_WORKER", "KDDS_WORKERS"}, {"KDDS_WORKRES", "KDDS_WORKERS"},
+		{"KDDS_STAT", "KDDS_STATS"}, {"KDDSWINDOW", "KDDS_WINDOW"}};
+	static const char *const right[] = {
+		"KDDS_RANK", "KDDS_SIZE", "KDDS_LOCAL_RANK", "KDDS_LOCAL_SIZE", "KDDS_CONTROL_FD",
+		"KDDS_RSH", "KDDS", "KDDS_", "KDDS_TEST_WORKERS", "KDDS_A_NAME_LONGER_THAN_ANY_OF_OURS"};
+	struct child c;
+	char text[100];
+
+	clear();
+	setenv("KDDS_WORKERS", "1", 1);
+	for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++)
+		setenv(right[i], "1", 1);
+	child_run(&c, warn, NULL, 30);
+	ck_assert_str_eq(c.err, "");
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		setenv(wrong[i][0], "1", 1);
+		child_run(&c, warn, NULL, 30);
+		unsetenv(wrong[i][0]);
+		snprintf(text, sizeof(text), "has %s, which nothing reads: did you mean %s?",
+			 wrong[i][0], wrong[i][1]);
+		ck_assert_msg(one_line(c.err, text), "%s", c.err);
+	}
+}
+END_TEST
+
 /* The help text lists exactly the variables in names[], each on a line with its default. */
 START_TEST(help)
 {
@@ -272,6 +307,7 @@ int main(void)
 	tcase_add_test(tcase, several_bad);
 	tcase_add_test(tcase, long_value);
 	tcase_add_test(tcase, texts);
+	tcase_add_test(tcase, typing_errors);
 	tcase_add_test(tcase, help);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);

@@ -116,8 +116,8 @@ else
 	echo 'no C++ compiler: C only'
 fi
 
-# The uninstalled build tree.
-libraries=$build/.libs launcher=$build/kddsrun
+# The uninstalled build tree, whose programs find the library by themselves.
+libraries= launcher=$build/kddsrun
 program 'C, uninstalled' $CC -std=c11 -Wall -Wextra -Werror -O2 program.c \
 	$(PKG_CONFIG_PATH=$build${PKG_CONFIG_PATH:+:$PKG_CONFIG_PATH} \
 		$PKG_CONFIG --cflags --libs kdds)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include "base/env.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
@@ -28,7 +30,7 @@ static const struct option options[] = {
 	 "number of workers (threads) of this process; 0: the number of CPUs that it may use "
 	 "(affinity mask and cgroup quota)"},
 	{"KDDS_BIND", FIELD(bind), 0, 1, "core", "none|core",
-	 "core: bind each worker to one CPU if there are enough; "
+	 "core: bind each worker to its share of the CPUs if there are enough; "
 	 "none: leave placement to the kernel"},
 	{"KDDS_WINDOW", FIELD(window), 65536, 1u << 30, "512K", NULL,
 	 "bytes of closures that a frame holds before its owner runs some of them"},
@@ -152,6 +154,65 @@ int kd_env_read(void)
 	if (kd_env.check)
 		kd_env.workers = 1;
 	return bad ? -EINVAL : 0;
+}
+
+#define NAME_MOST 32 /* longer than any name, and than what is close to one */
+
+/* Insertions, deletions and changes that turn a into b (V. Levenshtein, "Binary Codes Capable of
+ * Correcting Deletions, Insertions, and Reversals", 1966). */
+static unsigned distance(const char *a, size_t n, const char *b)
+{
+	unsigned row[NAME_MOST + 1];
+
+	for (unsigned i = 0; i <= n; i++)
+		row[i] = i;
+	for (unsigned k = 1; *b; b++, k++) {
+		unsigned before = row[0];
+
+		row[0] = k;
+		for (size_t i = 1; i <= n; i++) {
+			unsigned change = before + (a[i - 1] != *b);
+
+			before = row[i];
+			row[i] = kd_min(change, kd_min(row[i - 1], row[i]) + 1);
+		}
+	}
+	return row[n];
+}
+
+/* The variable that the name of n characters is probably meant to be. NULL: it is one, or none is
+ * close. */
+static const char *meant(const char *name, size_t n)
+{
+	const char *close = NULL;
+	unsigned best = 3;
+
+	for (size_t i = 0; i < sizeof(options) / sizeof(*options); i++) {
+		unsigned d = distance(name, n, options[i].name);
+
+		if (!d)
+			return NULL;
+		if (d < best) {
+			best = d;
+			close = options[i].name;
+		}
+	}
+	return close;
+}
+
+void kd_env_warn(void)
+{
+	for (char **e = environ; *e; e++) {
+		size_t n = strcspn(*e, "=");
+		const char *close;
+
+		if (strncmp(*e, "KDDS", 4) || n > NAME_MOST)
+			continue;
+		close = meant(*e, n);
+		if (close)
+			kd_error("the environment has %.*s, which nothing reads: did you mean %s?",
+				 (int)n, *e, close);
+	}
 }
 
 void kd_env_help(FILE *out)

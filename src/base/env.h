@@ -40,6 +40,8 @@ extern struct kd_env kd_env;
 /* Reads the environment. Returns 0, or -EINVAL after a line that names the variable, its value and
  * what is allowed. */
 int kd_env_read(void);
+/* Prints a line for each variable of the environment whose name is almost that of an option. */
+void kd_env_warn(void);
 void kd_env_help(FILE *out);
 
 #endif

@@ -139,19 +139,9 @@ void kd_topo_divide(int i, int n)
 	hwloc_bitmap_free(set);
 }
 
-/* The CPU of the worker. The caller frees the set. NULL: more workers than CPUs. */
-static hwloc_cpuset_t cpuset_of(int worker, int workers)
-{
-	hwloc_cpuset_t set = share_of(worker, workers);
-
-	if (set)
-		hwloc_bitmap_singlify(set);
-	return set;
-}
-
 int kd_topo_place(int worker, int workers)
 {
-	hwloc_cpuset_t set = cpuset_of(worker, workers);
+	hwloc_cpuset_t set = share_of(worker, workers);
 	hwloc_obj_t node = NULL;
 	int place;
 
@@ -172,7 +162,7 @@ int kd_topo_places(void)
 
 void kd_topo_bind(int worker, int workers)
 {
-	hwloc_cpuset_t set = cpuset_of(worker, workers);
+	hwloc_cpuset_t set = share_of(worker, workers);
 
 	/* If binding is refused, this costs locality and nothing else. */
 	if (set && hwloc_topology_is_thissystem(topology))

@@ -24,8 +24,8 @@ void kd_topo_divide(int i, int n);
 int kd_topo_crowded(void);
 
 /* The place (NUMA node, numbered from 0) of worker i of n, and the number of places. If workers are
- * bound, worker i is bound to the i-th CPU in an order that fills cores before their hardware
- * threads and spreads over the machine as hwloc_distrib does. */
+ * bound, worker i is bound to the i-th of n shares of the CPUs, which hwloc_distrib spreads over the
+ * machine: whole cores where there are enough. */
 int kd_topo_place(int worker, int workers);
 int kd_topo_places(void);
 /* Binds the calling thread as worker i of n. Does nothing if there are more workers than CPUs. */

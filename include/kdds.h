@@ -174,12 +174,7 @@ static inline void kd_wait(struct kdds_frame *self, const struct kd_room *room, 
 /** @name Data
  * KDDS_DATA (task.h) makes one new T. The macros below make references to arrays, or to memory of
  * the program, which must outlive the tasks that use it. The shape is passed with the reference
- * to _ARRAY parameters. References to a const T are for READ parameters. This one refers to a part
- * of an array that the body may read:
- *
- * @code
- * KDDS_OVER_ARRAY(const double, half, *a, kdds_count(a) / 2);
- * @endcode
+ * to _ARRAY parameters. References to a const T are for READ parameters.
  *
  * Context: main, task.
  * @{ */
@@ -334,8 +329,35 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 	kdds_array(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
 	KD_LIFETIME(x); \
-	T *const *const x = (kd_anchor_init_array(&kd_data_##x.kd_shape, kd_frame_array(&kd_life_##x, kd_array_bytes(kd_rows_##x, kd_array_bytes(kd_cols_##x, sizeof(T))), __alignof__(T)), \
-						  KDDS_MODE_ANY, 0, kd_rows_##x, kd_cols_##x, kd_cols_##x, NULL), kd_handle_on(kd_handle_##x, kd_data_##x))
+	T *const *const x = (kd_anchor_init_array( \
+		&kd_data_##x.kd_shape, \
+		kd_frame_array(&kd_life_##x, \
+			       kd_array_bytes(kd_rows_##x, kd_array_bytes(kd_cols_##x, sizeof(T))), \
+			       __alignof__(T)), \
+		KDDS_MODE_ANY, 0, kd_rows_##x, kd_cols_##x, kd_cols_##x, NULL), \
+		kd_handle_on(kd_handle_##x, kd_data_##x))
+
+/** Declares @p y, a reference to @p n elements of the array that @p x refers to, from element @p from
+ *  on. It has the type and the mode of x: a part of READ data is only read. */
+#define KDDS_SLICE(y, x, from, n) \
+	kdds_array(__typeof__(**(x))) kd_data_##y; \
+	kd_handle(__typeof__(**(x))) kd_handle_##y; \
+	__typeof__(**(x)) *const *const y = ( \
+		kd_slice(&kd_data_##y.kd_shape, kd_anchor_of(x), sizeof(**(x)), from, n, \
+			 kd_bound(kd_room)), \
+		kd_handle_on(kd_handle_##y, kd_data_##y))
+/** The same for a two-dimensional part: @p rows rows of @p cols elements, which begin at element
+ *  @p col of row @p row. */
+#define KDDS_SUBTILE(y, x, row, col, rows, cols) \
+	kdds_array(__typeof__(**(x))) kd_data_##y; \
+	kd_handle(__typeof__(**(x))) kd_handle_##y; \
+	__typeof__(**(x)) *const *const y = ( \
+		kd_subtile(&kd_data_##y.kd_shape, kd_anchor_of(x), sizeof(**(x)), row, col, rows, \
+			   cols, kd_bound(kd_room)), \
+		kd_handle_on(kd_handle_##y, kd_data_##y))
+/** Declares @p x, a reference to no data, for an _ARRAY parameter that is optional:
+ *  kdds_count(x) is 0. */
+#define KDDS_NONE(T, x) KDDS_OVER_ARRAY(T, x, (T *)NULL, 0)
 
 /** The shape of the data that @p x refers to, a const struct kdds_shape *; NULL for a single T. */
 #define kdds_shape_of(x) kd_shape_of(kd_anchor_of(x))
@@ -355,6 +377,45 @@ static inline const struct kdds_shape *kd_shape_of(const struct kdds_anchor *a)
 static inline size_t kd_count_of(const struct kdds_shape *s)
 {
 	return s ? s->rows * s->cols : 1;
+}
+/* rows 0: a slice */
+void kdds_part_error(const struct kdds_anchor *whole, size_t row, size_t col, size_t rows,
+		     size_t cols) __attribute__((noreturn, cold));
+
+/* May be used as the whole may. */
+static inline void kd_part(struct kdds_shape *shape, struct kdds_anchor *whole, size_t offset,
+			   uint32_t bound, size_t rows, size_t cols, size_t ld)
+{
+	struct kdds_anchor *a = kd_anchor_init_array(shape, (char *)whole->data + offset,
+						     KDDS_MODE_ANY, bound, rows, cols, ld, NULL);
+	int16_t use = (int16_t)(whole->use & ~KD_USE_HOW);
+
+	a->use = (int16_t)(use | (int16_t)bound);
+	if (a->single)
+		a->single = INT32_MIN + (use - INT16_MIN);
+}
+static inline void kd_slice(struct kdds_shape *shape, struct kdds_anchor *whole, size_t size,
+			    size_t from, size_t n, uint32_t bound)
+{
+	const struct kdds_shape *s = kd_shape_of(whole);
+	size_t count = kd_count_of(s);
+
+	if (KD_UNLIKELY(from > count || n > count - from ||
+			(s && (s->pack || (s->rows > 1 && s->ld != s->cols)))))
+		kdds_part_error(whole, 0, from, 0, n);
+	kd_part(shape, whole, from * size, bound, 1, n, n);
+}
+static inline void kd_subtile(struct kdds_shape *shape, struct kdds_anchor *whole, size_t size,
+			      size_t row, size_t col, size_t rows, size_t cols, uint32_t bound)
+{
+	const struct kdds_shape one = {1, 1, 1, NULL}, *s = kd_shape_of(whole);
+
+	if (!s)
+		s = &one;
+	if (KD_UNLIKELY(row > s->rows || rows > s->rows - row || col > s->cols ||
+			cols > s->cols - col || s->pack))
+		kdds_part_error(whole, row, col, rows, cols);
+	kd_part(shape, whole, (row * s->ld + col) * size, bound, rows, cols, s->ld);
 }
 /** @endcond */
 /** @} */

@@ -162,6 +162,20 @@ void kdds_shape_check(size_t rows, size_t cols, size_t ld)
 		       ld);
 }
 
+void kdds_part_error(const struct kdds_anchor *whole, size_t row, size_t col, size_t rows,
+		     size_t cols)
+{
+	const struct kdds_shape *s = kd_shape_of(whole);
+
+	if (s && s->pack)
+		kd_die("a part of data with pack functions cannot be transferred");
+	if (!rows && s && s->rows > 1 && s->ld != s->cols)
+		kd_die("a slice of a tile whose rows are %zu elements and %zu apart: use "
+		       "KDDS_SUBTILE", s->cols, s->ld);
+	kd_die("a part of %zu x %zu elements from element (%zu, %zu) on does not lie in data of %zu "
+	       "x %zu", kd_max(rows, 1), cols, row, col, s ? s->rows : 1, s ? s->cols : 1);
+}
+
 static struct kdds_frame *waiting_frame(struct kdds_frame *f, const char *what)
 {
 	struct kdds_frame *running = running_frame(what);

@@ -931,8 +931,8 @@ KDDS_TASK(sum_part, READ_ARRAY(long, a), REDUCE(long, s, KDDS_SUM(long)))
 		**s += **a;
 		return;
 	}
-	KDDS_OVER_ARRAY(const long, left, *a, n / 2);
-	KDDS_OVER_ARRAY(const long, right, *a + n / 2, n - n / 2);
+	KDDS_SLICE(left, a, 0, n / 2);
+	KDDS_SLICE(right, a, n / 2, n - n / 2);
 	kdds_spawn(sum_part, left, s);
 	kdds_spawn(sum_part, right, s);
 }
@@ -948,6 +948,177 @@ KDDS_TASK(fill_longs, VALUE(long, v), WRITE_ARRAY(long, a))
 	for (size_t i = 0; i < kdds_count(a); i++)
 		(*a)[i] = v;
 }
+
+/* Quarters of quarters, down to what is small: every element by its place. */
+KDDS_TASK(fill_tile, WRITE_ARRAY(long, a), VALUE(long, v))
+{
+	const struct kdds_shape *s = kdds_shape_of(a);
+	size_t h = s->rows / 2, w = s->cols / 2;
+
+	if (s->rows <= 2 || s->cols <= 2) {
+		for (size_t i = 0; i < s->rows; i++)
+			for (size_t j = 0; j < s->cols; j++)
+				(*a)[i * s->ld + j] = v + (long)(1000 * i + j);
+		return;
+	}
+	KDDS_SUBTILE(a00, a, 0, 0, h, w);
+	KDDS_SUBTILE(a01, a, 0, w, h, s->cols - w);
+	KDDS_SUBTILE(a10, a, h, 0, s->rows - h, w);
+	KDDS_SUBTILE(a11, a, h, w, s->rows - h, s->cols - w);
+	kdds_spawn(fill_tile, a00, v);
+	kdds_spawn(fill_tile, a01, v + (long)w);
+	kdds_spawn(fill_tile, a10, v + (long)(1000 * h));
+	kdds_spawn(fill_tile, a11, v + (long)(1000 * h + w));
+}
+
+KDDS_TASK(merge, READ_ARRAY(int, a), READ_ARRAY(int, b), WRITE_ARRAY(int, to))
+{
+	size_t i = 0, j = 0, n = kdds_count(a), m = kdds_count(b);
+
+	for (size_t k = 0; k < n + m; k++)
+		(*to)[k] = j == m || (i < n && (*a)[i] <= (*b)[j]) ? (*a)[i++] : (*b)[j++];
+}
+
+/* Sorts a, with room, which gets the result if `there'. */
+KDDS_TASK(sort, UPDATE_ARRAY(int, a), WRITE_ARRAY(int, room), VALUE(int, there))
+{
+	size_t n = kdds_count(a);
+
+	if (n < 2) {
+		(*room)[0] = (*a)[0];
+		return;
+	}
+	KDDS_SLICE(left, a, 0, n / 2);
+	KDDS_SLICE(right, a, n / 2, n - n / 2);
+	KDDS_SLICE(left_room, room, 0, n / 2);
+	KDDS_SLICE(right_room, room, n / 2, n - n / 2);
+	kdds_spawn(sort, left, left_room, !there);
+	kdds_spawn(sort, right, right_room, !there);
+	if (there)
+		kdds_spawn(merge, left, right, room);
+	else
+		kdds_spawn(merge, left_room, right_room, a);
+}
+
+KDDS_TASK(first_of, READ_ARRAY(int, a), WRITE(int, r))
+{
+	**r = kdds_count(a) ? (*a)[0] : -1;
+}
+
+START_TEST(slices)
+{
+	static long m[41][50];
+	static int v[3000], room[3000];
+	int first = 0, none = 0;
+	kdds_array(long) tile;
+	KDDS_OVER_ARRAY(int, dv, v, 3000);
+	KDDS_OVER_ARRAY(int, droom, room, 3000);
+	KDDS_OVER(int, dfirst, &first);
+	KDDS_OVER(int, dnone, &none);
+	KDDS_NONE(int, nothing);
+
+	kdds_bind_tile(tile, &m[1][2], 37, 45, 50);
+	for (int i = 0; i < 3000; i++)
+		v[i] = i * 7919 % 3001;
+	memset(m, 0xff, sizeof(m));
+	start(counts[_i]);
+	kdds_spawn(fill_tile, kdds_ref(tile), 0);
+	kdds_spawn(sort, dv, droom, 0);
+	kdds_spawn(first_of, dv, dfirst);
+	kdds_spawn(first_of, nothing, dnone);
+	stop();
+	for (long i = 0; i < 41; i++)
+		for (long j = 0; j < 50; j++)
+			ck_assert_int_eq(m[i][j], i < 1 || i > 37 || j < 2 || j > 46 ?
+						  -1 : 1000 * (i - 1) + j - 2);
+	for (int i = 1; i < 3000; i++)
+		ck_assert_int_le(v[i - 1], v[i]);
+	ck_assert_int_eq(first, v[0]);
+	ck_assert_int_eq(none, -1);
+}
+END_TEST
+
+static void bad_slice(void *arg)
+{
+	static const struct kdds_pack pack;
+	static long x[100];
+	size_t n = 3;
+	KDDS_OVER_ARRAY(long, a, x, 100);
+	KDDS_OVER(long, one, x);
+	kdds_array(long) tile, packed;
+
+	kdds_bind_tile(tile, x, 5, 3, 10);
+	kdds_bind_packed(packed, x, 10, 10, 10, &pack);
+	start(1);
+	switch (*(int *)arg) {
+	case 0: {
+		KDDS_SLICE(y, a, 98, n);
+		_exit(20 + (y == NULL));
+	}
+	case 1: {
+		KDDS_SLICE(y, a, 2, SIZE_MAX);
+		_exit(20 + (y == NULL));
+	}
+	case 2: {
+		KDDS_SLICE(y, one, 1, 1);
+		_exit(20 + (y == NULL));
+	}
+	case 3: {
+		KDDS_SLICE(y, kdds_ref(tile), 0, n);
+		_exit(20 + (y == NULL));
+	}
+	case 4: {
+		KDDS_SUBTILE(y, kdds_ref(tile), 3, 0, n, 1);
+		_exit(20 + (y == NULL));
+	}
+	case 5: {
+		KDDS_SUBTILE(y, kdds_ref(tile), 0, 1, 1, n);
+		_exit(20 + (y == NULL));
+	}
+	default: {
+		KDDS_SLICE(y, kdds_ref(packed), 0, n);
+		_exit(20 + (y == NULL));
+	}
+	}
+}
+
+/* What a body may only read, or only add to, it cannot pass on for more by a slice. */
+KDDS_TASK(adds_to_slice, REDUCE_ARRAY(long, a, KDDS_SUM(long)))
+{
+	KDDS_SLICE(y, a, 1, 2);
+	kdds_spawn(fill_longs, 1, y);
+}
+
+static void slice_for_more(void *arg)
+{
+	static long x[10];
+	KDDS_OVER_ARRAY(long, a, x, 10);
+
+	(void)arg;
+	start(1);
+	kdds_spawn(adds_to_slice, a);
+	stop();
+}
+
+START_TEST(slice_misuse)
+{
+	static const char *const lines[] = {
+		"a part of 1 x 3 elements from element (0, 98) on does not lie in data of 1 x 100",
+		"does not lie in data of 1 x 100", "does not lie in data of 1 x 1",
+		"rows are 3 elements and 10 apart: use KDDS_SUBTILE",
+		"a part of 3 x 1 elements from element (3, 0) on does not lie in data of 5 x 3",
+		"a part of 1 x 3 elements from element (0, 1) on does not lie in data of 5 x 3",
+		"a part of data with pack functions"};
+	struct child c;
+
+	for (int i = 0; i < (int)(sizeof(lines) / sizeof(*lines)); i++) {
+		child_run(&c, bad_slice, &i, 60);
+		ck_assert_int_eq(c.status, 1);
+		ck_assert_msg(one_line(c.err, lines[i]), "%s", c.err);
+	}
+	expect_death(slice_for_more, "task fill_longs ", "may only REDUCE");
+}
+END_TEST
 
 START_TEST(parts)
 {
@@ -1868,6 +2039,8 @@ int main(void)
 	tcase_add_loop_test(tcase, called_bodies, 0, COUNTS);
 	tcase_add_loop_test(tcase, shapes, 0, COUNTS);
 	tcase_add_loop_test(tcase, parts, 0, COUNTS);
+	tcase_add_loop_test(tcase, slices, 0, COUNTS);
+	tcase_add_test(tcase, slice_misuse);
 	tcase_add_test(tcase, const_data);
 	tcase_add_test(tcase, arguments_once);
 	tcase_add_test(tcase, bad_shape);

@@ -159,6 +159,20 @@ KDDS_TASK(t, WRITE(long, r))
 }
 END
 
+misuse 'a slice of READ_ARRAY handed on to WRITE_ARRAY' <<'END'
+#if BAD
+KDDS_TASK(t, READ_ARRAY(long, a))
+#else
+KDDS_TASK(t, UPDATE_ARRAY(long, a))
+#endif
+{
+	KDDS_SLICE(left, a, 0, kdds_count(a) / 2);
+	KDDS_SUBTILE(right, a, 0, kdds_count(a) / 2, 1, 1);
+	kdds_spawn(fill, left);
+	kdds_spawn(fill, right);
+}
+END
+
 misuse 'kdds_ref of a bound const object, for WRITE' <<'END'
 KDDS_TASK(t, UPDATE(long, a))
 {

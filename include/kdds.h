@@ -99,6 +99,21 @@ int kdds_init_layout(int version, uint32_t layout);
 int kdds_finalize(void);
 /** @} */
 
+/** A function of the program that the library calls before it ends the program because of an error.
+ *  @param line what it has printed on stderr, without the end of the line */
+typedef void kdds_error_handler(const char *line, void *arg);
+
+/**
+ * Installs @p handler, in place of another one; NULL: none. The library calls it once, on the
+ * thread that found the error, while other threads may run tasks and hold locks. It may write a
+ * log, or end the program by abort(3) or _exit(2). If it returns, the program exits with status 1.
+ * It must not call this library. Errors that a function of the library returns, and signals, are
+ * not passed to it.
+ *
+ * Context: anywhere, also before kdds_init.
+ */
+void kdds_on_error(kdds_error_handler *handler, void *arg);
+
 /** @name Ranks and workers
  * Context: anywhere. Before kdds_init and after kdds_finalize there are no workers and no places.
  * @{ */

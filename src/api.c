@@ -239,6 +239,11 @@ void kdds_exception(const char *what, const char *name, const char *text)
 	kd_die("%s %s: a C++ exception leaves its body: %s", what, name, text);
 }
 
+void kdds_on_error(kdds_error_handler *handler, void *arg)
+{
+	kd_on_death(handler, arg);
+}
+
 int kdds_rank(void)
 {
 	return (int)kd_rank_self()->net.rank;

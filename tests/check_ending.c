@@ -2,8 +2,9 @@
 /*
  * Proves what a program that ends otherwise than by kdds_finalize gets: a line and a status that is
  * not 0 if it exits with tasks left; a line that names the task, and the signal as before, if it
- * crashes; an error in a child of fork, which leaves its parent alone. A program that handles
- * signals itself, and one that has called kdds_finalize, get nothing.
+ * crashes; an error in a child of fork, which leaves its parent alone; a call of the handler that it
+ * has installed if the library ends it. A program that handles signals itself, and one that has
+ * called kdds_finalize, get nothing.
  */
 #include <check.h>
 #include <errno.h>
@@ -180,6 +181,65 @@ START_TEST(stack_overflow)
 }
 END_TEST
 
+/* Errors that end the program. */
+
+static void log_line(const char *line, void *arg)
+{
+	fprintf(stderr, "%s: %s\n", (const char *)arg, line);
+}
+
+static void log_and_die(const char *line, void *arg)
+{
+	log_line(line, arg);
+	_exit(5);
+}
+
+static void log_and_fail(const char *line, void *arg)
+{
+	log_line(line, arg);
+	kdds_sync(); /* not allowed: fails, too */
+}
+
+static void fails(void *arg)
+{
+	static char name[] = "handler";
+
+	switch (*(int *)arg) {
+	case 1:
+		kdds_on_error(log_and_die, NULL);
+		kdds_on_error(log_line, name);
+		break;
+	case 2:
+		kdds_on_error(log_and_die, name);
+		break;
+	case 3:
+		kdds_on_error(log_and_fail, name);
+		break;
+	case 4:
+		kdds_on_error(log_and_die, name);
+		kdds_on_error(NULL, NULL);
+	}
+	kdds_sync(); /* before kdds_init */
+}
+
+START_TEST(error_handler)
+{
+	static const int statuses[] = {1, 1, 5, 1, 1};
+	struct child c;
+
+	for (int i = 0; i < 5; i++) {
+		int called = i >= 1 && i <= 3;
+		const char *line;
+
+		child_run(&c, fails, &i, 60);
+		ck_assert_int_eq(c.status, statuses[i]);
+		line = strstr(c.err, "handler: kdds: kdds_sync: the library is not initialised");
+		ck_assert_msg(called == (line != NULL), "%d: %s", i, c.err);
+		ck_assert_msg(!strncmp(c.err, "kdds: kdds_sync: ", 17), "%s", c.err);
+	}
+}
+END_TEST
+
 /* fork. */
 
 KDDS_TASK(sets, WRITE(long, x))
@@ -249,6 +309,7 @@ int main(void)
 	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, exit_with_tasks);
 	tcase_add_test(tcase, forked);
+	tcase_add_test(tcase, error_handler);
 	if (!SANITIZED) {
 		tcase_add_loop_test(tcase, signals, 0, 5);
 		tcase_add_test(tcase, stack_overflow);

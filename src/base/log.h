@@ -10,6 +10,9 @@ void kd_error(const char *format, ...) kd_printf(1, 2) kd_cold;
  * the system does not have, where no caller could handle an error code. */
 kd_noreturn void kd_die(const char *format, ...) kd_printf(1, 2) kd_cold;
 
+/* From now on kd_die calls the handler with its line before it ends the process. NULL: nothing. */
+void kd_on_death(void (*handler)(const char *line, void *arg), void *arg);
+
 /* Returns p. If it is NULL, dies: there is no memory for communication between ranks. */
 void *kd_must(void *p);
 

@@ -39,17 +39,12 @@ struct sum {
 	double squares;
 };
 
-static void add(struct sum *x, const struct sum *y)
+KDDS_OP(joint, struct sum, ((struct sum){{0, 0}, 0, 0}), KDDS_ORDERED)
 {
 	x->at.x += y->at.x;
 	x->at.y += y->at.y;
 	x->points += y->points;
 	x->squares += y->squares;
-}
-
-KDDS_OP(joint, struct sum, ((struct sum){{0, 0}, 0, 0}), KDDS_ORDERED)
-{
-	add(x, y);
 }
 
 /* Points scatter around the corners of a grid of 4 x 4. */
@@ -90,7 +85,7 @@ KDDS_TASK(assign, READ_EACH(struct point, points), UPDATE_EACH(int, clusters),
 		}
 		**changed += (*clusters)[i] != nearest;
 		(*clusters)[i] = nearest;
-		add(&(*sums)[nearest], &(struct sum){p, 1, least});
+		kdds_combine(joint, &(*sums)[nearest], (&(struct sum){p, 1, least}));
 	}
 }
 

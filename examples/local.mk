@@ -3,8 +3,11 @@
 
 EXAMPLES_COMMON = examples/common.c examples/common.h
 
-noinst_PROGRAMS += examples/fib examples/heat examples/histogram examples/kmeans examples/knary \
-	examples/nqueens examples/stencil examples/wordcount
+noinst_PROGRAMS += examples/cg examples/fib examples/heat examples/histogram examples/kmeans \
+	examples/knary examples/mergesort examples/nqueens examples/stencil examples/wordcount
+
+examples_cg_SOURCES = examples/cg.c $(EXAMPLES_COMMON)
+examples_cg_LDADD = libkdds.la -lm
 
 examples_fib_SOURCES = examples/fib.c $(EXAMPLES_COMMON)
 examples_fib_LDADD = libkdds.la
@@ -20,6 +23,9 @@ examples_kmeans_LDADD = libkdds.la
 
 examples_knary_SOURCES = examples/knary.c $(EXAMPLES_COMMON)
 examples_knary_LDADD = libkdds.la
+
+examples_mergesort_SOURCES = examples/mergesort.c $(EXAMPLES_COMMON)
+examples_mergesort_LDADD = libkdds.la
 
 examples_nqueens_SOURCES = examples/nqueens.c $(EXAMPLES_COMMON)
 examples_nqueens_LDADD = libkdds.la

@@ -162,6 +162,21 @@ wrong histogram 0
 wrong histogram 10 1000001
 help histogram
 
+example "$(alone cg 40)" cg 40
+example 'cg(2): 1 steps, residual 0' cg 2
+wrong cg
+wrong cg 1
+wrong cg 10 0
+help cg
+
+example "$(alone mergesort 100000)" mergesort 100000
+example "$(alone mergesort 5000 2)" mergesort 5000 2
+example 'mergesort(1): from 2065550767 to 2065550767' mergesort 1
+wrong mergesort
+wrong mergesort 10 1
+wrong mergesort 10 11
+help mergesort
+
 example "$(alone kmeans 30000 7)" kmeans 30000 7
 example 'kmeans(1, 1): 2 steps, 0 points changed in the last
 mean square distance = 0' kmeans 1 1 5

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sourced by tests: creates hosts that ssh can reach. Each host is a set of namespaces (network,
 # host name, processes, mounts) whose first process is an sshd; when that ends, every process on the
-# host ends. The hosts are joined by a bridge in a network namespace of its own (eth0, 10.0.0.N on
-# host N), or by tests/lab/tundelay (far, 10.0.1.N), which delays, loses and cuts off traffic on
-# command, or by both.
+# host ends. Their home directory is empty: a login would otherwise run the startup files of whoever
+# runs the tests, and those may wait for a lock whose holder ended with a host.
+#
+# The hosts are joined by a bridge in a network namespace of its own (eth0, 10.0.0.N on host N), or
+# by tests/lab/tundelay (far, 10.0.1.N), which delays, loses and cuts off traffic on command, or by
+# both.
 #
 #   hosts='a b c'        their names; kddsrun ($run) is started on a
 #   hosts_make
@@ -55,6 +58,7 @@ give_up()
 hosts_make()
 {
 	[ -d /run/sshd ] || { mkdir /run/sshd && made_run_sshd=1; }
+	mkdir "$dir/home"
 	ssh-keygen -q -t ed25519 -N '' -f "$dir/key"
 	ssh-keygen -q -t ed25519 -N '' -f "$dir/host_key"
 	cat > "$dir/sshd_config" <<-END
@@ -66,7 +70,7 @@ hosts_make()
 		PermitRootLogin yes
 		UsePAM no
 		MaxStartups 100
-		${LSAN_OPTIONS:+SetEnv LSAN_OPTIONS=$LSAN_OPTIONS}
+		SetEnv HOME=$dir/home${LSAN_OPTIONS:+ LSAN_OPTIONS=$LSAN_OPTIONS}
 	END
 	for host in $hosts; do
 		unshare --net --uts --pid --fork --kill-child --mount-proc \

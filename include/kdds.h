@@ -66,7 +66,7 @@ extern "C" {
 /** @cond internal */
 #define KD_LAYOUT_STEP(h, x) (((h) * 31u) + (uint32_t)(x))
 #define KD_LAYOUT \
-	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(12u, \
+	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(13u, \
 		sizeof(struct kdds_frame)), offsetof(struct kdds_frame, link_base)), \
 		sizeof(struct kdds_closure)), \
 		offsetof(struct kdds_closure, state)), sizeof(struct kdds_access_array)), sizeof(struct kdds_type)), \
@@ -129,7 +129,7 @@ int kdds_places(void);  /**< number of places (NUMA nodes) over which the worker
 
 /** @cond internal */
 void kdds_sync_frame(struct kdds_frame *f);
-void kdds_wait_frame(struct kdds_frame *f, const struct kdds_anchor *a);
+void kdds_wait_frame(struct kdds_frame *f, struct kdds_anchor *a);
 static inline void kd_sync(struct kdds_frame *self, const struct kd_room *room)
 {
 	if (self && self->tail == kd_frame_first(self))
@@ -353,22 +353,22 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 		kd_handle_on(kd_handle_##x, kd_data_##x))
 
 /** Declares @p y, a reference to @p n elements of the array that @p x refers to, from element @p from
- *  on. It has the type and the mode of x: a part of READ data is only read. */
+ *  on. It has the type and the mode of x: a part of READ data is only read. A body may use an array
+ *  and its parts by turns; tasks that use what overlaps run in reference order. */
 #define KDDS_SLICE(y, x, from, n) \
-	kdds_array(__typeof__(**(x))) kd_data_##y; \
+	kd_part(__typeof__(**(x))) kd_data_##y; \
 	kd_handle(__typeof__(**(x))) kd_handle_##y; \
 	__typeof__(**(x)) *const *const y = ( \
-		kd_slice(&kd_data_##y.kd_shape, kd_anchor_of(x), sizeof(**(x)), from, n, \
-			 kd_bound(kd_room)), \
+		kd_slice(&kd_data_##y.kd_shape, kd_anchor_of(x), sizeof(**(x)), from, n, kd_room), \
 		kd_handle_on(kd_handle_##y, kd_data_##y))
 /** The same for a two-dimensional part: @p rows rows of @p cols elements, which begin at element
  *  @p col of row @p row. */
 #define KDDS_SUBTILE(y, x, row, col, rows, cols) \
-	kdds_array(__typeof__(**(x))) kd_data_##y; \
+	kd_part(__typeof__(**(x))) kd_data_##y; \
 	kd_handle(__typeof__(**(x))) kd_handle_##y; \
 	__typeof__(**(x)) *const *const y = ( \
 		kd_subtile(&kd_data_##y.kd_shape, kd_anchor_of(x), sizeof(**(x)), row, col, rows, \
-			   cols, kd_bound(kd_room)), \
+			   cols, kd_room), \
 		kd_handle_on(kd_handle_##y, kd_data_##y))
 /** Declares @p x, a reference to no data, for an _ARRAY parameter that is optional:
  *  kdds_count(x) is 0. */
@@ -397,20 +397,35 @@ static inline size_t kd_count_of(const struct kdds_shape *s)
 void kdds_part_error(const struct kdds_anchor *whole, size_t row, size_t col, size_t rows,
 		     size_t cols) __attribute__((noreturn, cold));
 
-/* May be used as the whole may. */
-static inline void kd_part(struct kdds_shape *shape, struct kdds_anchor *whole, size_t offset,
-			   uint32_t bound, size_t rows, size_t cols, size_t ld)
+/* May be used as the whole may. What only reads need not be ordered; what contributes is given
+ * back when the body that reduces has returned (kd_lend), and so is ordered with its frame. */
+static inline void kd_part_init(struct kdds_shape *shape, struct kdds_anchor *whole, size_t size,
+				size_t offset, struct kd_room *room, size_t rows, size_t cols,
+				size_t ld)
 {
 	struct kdds_anchor *a = kd_anchor_init_array(shape, (char *)whole->data + offset,
-						     KDDS_MODE_ANY, bound, rows, cols, ld, NULL);
+						     KDDS_MODE_ANY, 0, rows, cols, ld, NULL);
 	int16_t use = (int16_t)(whole->use & ~KD_USE_HOW);
 
-	a->use = (int16_t)(use | (int16_t)bound);
+	a->use = (int16_t)(use | KD_USE_BOUND);
 	if (a->single)
 		a->single = INT32_MIN + (use - INT16_MIN);
+	if (whole->shaped && !(whole->use & KD_USE_PART) && kd_may(use, KD_USE(0), KDDS_W)) {
+		struct kd_part *p = (struct kd_part *)(void *)a, *of;
+
+		a->shaped |= KD_TRACKED;
+		a->links = KD_TRACKED_LINK;
+		/* Where compilers see a whole that is no part, they would warn of the access. */
+		__asm__("" : "=r"(of) : "0"(whole));
+		p->whole = whole->shaped & KD_TRACKED ? of->whole : whole;
+		p->size = size;
+		__asm__ volatile("" : : "r"(p) : "memory"); /* the library has it: kd_tracked_use */
+	} else {
+		a->use = (int16_t)(use | (int16_t)kd_bound(room));
+	}
 }
 static inline void kd_slice(struct kdds_shape *shape, struct kdds_anchor *whole, size_t size,
-			    size_t from, size_t n, uint32_t bound)
+			    size_t from, size_t n, struct kd_room *room)
 {
 	const struct kdds_shape *s = kd_shape_of(whole);
 	size_t count = kd_count_of(s);
@@ -418,10 +433,11 @@ static inline void kd_slice(struct kdds_shape *shape, struct kdds_anchor *whole,
 	if (KD_UNLIKELY(from > count || n > count - from ||
 			(s && (s->pack || (s->rows > 1 && s->ld != s->cols)))))
 		kdds_part_error(whole, 0, from, 0, n);
-	kd_part(shape, whole, from * size, bound, 1, n, n);
+	kd_part_init(shape, whole, size, from * size, room, 1, n, n);
 }
 static inline void kd_subtile(struct kdds_shape *shape, struct kdds_anchor *whole, size_t size,
-			      size_t row, size_t col, size_t rows, size_t cols, uint32_t bound)
+			      size_t row, size_t col, size_t rows, size_t cols,
+			      struct kd_room *room)
 {
 	const struct kdds_shape one = {1, 1, 1, NULL}, *s = kd_shape_of(whole);
 
@@ -430,7 +446,7 @@ static inline void kd_subtile(struct kdds_shape *shape, struct kdds_anchor *whol
 	if (KD_UNLIKELY(row > s->rows || rows > s->rows - row || col > s->cols ||
 			cols > s->cols - col || s->pack))
 		kdds_part_error(whole, row, col, rows, cols);
-	kd_part(shape, whole, (row * s->ld + col) * size, bound, rows, cols, s->ld);
+	kd_part_init(shape, whole, size, (row * s->ld + col) * size, room, rows, cols, s->ld);
 }
 /** @endcond */
 /** @} */

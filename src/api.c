@@ -6,6 +6,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "core/idle.h"
+#include "core/parts.h"
 #include "core/sched.h"
 #include "core/topo.h"
 #include "core/value.h"
@@ -72,24 +73,38 @@ static size_t windows_of(const struct kdds_frame *f)
 	return used ? (used + kd_env.window - 1) / kd_env.window : 1;
 }
 
+/* Makes room for another closure, if necessary. Returns the windows that the frame has then. */
+static size_t make_room(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
+{
+	size_t windows = windows_of(f), used = (size_t)(f->tail - kd_frame_first(f));
+
+	if (used + bytes <= windows * kd_env.window && !(kd_watch.full && kd_watch.full(w, f)))
+		return windows;
+	return kd_sched_drain(w, f, NULL, windows >= 4) ? 1 : windows + 1;
+}
+
+/* A push that uses parts of arrays comes. The closure will be at the tail. */
+void kdds_track(const struct kd_tracked_use *u)
+{
+	struct kd_worker *w = self("kdds_spawn");
+	struct kdds_frame *f = u->frame;
+
+	kd_parts_settle(w->current, u);
+	set_limit(w, f, make_room(w, f, u->type->size) * kd_env.window);
+	kd_parts_link(w->current, u);
+}
+
 /* Marked used for -flto: the compiler does not see that keep.c calls it, in assembly. */
 __attribute__((used)) char *kdds_push_slow(const char *end)
 {
 	struct kd_worker *w = self("kdds_spawn");
 	struct kdds_frame *f = running_frame("kdds_spawn");
-	size_t window = kd_env.window, windows = windows_of(f);
 	size_t bytes = (size_t)(end - f->tail);
 	int hinted = !kd_load_relaxed(&f->limit);
 
 	if (hinted)
 		kd_fetch_and(&w->current->flags, ~(uint32_t)KD_HINT); /* one hint, one wake-up */
-	if ((size_t)(end - kd_frame_first(f)) > windows * window) {
-		if (kd_sched_drain(w, f, NULL, windows >= 4))
-			windows = 1;
-		else
-			windows++;
-	}
-	set_limit(w, f, windows * window);
+	set_limit(w, f, make_room(w, f, bytes) * kd_env.window);
 	if (hinted) /* after the limit: the woken worker may set it to NULL again */
 		kd_idle_wake_one(w->pool);
 	if (kd_watch.push)
@@ -195,13 +210,15 @@ void kdds_sync_frame(struct kdds_frame *f)
 
 /* Waits up to the last closure that uses the data; for all where closures may use the data through
  * other references. */
-void kdds_wait_frame(struct kdds_frame *f, const struct kdds_anchor *a)
+void kdds_wait_frame(struct kdds_frame *f, struct kdds_anchor *a)
 {
-	uint32_t link = (uint32_t)(a->links >> 32);
+	uint32_t link;
 	size_t offset;
 	char *first, *c;
 
 	f = waiting_frame(f, "kdds_wait");
+	link = a->shaped & (KD_TRACKED | KD_WHOLE) ?
+		       kd_parts_last(kd_self_worker->current, f, a) : (uint32_t)(a->links >> 32);
 	first = kd_frame_first(f);
 	offset = (size_t)(uint32_t)(link - kd_link_of(f, first)) << 3;
 	c = first + offset;

@@ -76,6 +76,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/loop.c \
 	src/core/module.c \
 	src/core/module.h \
+	src/core/parts.c \
+	src/core/parts.h \
 	src/core/pool.c \
 	src/core/pool.h \
 	src/core/ready.c \

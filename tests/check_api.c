@@ -1100,6 +1100,21 @@ static void slice_for_more(void *arg)
 	stop();
 }
 
+/* The abstract machine fills a closure while a join would have to be pushed. */
+static void push_slice(void *arg)
+{
+	const struct kdds_param_spec p = {KDDS_RW, sizeof(long), NULL};
+	static long x[10];
+	struct kdds_type *type;
+	KDDS_OVER_ARRAY(long, a, x, 10);
+	KDDS_SLICE(y, a, 1, 2);
+
+	(void)arg;
+	start(1);
+	kdds_type_create("machine", hand_on_to_bump, &p, 1, &type);
+	kdds_push_access(kdds_closure_allocate(type), y);
+}
+
 START_TEST(slice_misuse)
 {
 	static const char *const lines[] = {
@@ -1117,6 +1132,7 @@ START_TEST(slice_misuse)
 		ck_assert_msg(one_line(c.err, lines[i]), "%s", c.err);
 	}
 	expect_death(slice_for_more, "task fill_longs ", "may only REDUCE");
+	expect_death(push_slice, "task machine ", "only kdds_spawn orders these");
 }
 END_TEST
 

@@ -200,11 +200,12 @@ tests_wrong_LDADD = libkdds.la
 check_PROGRAMS += tests/oracle tests/without_membarrier
 tests_oracle_LDADD = libkdds.la
 
-# Run under kddsrun, by check_ranks.sh, check_loops.sh and check_calls.sh.
-check_PROGRAMS += tests/ranks tests/sleepers tests/loops tests/calls
+# Run under kddsrun, by check_ranks.sh, check_loops.sh, check_calls.sh and check_parts.sh.
+check_PROGRAMS += tests/ranks tests/sleepers tests/loops tests/calls tests/parts
 tests_ranks_LDADD = libkdds.la
 tests_loops_LDADD = libkdds.la
 tests_calls_LDADD = libkdds.la
+tests_parts_LDADD = libkdds.la
 tests_sleepers_LDADD = libkdds.la
 
 # The launchers' back ends alone, run by check_launchers.sh.
@@ -241,6 +242,7 @@ test_scripts = \
 	tests/check_oracle.sh \
 	tests/check_oracle_ranks.sh \
 	tests/check_loops.sh \
+	tests/check_parts.sh \
 	tests/check_ranks.sh \
 	tests/check_states.sh \
 	tests/check_stats.sh \

@@ -62,6 +62,7 @@ enum kdds_mode {
 #define KD_ROOM_MAX 1024     /* largest private copy of reduced data that a closure has room for */
 /** @endcond */
 
+struct kd_tracked_use;
 struct kdds_closure;
 struct kdds_frame;
 
@@ -192,7 +193,7 @@ struct kdds_anchor {
 	int32_t single;  /**< KD_USABLE(mode): how the body itself may use the data; 0: only _ARRAY
 			      parameters accept it */
 	int16_t use;     /**< KD_USE(mode): the same for _ARRAY parameters */
-	uint16_t shaped; /**< it is a struct kdds_anchor_array */
+	uint16_t shaped; /**< it is a struct kdds_anchor_array; KD_TRACKED, KD_WHOLE */
 	struct kdds_anchor *self; /**< a reference may point to the anchor as to a handle */
 	uint64_t links; /**< w (the low half) and p of struct kdds_access, in one word, so that each
 			     use takes one load and one store */
@@ -208,6 +209,7 @@ struct kd_handle {
 	void *data;
 	uint64_t kind; /**< KD_HANDLE, which no anchor has there */
 	struct kdds_anchor *anchor;
+	uint64_t part; /**< it may be a part, or have parts: compilers know which may not */
 } __attribute__((may_alias));
 #define KD_HANDLE 0x776569766b646473u
 
@@ -231,6 +233,18 @@ struct kdds_anchor_array {
 	struct kdds_anchor a;
 	struct kdds_shape shape;
 } __attribute__((may_alias));
+
+/** The anchor of a part of an array that the body may write. */
+struct kd_part {
+	struct kdds_anchor_array array;
+	struct kdds_anchor *whole; /**< of which array it is a part, directly or not */
+	size_t size;               /**< bytes of an element */
+} __attribute__((may_alias));
+
+/* In shaped. Their sums lie above those of uses. */
+#define KD_TRACKED 16 /**< a struct kd_part: the library has its links (parts.h) */
+#define KD_WHOLE 32   /**< closures use parts of it */
+#define KD_TRACKED_LINK (KD_NO_LINK | 4u) /**< in place of links: none, but it is not fresh */
 
 #define KD_FRAME_DATA 64 /**< bytes of the arena that a body takes at its first KDDS_DATA */
 /** Larger data are allocated, not in the arena. */
@@ -291,6 +305,7 @@ typedef uint64_t kd_word __attribute__((may_alias));
 /** @cond internal */
 struct kdds_frame *kdds_frame_current(void);
 char *kdds_push_slow(const char *end) __attribute__((cold));
+void kdds_track(const struct kd_tracked_use *u) __attribute__((cold));
 void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align);
 void kdds_frame_check(struct kdds_frame *f) __attribute__((cold));
 void *kdds_frame_extend(struct kdds_frame *f, char *top, size_t size, size_t align)
@@ -566,7 +581,7 @@ KD_INLINE uint32_t kd_use_of(const struct kdds_anchor *a)
 KD_INLINE int kd_fresh(struct kdds_frame *f, unsigned n, uint64_t links, uint32_t reads,
 		       uint32_t writes)
 {
-	uint32_t any = (KD_USE_CW - 1) | (n > 1 ? 0 : KD_USE_HOW);
+	uint32_t any = (KD_USE_CW - 1) | (n > 1 ? 0 : KD_USE_HOW | KD_TRACKED << 16);
 
 	return (links == KD_NO_LINK || f->tail == kd_frame_first(f)) &&
 	       !(reads & ~(15u * KD_USE_R | any)) && !(writes & ~any);
@@ -598,6 +613,35 @@ KD_INLINE int kd_distinct(struct kdds_anchor *const *a, unsigned n)
 			if (a[i] == a[j])
 				return 0;
 	return 1;
+}
+
+/* Not 0 if the data are a part of an array, or an array of which closures use parts. */
+KD_INLINE uint32_t kd_tracked(const struct kdds_anchor *a)
+{
+	return a->shaped & (KD_TRACKED | KD_WHOLE);
+}
+
+/* The same for a reference. Where compilers know that it is not, the anchor stays in registers. */
+KD_INLINE uint32_t kd_tracked_at(const void *ref)
+{
+	const struct kd_handle *h = (const struct kd_handle *)ref;
+
+	return (const void *)h->anchor == ref || h->part ? kd_tracked(h->anchor) : 0;
+}
+
+/* A closure of the type is about to be pushed, and uses tracked data. */
+struct kd_tracked_use {
+	struct kdds_frame *frame;
+	const struct kdds_type *type;
+	const ptrdiff_t *places; /* of the anchors, one per access, in bytes from the frame: so compilers
+				    see that anchors which are not tracked do not escape (fib 3 %) */
+};
+
+KD_INLINE void kd_track(struct kdds_frame *f, const struct kdds_type *type, const ptrdiff_t *places)
+{
+	struct kd_tracked_use u = {f, type, places};
+
+	kdds_track(&u);
 }
 
 /*

@@ -336,8 +336,8 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_TAKE_KD_WRITE(t, T, n, op) , T *kd_at_##n, struct kdds_anchor *kd_anchor_##n
 #define KD_SEE(t, x) KD_SORT(KD_SEE_, t, KD_TUPLE_##x)
 #define KD_SEE_KD_VALUE(t, T, n, op)
-#define KD_SEE_KD_READ(t, T, n, op) kd_handle(T const) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n};
-#define KD_SEE_KD_WRITE(t, T, n, op) kd_handle(T) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n};
+#define KD_SEE_KD_READ(t, T, n, op) kd_handle(T const) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n, 1};
+#define KD_SEE_KD_WRITE(t, T, n, op) kd_handle(T) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n, 1};
 #define KD_GIVE(t, x) KD_SORT(KD_GIVE_, t, KD_TUPLE_##x)
 #define KD_GIVE_KD_VALUE(t, T, n, op) , n
 #define KD_GIVE_KD_READ(t, T, n, op) , &n.at
@@ -355,6 +355,29 @@ static inline void kd_caught(const char *what, const char *name)
 #define KD_AMONG_KD_VALUE(t, T, n, op)
 #define KD_AMONG_KD_READ(t, T, n, op) n,
 #define KD_AMONG_KD_WRITE KD_AMONG_KD_READ
+/* whether parts are among them: of anchors, and of references */
+#define KD_TRACKS(t, x) KD_SORT(KD_TRACKS_, t, KD_TUPLE_##x)
+#define KD_TRACKS_KD_VALUE(t, T, n, op)
+#define KD_TRACKS_KD_READ(t, T, n, op) | kd_tracked(n)
+#define KD_TRACKS_KD_WRITE KD_TRACKS_KD_READ
+#define KD_TRACKS_AT(t, x) KD_SORT(KD_TRACKS_AT_, t, KD_TUPLE_##x)
+#define KD_TRACKS_AT_KD_VALUE(t, T, n, op)
+#define KD_TRACKS_AT_KD_READ(t, T, n, op) | kd_tracked_at(KD_REF_READ(n))
+#define KD_TRACKS_AT_KD_WRITE(t, T, n, op) | kd_tracked_at(KD_REF_WRITE(n))
+#define KD_PLACES(t, x) KD_SORT(KD_PLACES_, t, KD_TUPLE_##x)
+#define KD_PLACES_KD_VALUE(t, T, n, op)
+#define KD_PLACES_KD_READ(t, T, n, op) (char *)n - (char *)kd_f,
+#define KD_PLACES_KD_WRITE KD_PLACES_KD_READ
+#define KD_PLACES_AT(t, x) KD_SORT(KD_PLACES_AT_, t, KD_TUPLE_##x)
+#define KD_PLACES_AT_KD_VALUE(t, T, n, op)
+#define KD_PLACES_AT_KD_READ(t, T, n, op) (char *)KD_ANCHOR_READ(n) - (char *)kd_f,
+#define KD_PLACES_AT_KD_WRITE(t, T, n, op) (char *)KD_ANCHOR_WRITE(n) - (char *)kd_f,
+/* Where there are, the library orders the push that comes. */
+#define KD_TRACK(t, type, tracks, places, ...) \
+	if (KD_UNLIKELY(0 KD_MAP(tracks, t, ##__VA_ARGS__))) { \
+		const ptrdiff_t kd_parts[] = {KD_MAP(places, t, ##__VA_ARGS__) 0}; \
+		kd_track(kd_f, &type, kd_parts); \
+	}
 /* the same parameters, passed on */
 #define KD_NAME(t, x) KD_SORT(KD_NAME_, t, KD_TUPLE_##x)
 #define KD_NAME_KD_VALUE(t, T, n, op) , n
@@ -444,16 +467,23 @@ static inline void kd_caught(const char *what, const char *name)
 	struct { T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; uint64_t kd_links; }
 
 /** @cond internal */
-#define kd_handle(T) struct { T *at; uint64_t kd_kind; struct kdds_anchor *kd_anchor; }
+#define kd_handle(T) struct { T *at; uint64_t kd_kind; struct kdds_anchor *kd_anchor; uint64_t kd_part; }
 #define kd_handle_on(handle, anchor) \
 	((handle).at = (anchor).at, (handle).kd_kind = KD_HANDLE, \
-	 (handle).kd_anchor = (struct kdds_anchor *)(void *)&(anchor), &(handle).at)
+	 (handle).kd_anchor = (struct kdds_anchor *)(void *)&(anchor), \
+	 (handle).kd_part = sizeof(anchor) != sizeof(struct kdds_anchor), &(handle).at)
 /** @endcond */
 
 /** The same for data with a shape: see kdds_bind_array. */
 #define kdds_array(T) \
 	struct { T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; uint64_t kd_links; \
 		 struct kdds_shape kd_shape; }
+
+/** @cond internal */
+#define kd_part(T) \
+	struct { T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; uint64_t kd_links; \
+		 struct kdds_shape kd_shape; struct kdds_anchor *kd_whole; size_t kd_size; }
+/** @endcond */
 
 /** Declares a task, for mutual recursion: other tasks of the file can spawn it before
  *  KDDS_TASK_BODY defines its body. Both macros take the same list of parameters. */
@@ -500,6 +530,7 @@ static inline void kd_caught(const char *what, const char *name)
 		struct kdds_frame *kd_f, char *kd_top, uint16_t kd_attr KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
 		struct kdds_anchor *const kd_all[] = {KD_MAP(KD_AMONG, t, ##__VA_ARGS__) NULL}; \
+		KD_TRACK(t, kd_type_##t, KD_TRACKS, KD_PLACES, ##__VA_ARGS__) \
 		kd_order(kd_f, kd_all, kd_type_##t.naccess); \
 		kd_push_##t(kd_f, 1, kd_attr KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
 		if (kd_f->keep < kd_top) \
@@ -510,7 +541,9 @@ static inline void kd_caught(const char *what, const char *name)
 	{ \
 		KD_MAP(KD_VALID, t, ##__VA_ARGS__) \
 		if (!kd_r) { \
-			kd_push_##t(kd_frame_of(kd_f), 0, kd_attr KD_MAP(KD_FIND, t, ##__VA_ARGS__)); \
+			kd_f = kd_frame_of(kd_f); \
+			KD_TRACK(t, kd_type_##t, KD_TRACKS_AT, KD_PLACES_AT, ##__VA_ARGS__) \
+			kd_push_##t(kd_f, 0, kd_attr KD_MAP(KD_FIND, t, ##__VA_ARGS__)); \
 			return; \
 		} \
 		struct kdds_anchor *const kd_all[] __attribute__((unused)) = {KD_MAP(KD_ALL, t, ##__VA_ARGS__) NULL}; \
@@ -545,11 +578,12 @@ static inline void kd_caught(const char *what, const char *name)
 	__attribute__((unused)) static void kd_commit_loop_##t( \
 		struct kdds_frame *kd_f KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
+		struct kdds_anchor *const kd_all[] = {KD_MAP(KD_AMONG, t, ##__VA_ARGS__) NULL}; \
+		KD_TRACK(t, kd_loop_type_##t, KD_TRACKS, KD_PLACES, ##__VA_ARGS__) \
 		char *kd_a = kd_push(kd_f, kd_loop_type_##t.size, 0); \
 		uint32_t kd_s __attribute__((unused)) = kd_link_of(kd_f, kd_a); \
 		struct kd_closure_##t *kd_c = (struct kd_closure_##t *)kd_a; \
 		kd_closure_init(&kd_c->kd_head, &kd_loop_type_##t, kd_loop_type_##t.size, 0, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
-		struct kdds_anchor *const kd_all[] = {KD_MAP(KD_AMONG, t, ##__VA_ARGS__) NULL}; \
 		kd_order(kd_f, kd_all, kd_type_##t.naccess); \
 		kd_f->keep = kd_f->arena; \
 		KD_MAP(KD_FILL, t, ##__VA_ARGS__) \

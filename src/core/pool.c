@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "core/idle.h"
+#include "core/parts.h"
 #include "core/sched.h"
 #include "core/topo.h"
 #include "core/worker.h"
@@ -34,6 +35,7 @@ void kd_pool_destroy(struct kd_pool *p)
 	for (int i = 0; i < p->count; i++)
 		for (struct kd_stack *s = p->workers[i].stacks, *next; s; s = next) {
 			next = s->next;
+			kd_parts_free(s);
 			kd_stack_destroy(s);
 		}
 	free(p->workers);

@@ -12,6 +12,7 @@
 #include "core/check.h"
 #include "core/closure.h"
 #include "core/idle.h"
+#include "core/parts.h"
 #include "core/reduce.h"
 #include "core/remote.h"
 #include "core/search.h"
@@ -368,6 +369,7 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 		range = s->range;
 		range.end = kd_load_relaxed(&s->base.tail);
 		merge = (int)s->merge;
+		kd_parts_free(s);
 		kd_stack_stop(s);
 		kd_worker_release(w, s);
 		s = kd_steal_complete(w->pool, &range, merge);

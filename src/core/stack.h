@@ -26,6 +26,7 @@
 #include "base/atomic.h"
 #include "base/base.h"
 
+struct kd_parts;
 struct kd_worker;
 struct kd_stack;
 
@@ -80,6 +81,7 @@ struct kd_stack {
 	uint32_t seen;     /* visits at that time */
 	struct kd_block *blocks; /* frame data from the allocator, the youngest first */
 	size_t left_bytes; /* of those whose scope has been left */
+	struct kd_parts *parts, *spare_parts; /* parts.h */
 	struct kd_range range;
 	char *arena;       /* for the data of bodies */
 	char *spans;       /* span.h: as large as mem; NULL: no observers */

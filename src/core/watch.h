@@ -48,6 +48,8 @@ struct kd_watch {
 	/* A closure of `bytes' bytes is about to be filled at the end of frame f, whose body runs. Every
 	 * push calls it whose frame has no limit. */
 	void (*push)(struct kd_worker *w, struct kdds_frame *f, size_t bytes);
+	/* Whether the closures of f run before that, as when it is full. Asked once or twice. */
+	int (*full)(struct kd_worker *w, struct kdds_frame *f);
 	/* New KDDS_DATA have been allocated: they do not lie in the arena of the stack. */
 	void (*made)(void *data, size_t bytes);
 	/* A type is destroyed. 1: its memory belongs to the observers until they end. */

@@ -398,11 +398,19 @@ static void passed(struct kd_stack *s, struct kdds_frame *f, char *c, const char
 	(void)end;
 }
 
+/* Asked for the second time, it must not change its mind. */
+static int full(struct kd_worker *w, struct kdds_frame *f)
+{
+	static const char *asked;
+
+	if (f->tail == asked || f->tail == kd_frame_first(f))
+		return 0;
+	asked = f->tail;
+	return chance(w, 4);
+}
+
 static void push(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
 {
-	/* As when the window is full: the children run before the rest of the body. */
-	if (f->tail != kd_frame_first(f) && chance(w, 4))
-		kd_sched_drain(w, f, NULL, 1);
 	kd_checker_push(w, task_with(f), bytes);
 	watch_pushes(w->current, f);
 }
@@ -418,6 +426,7 @@ int kd_checker_start(const struct kd_net *net)
 	}
 	kd_watch.tasks = &hooks;
 	kd_watch.push = push;
+	kd_watch.full = full;
 	kd_watch.made = kd_poison;
 	order = kd_env.check;
 	return 0;

@@ -17,6 +17,7 @@
 
 #include "base/log.h"
 #include "core/closure.h"
+#include "core/parts.h"
 #include "observe/checker_value.h"
 
 #define PAIRS_MOST 65536 /* of uses of two references that are compared */
@@ -28,6 +29,7 @@ struct use {
 	struct kd_value v;
 	uint32_t closure, chain;
 	uint32_t before, after; /* in the chain */
+	uint32_t waits; /* a closure that joins, and does not use the data item; NONE: none */
 	unsigned mode, number;
 };
 
@@ -115,18 +117,13 @@ static unsigned mode_in(const struct node *q, const struct kd_value *v)
 	return mode & KDDS_CW ? KDDS_CW : mode;
 }
 
-/* The use before access a of the closure at c by the same reference. */
-static uint32_t before(struct kdds_frame *f, const char *c, const struct kdds_access *a,
-		       const struct kd_value *v)
+/* The closure that access a of the closure at c names as the one before. */
+static uint32_t node_before(struct kdds_frame *f, const char *c, const struct kdds_access *a)
 {
 	char *first = kd_frame_first(f);
 	size_t offset = (size_t)(uint32_t)(a->p - kd_link_of(f, first)) << 3;
-	uint32_t q;
 
-	if (!(a->p & 1) || offset > (size_t)(c - first))
-		return NONE;
-	q = node_at(first + offset);
-	return q == NONE ? NONE : use_in(&graph.nodes[q], v);
+	return !(a->p & 1) || offset > (size_t)(c - first) ? NONE : node_at(first + offset);
 }
 
 static void add_use(struct kdds_frame *f, struct kdds_closure *c, uint32_t i)
@@ -134,13 +131,15 @@ static void add_use(struct kdds_frame *f, struct kdds_closure *c, uint32_t i)
 	struct node *n = &graph.nodes[graph.nnodes - 1];
 	struct kd_value v = kd_value_of(c, i);
 	struct use *u = &graph.uses[graph.nuses];
-	uint32_t last;
+	uint32_t q = node_before(f, (char *)c, kd_closure_access(c, i)), last = NONE;
 
-	if (kd_value_empty(&v))
+	if (kd_value_empty(&v) && !kd_parts_join(c))
 		return;
-	last = before(f, (char *)c, kd_closure_access(c, i), &v);
+	if (q != NONE)
+		last = use_in(&graph.nodes[q], &v);
 	*u = (struct use){.v = v, .closure = graph.nnodes - 1, .before = last, .after = NONE,
-			  .mode = c->type->access[i].mode, .number = i + 1};
+			  .waits = last == NONE ? q : NONE, .mode = c->type->access[i].mode,
+			  .number = i + 1};
 	if (last == NONE) {
 		u->chain = graph.nchains++;
 		graph.chains[u->chain] = (struct chain){.v = v, .first = graph.nuses};
@@ -167,29 +166,38 @@ static void build(struct kdds_frame *f, char *from)
 	}
 }
 
-/* Whether use u waits for the closure of an earlier use of its chain: adds those to do. Returns the
- * closure up to which all are complete because one of them reduces, or NONE. */
+static void add_todo(uint32_t closure, uint32_t *ntodo)
+{
+	if (graph.nodes[closure].seen == graph.looks)
+		return;
+	graph.nodes[closure].seen = graph.looks;
+	graph.todo[(*ntodo)++] = closure;
+}
+
+/* Adds the closures that use u waits for: those of earlier uses of its chain, and the join before
+ * these. Returns the closure up to which all are complete because one of them reduces, or NONE. */
 static uint32_t follow(uint32_t u, uint32_t *ntodo)
 {
 	unsigned mode = mode_in(&graph.nodes[graph.uses[u].closure], &graph.uses[u].v);
 
 	if (graph.uses[u].mode == KDDS_CW)
 		return NONE; /* its contribution waits, its body does not */
+	if (graph.uses[u].waits != NONE)
+		add_todo(graph.uses[u].waits, ntodo);
 	for (uint32_t b = graph.uses[u].before; b != NONE; b = graph.uses[b].before) {
 		const struct use *x = &graph.uses[b];
-		struct node *n = &graph.nodes[x->closure];
-		unsigned other = mode_in(n, &x->v);
+		unsigned other = mode_in(&graph.nodes[x->closure], &x->v);
 
 		if (x->closure == graph.uses[u].closure)
 			continue;
 		if (other == KDDS_CW)
 			return x->closure;
-		if ((mode != KDDS_R || other != KDDS_R) && n->seen != graph.looks) {
-			n->seen = graph.looks;
-			graph.todo[(*ntodo)++] = x->closure;
-		}
+		if (mode != KDDS_R || other != KDDS_R)
+			add_todo(x->closure, ntodo);
 		if (other != KDDS_R)
 			return NONE;
+		if (x->waits != NONE)
+			add_todo(x->waits, ntodo);
 	}
 	return NONE;
 }
@@ -225,6 +233,11 @@ static struct kd_checked_place place_of(const struct kd_checked_task *t, const s
 					 kd_checker_note(t->stack, at)->child, u->number, u->mode};
 }
 
+static int joins(const struct use *u)
+{
+	return kd_parts_join(kd_closure_at(graph.nodes[u->closure].at));
+}
+
 /* Two uses of different references to the same memory, by different closures. */
 static int conflict(const struct kd_checked_task *t, const struct use *a, const struct use *b)
 {
@@ -232,8 +245,9 @@ static int conflict(const struct kd_checked_task *t, const struct use *a, const 
 	struct kd_checked_place at, other;
 	char text[256];
 
-	if (a->closure == b->closure || (a->mode == KDDS_R && b->mode == KDDS_R) ||
+	if (a->closure == b->closure || joins(a) || joins(b) || (a->mode == KDDS_R && b->mode == KDDS_R) ||
 	    last->mode == KDDS_CW || /* contributions are merged in reference order */
+	    !kd_value_meets(&a->v, &b->v) || /* the whole and a part may begin one chain */
 	    follows(first->closure, last->closure))
 		return 0;
 	at = place_of(t, last);
@@ -350,7 +364,8 @@ void kd_checker_frame_begin(struct kd_checked_task *t)
 	if (f->tail == new)
 		return;
 	for (char *at = new; at < f->tail; at += kd_closure_at(at)->bytes)
-		*kd_checker_note(t->stack, at) = (struct kd_checker_note){.child = ++t->children};
+		*kd_checker_note(t->stack, at) = (struct kd_checker_note){
+			.child = kd_parts_join(kd_closure_at(at)) ? 0 : ++t->children};
 	build(f, oldest(t, new));
 	if (!t->ordered)
 		check_overlaps(t);

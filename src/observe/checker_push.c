@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/closure.h"
+#include "core/parts.h"
 #include "observe/checker_value.h"
 
 #define REGIONS 64
@@ -105,7 +106,7 @@ static struct kd_checked_place place_of(const struct kd_checked_task *t,
 	uint32_t child = t->children + 1;
 
 	for (char *at = kd_checked_new(t); at != (char *)c; at += kd_closure_at(at)->bytes)
-		child++;
+		child += !kd_parts_join(kd_closure_at(at));
 	return (struct kd_checked_place){c->type->name, t->name, child, i + 1,
 					 c->type->naccess ? c->type->access[i].mode : 0};
 }

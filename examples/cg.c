@@ -8,10 +8,10 @@
  *   q = A p, pq += p q         x += a p, r -= a q, rr' += r r         p = r + rr' / rr p
  *                              with a = rr / pq
  *
- * The loops pass the scalars on as data, so nothing is waited for between them. Main waits for p at
- * the end of a step: it tests the convergence, and the next loop uses p by rows that are shifted up
- * and down, which are other references than the one by which p is written. All sums have the same
- * bits on any number of workers.
+ * The loops pass the scalars on as data, so nothing is waited for between them. The first loop reads
+ * p by rows that are shifted up and down: these are parts of one array, as is the p that the third
+ * loop writes, so the library orders them. Main only waits for r r, to test the convergence. All sums
+ * have the same bits on any number of workers.
  */
 #include <math.h>
 #include <stdio.h>
@@ -97,7 +97,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {HELP_OPTION, {0}};
 	long n, ld, most, step = 0;
 	double *vp, *vq, *vx, *vr, sum[2], pq, first, t;
-	kdds_array(double) above, here, below, p, q, x, r;
+	kdds_array(double) plane, q, x, r;
 
 	while (next_option(argc, argv, options) != -1)
 		;
@@ -115,10 +115,11 @@ int main(int argc, char **argv)
 		vr[i] = 1; /* x is 0, b is 1 */
 		vp[(i / n + 1) * ld + i % n + 1] = 1;
 	}
-	kdds_bind_tile(above, vp, n, ld, ld);
-	kdds_bind_tile(here, vp + ld, n, ld, ld);
-	kdds_bind_tile(below, vp + 2 * ld, n, ld, ld);
-	kdds_bind_tile(p, vp + ld + 1, n, n, ld);
+	kdds_bind_tile(plane, vp, ld, ld, ld);
+	KDDS_SUBTILE(above, kdds_ref(plane), 0, 0, n, ld);
+	KDDS_SUBTILE(here, kdds_ref(plane), 1, 0, n, ld);
+	KDDS_SUBTILE(below, kdds_ref(plane), 2, 0, n, ld);
+	KDDS_SUBTILE(p, kdds_ref(plane), 1, 1, n, n);
 	kdds_bind_tile(q, vq, n, n, n);
 	kdds_bind_tile(x, vx, n, n, n);
 	kdds_bind_tile(r, vr, n, n, n);
@@ -132,10 +133,10 @@ int main(int argc, char **argv)
 		double *const *rr = step % 2 ? odd : even, *const *next = step % 2 ? even : odd;
 
 		pq = **next = 0;
-		kdds_for(apply, kdds_ref(above), kdds_ref(here), kdds_ref(below), kdds_ref(q), dpq);
-		kdds_for(advance, rr, dpq, kdds_ref(p), kdds_ref(q), kdds_ref(x), kdds_ref(r), next);
-		kdds_for(turn, rr, next, kdds_ref(r), kdds_ref(p));
-		kdds_wait(kdds_ref(p));
+		kdds_for(apply, above, here, below, kdds_ref(q), dpq);
+		kdds_for(advance, rr, dpq, p, kdds_ref(q), kdds_ref(x), kdds_ref(r), next);
+		kdds_for(turn, rr, next, kdds_ref(r), p);
+		kdds_wait(next);
 	} while (++step < most && sum[step % 2] > 1e-16 * first);
 	kdds_sync();
 	t = now() - t;

@@ -31,7 +31,7 @@
  * Conventions for all functions: A function that can fail returns 0 or a negative errno value,
  * which kdds_strerror() describes. A programming error (a task spawned before kdds_init, a
  * read-only parameter passed on for writing) ends the program with one line on stderr that
- * describes the error and its place. The caller keeps ownership of the memory it passes.
+ * describes the error. The caller keeps ownership of the memory it passes.
  * "Context" states where a function may be called: *main* is the thread that called kdds_init,
  * *task* is the body of a task or a function that it calls.
  *

@@ -11,6 +11,8 @@
 #include "core/watch.h"
 
 #define KEEP_BYTES (1u << 20) /* memory that an idle stack keeps */
+#define SPARE_MOST (16u << 20) /* bytes of freed frame data that a stack keeps while it runs */
+#define SPARE_LOOKS 16         /* how many of them an allocation looks at */
 
 static char *reserve(size_t size)
 {
@@ -44,15 +46,27 @@ struct kd_stack *kd_stack_create(struct kd_worker *home)
 	return s;
 }
 
-static void free_blocks(struct kd_stack *s)
+static void free_list(struct kd_block **list)
 {
-	while (s->blocks) {
-		struct kd_block *b = s->blocks;
+	while (*list) {
+		struct kd_block *b = *list;
 
-		s->blocks = b->next;
+		*list = b->next;
 		free(b->memory);
 	}
+}
+
+static void free_spare(struct kd_stack *s)
+{
+	free_list(&s->spare);
+	s->spare_bytes = 0;
+}
+
+static void free_blocks(struct kd_stack *s)
+{
+	free_list(&s->blocks);
 	s->left_bytes = 0;
+	free_spare(s);
 }
 
 void kd_stack_destroy(struct kd_stack *s)
@@ -176,6 +190,8 @@ static int alive(const struct kd_block *b, const struct kdds_frame *running)
 	return running->gen == b->gen && kd_load_relaxed(&running->parent->head) == b->head;
 }
 
+/* Keeps the memory: the next body is likely to be like this one, and the allocator would return the
+ * pages to the system, which would clear them again. */
 static void free_block(struct kd_stack *s, struct kd_block **link)
 {
 	struct kd_block *b = *link;
@@ -183,7 +199,32 @@ static void free_block(struct kd_stack *s, struct kd_block **link)
 	*link = b->next;
 	if (b->left)
 		s->left_bytes -= b->bytes;
-	free(b->memory);
+	if (b->bytes > SPARE_MOST) {
+		free(b->memory);
+		return;
+	}
+	if (s->spare_bytes + b->bytes > SPARE_MOST)
+		free_spare(s);
+	b->next = s->spare;
+	s->spare = b;
+	s->spare_bytes += b->bytes;
+}
+
+/* Memory of the same size and alignment that was freed; NULL: none is at hand. */
+static char *take_spare(struct kd_stack *s, size_t size, size_t align)
+{
+	struct kd_block **link = &s->spare;
+
+	for (int i = 0; i < SPARE_LOOKS && *link; i++, link = &(*link)->next) {
+		struct kd_block *b = *link;
+
+		if (b->bytes == size && (char *)(b + 1) == (char *)b->memory + align) {
+			*link = b->next;
+			s->spare_bytes -= size;
+			return b->memory;
+		}
+	}
+	return NULL;
 }
 
 void kd_blocks_sweep(struct kd_stack *s, const struct kdds_frame *f)
@@ -204,13 +245,14 @@ void kd_blocks_sweep(struct kd_stack *s, const struct kdds_frame *f)
 void *kd_block_alloc(struct kd_stack *s, struct kdds_frame *f, size_t size, size_t align)
 {
 	struct kd_block *b;
-	char *memory = NULL;
+	char *memory;
 
 	kd_assert(f == kd_stack_next(s, s->top));
 	kd_blocks_sweep(s, f);
 	align = kd_max(align, sizeof(*b));
 	size = kd_max(size, 1); /* data items without elements have distinct addresses, too */
-	if (size <= SIZE_MAX - 2 * align)
+	memory = take_spare(s, size, align);
+	if (!memory && size <= SIZE_MAX - 2 * align)
 		memory = aligned_alloc(align, align + (size + align - 1) / align * align);
 	if (!memory)
 		kd_die("out of memory for %zu bytes of frame data", size);

@@ -81,6 +81,8 @@ struct kd_stack {
 	uint32_t seen;     /* visits at that time */
 	struct kd_block *blocks; /* frame data from the allocator, the youngest first */
 	size_t left_bytes; /* of those whose scope has been left */
+	struct kd_block *spare; /* freed, the youngest first */
+	size_t spare_bytes;
 	struct kd_parts *parts, *spare_parts; /* parts.h */
 	struct kd_range range;
 	char *arena;       /* for the data of bodies */

@@ -66,7 +66,7 @@ extern "C" {
 /** @cond internal */
 #define KD_LAYOUT_STEP(h, x) (((h) * 31u) + (uint32_t)(x))
 #define KD_LAYOUT \
-	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(13u, \
+	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(14u, \
 		sizeof(struct kdds_frame)), offsetof(struct kdds_frame, link_base)), \
 		sizeof(struct kdds_closure)), \
 		offsetof(struct kdds_closure, state)), sizeof(struct kdds_access_array)), sizeof(struct kdds_type)), \
@@ -92,9 +92,13 @@ int kdds_init_layout(int version, uint32_t layout);
 /**
  * Waits for all tasks, stops the workers and frees the resources of the library.
  *
- * Context: main. @return 0; -EPERM if the library is not initialised, or if called from another
- *         thread or from a task. Other errors: a file for KDDS_TRACE or KDDS_DOT could not be
- *         written; all tasks have run, and a line on stderr describes the error.
+ * If a task has failed (kdds_fail) and the program has not asked for it by kdds_failure, prints a
+ * line on stderr, and the process ends with status 1 even if main returns 0.
+ *
+ * Context: main. @return 0; the code of a task that has failed since the last kdds_sync; -EPERM if
+ *         the library is not initialised, or if called from another thread or from a task. Other
+ *         errors: a file for KDDS_TRACE or KDDS_DOT could not be written; all tasks have run, and a
+ *         line on stderr describes the error.
  */
 int kdds_finalize(void);
 /** @} */
@@ -128,25 +132,31 @@ int kdds_places(void);  /**< number of places (NUMA nodes) over which the worker
  * @{ */
 
 /** @cond internal */
-void kdds_sync_frame(struct kdds_frame *f);
-void kdds_wait_frame(struct kdds_frame *f, struct kdds_anchor *a);
-static inline void kd_sync(struct kdds_frame *self, const struct kd_room *room)
+int kdds_sync_frame(struct kdds_frame *f, uint32_t start);
+int kdds_wait_frame(struct kdds_frame *f, struct kdds_anchor *a);
+static inline int kd_sync(struct kdds_frame *self, const struct kd_room *room)
 {
+	int code;
+
 	if (self && self->tail == kd_frame_first(self))
-		return;
-	kdds_sync_frame(self);
+		return 0;
+	code = kdds_sync_frame(self, room ? room->start : 0);
 	if (room) /* no closure uses data, and no function is going to push without raising keep */
 		self->keep = self->parent->keep;
+	return code;
 }
-static inline void kd_wait(struct kdds_frame *self, const struct kd_room *room, const void *ref)
+static inline int kd_wait(struct kdds_frame *self, const struct kd_room *room, const void *ref)
 {
+	int code;
+
 	if (KD_UNLIKELY(!kd_is_reference(ref)))
 		kdds_no_reference("kdds_wait", NULL);
 	if (self && self->tail == kd_frame_first(self))
-		return;
-	kdds_wait_frame(self, kd_anchor_of(ref));
+		return 0;
+	code = kdds_wait_frame(self, kd_anchor_of(ref));
 	if (room && self->tail == kd_frame_first(self))
 		self->keep = self->parent->keep;
+	return code;
 }
 /** @endcond */
 
@@ -157,7 +167,9 @@ static inline void kd_wait(struct kdds_frame *self, const struct kd_room *room, 
  * occupies part of the C stack of its worker (ulimit -s). If nested waiting bodies fill the stack,
  * the job ends with a line on stderr.
  *
- * Context: main, task.
+ * Context: main, task. @return 0; or the code of a failed descendant (kdds_fail), of main since its
+ *         last kdds_sync. The values of failed data are undefined. Main may use them again: what it
+ *         spawns from now on runs. In a task they have failed until it ends.
  */
 #define kdds_sync() kd_sync(kd_self, kd_room)
 
@@ -167,9 +179,25 @@ static inline void kd_wait(struct kdds_frame *self, const struct kd_room *room, 
  * data of x. For main, and for loops that keep some tasks ahead: a ring of buffers, or a test of
  * convergence.
  *
- * Context: main, task.
+ * Context: main, task. @return 0; or, if the data have failed, the code of a failed task.
  */
 #define kdds_wait(x) kd_wait(kd_self, kd_room, ((void)sizeof(**(x)), (x)))
+/** @} */
+
+/** @name Failures
+ * @{ */
+/** A task that has failed. */
+struct kdds_failure {
+	int code;      /**< 0: none has */
+	int rank;      /**< that has run it */
+	char task[64]; /**< its name */
+	char text[184]; /**< why */
+};
+
+/** Describes the failure whose code kdds_sync, kdds_wait or kdds_finalize has returned last. If
+ *  several tasks have failed, it is the first that was found, which may differ from run to run.
+ *  Context: anywhere. @return its code; 0 if no task has failed since kdds_init */
+int kdds_failure(struct kdds_failure *failure_p);
 /** @} */
 
 /** @name Spawn attributes
@@ -591,6 +619,8 @@ void kdds_push_access(struct kdds_closure *c, const void *ref);
 void kdds_closure_attributes(struct kdds_closure *c, uint16_t attributes);
 /** Completes the closure; from now on it may run. Ends the program if a parameter is missing. */
 void kdds_commit(struct kdds_closure *c);
+/** In a body: kdds_fail for a type created at run time. */
+void kdds_closure_fail(struct kdds_closure *c, int code, const char *text);
 /** In a body: the address of parameter @p i, which is a value or a reference (a T *const *). */
 void *kdds_arg(struct kdds_closure *c, size_t i);
 /** @} */

@@ -5,6 +5,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "core/fail.h"
 #include "core/idle.h"
 #include "core/parts.h"
 #include "core/sched.h"
@@ -200,23 +201,59 @@ static struct kdds_frame *waiting_frame(struct kdds_frame *f, const char *what)
 	return running;
 }
 
-void kdds_sync_frame(struct kdds_frame *f)
+static int is_main(const struct kdds_frame *f)
 {
+	const struct kd_stack *s = kd_self_worker->current;
+
+	return f->parent == &s->base && !s->range.count;
+}
+
+static int failure_code(void)
+{
+	struct kdds_failure failure;
+
+	kd_fail_get(&failure);
+	return failure.code;
+}
+
+/* Main, whose frame f is, is told that tasks have failed, and all are complete. */
+static void forgive(struct kdds_frame *f)
+{
+	if (f->tail != kd_frame_first(f))
+		kd_sched_empty(kd_self_worker->current, f);
+	kd_store_relaxed(&f->failed, 0);
+	kd_fail_forget(kd_self_worker->pool);
+}
+
+int kdds_sync_frame(struct kdds_frame *f, uint32_t start)
+{
+	int code = 0;
+
 	f = waiting_frame(f, "kdds_sync");
 	if (f->tail != kd_frame_first(f))
 		kd_sched_drain(kd_self_worker, f, NULL, 1);
+	if (kd_unlikely(kd_load_relaxed(&f->failed))) {
+		code = kd_fail_since(f, start) ? failure_code() : 0;
+		if (is_main(f))
+			forgive(f);
+	}
 	set_limit(kd_self_worker, f, kd_env.window);
+	return code;
 }
 
-/* Waits up to the last closure that uses the data; for all where closures may use the data through
- * other references. */
-void kdds_wait_frame(struct kdds_frame *f, struct kdds_anchor *a)
+/* Whether the last writer of the data has failed; of parts and wholes, whether any closure has. */
+static int has_failed(struct kdds_frame *f, const struct kdds_anchor *a)
+{
+	return kd_load_relaxed(&f->failed) && (a->shaped & (KD_TRACKED | KD_WHOLE) ||
+					       kd_fail_wrote(f, (uint32_t)a->links, a->data));
+}
+
+static void wait_for_data(struct kdds_frame *f, struct kdds_anchor *a)
 {
 	uint32_t link;
 	size_t offset;
 	char *first, *c;
 
-	f = waiting_frame(f, "kdds_wait");
 	link = a->shaped & (KD_TRACKED | KD_WHOLE) ?
 		       kd_parts_last(kd_self_worker->current, f, a) : (uint32_t)(a->links >> 32);
 	first = kd_frame_first(f);
@@ -228,6 +265,41 @@ void kdds_wait_frame(struct kdds_frame *f, struct kdds_anchor *a)
 		return; /* nothing of this frame uses it, or what does is complete */
 	kd_sched_drain(kd_self_worker, f, c, 1);
 	set_limit(kd_self_worker, f, windows_of(f) * kd_env.window);
+}
+
+/* Waits up to the last closure that uses the data; for all where closures may use the data through
+ * other references. */
+int kdds_wait_frame(struct kdds_frame *f, struct kdds_anchor *a)
+{
+	f = waiting_frame(f, "kdds_wait");
+	wait_for_data(f, a);
+	return has_failed(f, a) ? failure_code() : 0;
+}
+
+void kdds_fail_task(const struct kdds_type *type, int code, const char *text)
+{
+	struct kd_worker *w = self("kdds_fail");
+	struct kdds_failure failure = {.code = code, .rank = kdds_rank()};
+
+	if (!code)
+		kd_die("task %s fails with code 0, which means that it has not", type->name);
+	snprintf(failure.task, sizeof(failure.task), "%s", type->name);
+	snprintf(failure.text, sizeof(failure.text), "%s", text ? text : "");
+	kd_fail_report(w->pool, &failure);
+}
+
+void kdds_fail_running(void)
+{
+	struct kd_stack *s = self("kdds_fail")->current;
+
+	kd_fail_mark(s, s->top, kd_closure_at(kd_load_relaxed(&s->top->head)));
+}
+
+int kdds_failure(struct kdds_failure *failure_p)
+{
+	kd_fail_get(failure_p);
+	kd_fail_told();
+	return failure_p->code;
 }
 
 void kdds_no_reference(const char *task, const char *param)

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "core/closure.h"
+#include "core/fail.h"
 #include "rank.h"
 
 static int registered, watching, forked;
@@ -30,14 +31,28 @@ static void after_fork(void)
 	kd_process.pool.workers = NULL;
 }
 
+static int failed_silently(void)
+{
+	struct kdds_failure failure;
+
+	if (!kd_fail_untold())
+		return 0;
+	kd_fail_get(&failure);
+	kd_error("task %s has failed with code %d: %s", failure.task, failure.code, failure.text);
+	return 1;
+}
+
 /* Data of main may be gone, so the tasks that are left cannot run now. */
 static void at_exit(int status, void *arg)
 {
+	int left = watching && !status;
+
 	(void)arg;
-	if (!watching || status)
+	if (left)
+		kd_error("the program exits without kdds_finalize: tasks that it has spawned may "
+			 "not have run");
+	if ((!failed_silently() && !left) || status)
 		return;
-	kd_error("the program exits without kdds_finalize: tasks that it has spawned may not have "
-		 "run");
 	fflush(NULL);
 	_exit(1);
 }

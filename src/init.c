@@ -8,6 +8,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "boot/boot.h"
+#include "core/fail.h"
 #include "core/keep.h"
 #include "core/module.h"
 #include "core/pool.h"
@@ -62,6 +63,7 @@ static int stop(void)
 static kd_noreturn void serve_job(void)
 {
 	kd_sched_loop(kd_self_worker);
+	kd_fail_told(); /* rank 0 has been told */
 	exit(stop() ? 1 : 0);
 }
 
@@ -115,6 +117,7 @@ int kdds_init_layout(int version, uint32_t layout)
 	if (error)
 		return error;
 	kd_keep_init();
+	kd_fail_start();
 	error = kd_module_init();
 	if (!error)
 		error = kd_job_start(&r->net);
@@ -152,6 +155,7 @@ int kdds_init_layout(int version, uint32_t layout)
 int kdds_finalize(void)
 {
 	struct kd_rank *r = &kd_process;
+	int code, error;
 
 	if (!r->pool.workers || kd_self_worker != r->pool.workers) {
 		kd_error("kdds_finalize: %s", r->pool.workers ?
@@ -167,6 +171,7 @@ int kdds_finalize(void)
 		return -EPERM;
 	}
 	kd_type_expect_complete();
-	kdds_sync();
-	return stop();
+	code = kdds_sync();
+	error = stop();
+	return code ? code : error;
 }

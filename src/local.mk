@@ -67,6 +67,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/check.h \
 	src/core/closure.h \
 	src/core/counts.h \
+	src/core/fail.c \
+	src/core/fail.h \
 	src/core/idle.c \
 	src/core/idle.h \
 	src/core/index.c \

@@ -1852,8 +1852,53 @@ static void never_commit_in_body(void *arg)
 	kdds_sync();
 }
 
+static void fail_body(struct kdds_closure *c)
+{
+	kdds_closure_fail(c, 3, "made at run time");
+}
+
+static void fail_for_another(void *arg)
+{
+	struct kdds_closure *c = begin(&machine_leaf);
+
+	(void)arg;
+	kdds_closure_fail(c, 3, "not running");
+}
+
+START_TEST(machine_fails)
+{
+	const struct kdds_param_spec param = {KDDS_RW, sizeof(long), NULL};
+	struct kdds_closure *c;
+	struct kdds_failure f;
+	struct kdds_type *type;
+	long x = 0, y = 0;
+	KDDS_OVER(long, a, &x);
+	KDDS_OVER(long, b, &y);
+
+	ck_assert_int_eq(kdds_type_create("failing", fail_body, &param, 1, &type), 0);
+	start(counts[_i]);
+	c = kdds_closure_allocate(type);
+	kdds_push_access(c, a);
+	kdds_commit(c);
+	kdds_spawn(bump, a);
+	kdds_spawn(bump, b);
+	ck_assert_int_eq(kdds_wait(b), 0);
+	ck_assert_int_eq(kdds_wait(a), 3);
+	ck_assert_int_eq(kdds_sync(), 3);
+	ck_assert_int_eq(kdds_failure(&f), 3);
+	ck_assert_str_eq(f.task, "failing");
+	ck_assert(x == 0 && y == 1);
+	kdds_spawn(bump, a);
+	ck_assert_int_eq(kdds_sync(), 0);
+	ck_assert_int_eq(x, 1);
+	stop();
+	kdds_type_destroy(type);
+}
+END_TEST
+
 START_TEST(machine_misuse)
 {
+	expect_death(fail_for_another, "kdds_closure_fail", "leaf");
 	expect_death(push_value_for_data, "task sum", "parameter 0");
 	expect_death(push_data_for_value, "task fib", "parameter 0");
 	expect_death(push_too_much, "task leaf", "parameter 0");
@@ -2067,6 +2112,7 @@ int main(void)
 	tcase_add_test(tcase, no_reference);
 	tcase_add_loop_test(tcase, attributes, 0, COUNTS);
 	tcase_add_loop_test(tcase, machine, 0, COUNTS);
+	tcase_add_loop_test(tcase, machine_fails, 0, COUNTS);
 	tcase_add_test(tcase, machine_types);
 	tcase_add_test(tcase, machine_large_data);
 	tcase_add_test(tcase, machine_misuse);

@@ -200,7 +200,7 @@ static void log_and_fail(const char *line, void *arg)
 	kdds_sync(); /* not allowed: fails, too */
 }
 
-static void fails(void *arg)
+static void dies(void *arg)
 {
 	static char name[] = "handler";
 
@@ -231,11 +231,52 @@ START_TEST(error_handler)
 		int called = i >= 1 && i <= 3;
 		const char *line;
 
-		child_run(&c, fails, &i, 60);
+		child_run(&c, dies, &i, 60);
 		ck_assert_int_eq(c.status, statuses[i]);
 		line = strstr(c.err, "handler: kdds: kdds_sync: the library is not initialised");
 		ck_assert_msg(called == (line != NULL), "%d: %s", i, c.err);
 		ck_assert_msg(!strncmp(c.err, "kdds: kdds_sync: ", 17), "%s", c.err);
+	}
+}
+END_TEST
+
+KDDS_TASK(fails, VALUE(int, code), WRITE(int, x))
+{
+	**x = code;
+	kdds_fail(code, "as it was told");
+}
+
+static void ends_failed(void *arg)
+{
+	struct kdds_failure f;
+	int how = *(int *)arg;
+
+	if (kdds_init())
+		exit(9);
+	KDDS_DATA(int, x);
+	kdds_spawn(fails, how == 3 ? 0 : 6, x);
+	if (how == 2 && kdds_sync() != 6)
+		exit(8);
+	if (how == 1 && (kdds_sync() != 6 || kdds_failure(&f) != 6 || f.rank ||
+			 strcmp(f.task, "fails") || strcmp(f.text, "as it was told")))
+		exit(7);
+	if (kdds_finalize() != (how ? 0 : 6))
+		exit(6);
+	exit(0);
+}
+
+/* kdds.h: a program that does not ask for a failure ends with status 1 and a line. */
+START_TEST(failure)
+{
+	static const char line[] = "kdds: task fails has failed with code 6: as it was told\n";
+	static const char zero[] =
+		"kdds: task fails fails with code 0, which means that it has not\n";
+	struct child c;
+
+	for (int i = 0; i < 4; i++) {
+		child_run(&c, ends_failed, &i, 60);
+		ck_assert_int_eq(c.status, i != 1);
+		ck_assert_str_eq(c.err, i == 1 ? "" : i == 3 ? zero : line);
 	}
 }
 END_TEST
@@ -310,6 +351,7 @@ int main(void)
 	tcase_add_test(tcase, exit_with_tasks);
 	tcase_add_test(tcase, forked);
 	tcase_add_test(tcase, error_handler);
+	tcase_add_test(tcase, failure);
 	if (!SANITIZED) {
 		tcase_add_loop_test(tcase, signals, 0, 5);
 		tcase_add_test(tcase, stack_overflow);

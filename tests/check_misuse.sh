@@ -416,6 +416,20 @@ KDDS_TASK(t, VALUE(int, a1), VALUE(int, a2), VALUE(int, a3), VALUE(int, a4), VAL
 }
 END
 
+misuse 'kdds_fail in a function' 'only the body of a task can fail' <<'END'
+#if BAD
+static void helper(void) { kdds_fail(1, "helper"); }
+#else
+static void helper(void) {}
+#endif
+KDDS_TASK(fails, VALUE(int, n))
+{
+	helper();
+	if (n)
+		kdds_fail(n, "body");
+}
+END
+
 misuse 'an unknown mode' <<'END'
 #if BAD
 KDDS_TASK(t, MODIFY(long, x))
@@ -607,8 +621,9 @@ struct kdds_type *f()
 }
 END
 
-# An exception in a C++ task ends the program with one line: the scheduler is not unwound. Tasks
-# that share objects with non-trivial copying are known to stay in their process.
+# An exception that leaves a C++ task is a failure of the task; one in an operator ends the program
+# with one line. The scheduler is not unwound. Tasks that share objects with non-trivial copying
+# are known to stay in their process.
 if command -v "${CXX:-c++}" > /dev/null; then
 	cat > "$dir/throws.cc" <<'END'
 #include <kdds.h>
@@ -659,7 +674,7 @@ int main(int, char **argv)
 	KDDS_OVER(total, s, &all);
 	try {
 		for (int i = 0; i < 10; i++) {
-			if (!strcmp(argv[1], "task"))
+			if (!strcmp(argv[1], "task") || !strcmp(argv[1], "handled"))
 				kdds_spawn(throws, i, x);
 			else if (!strcmp(argv[1], "type"))
 				kdds_spawn(spawns, -1, x);
@@ -668,13 +683,17 @@ int main(int, char **argv)
 			else
 				kdds_spawn(catches, i, x);
 		}
-		kdds_sync();
+		if (kdds_sync() == KDDS_EXCEPTION && !strcmp(argv[1], "handled")) {
+			struct kdds_failure f;
+			return kdds_failure(&f) != KDDS_EXCEPTION || strcmp(f.task, "throws") ||
+			       strcmp(f.text, "three is too many") || n != 4 || kdds_finalize() ? 3 : 4;
+		}
 		if (n == 1)
 			throw std::runtime_error("of main's own");
 	} catch (std::exception &) {
 		return kdds_finalize() ? 3 : 4;
 	}
-	return 5;
+	return kdds_finalize() ? 3 : 0;
 }
 END
 	"${CXX:-c++}" ${SANITIZE:+-fsanitize=$SANITIZE} -std=c++17 -Wall -Wextra -Werror -pedantic \
@@ -686,8 +705,9 @@ END
 		[ $got = "$status" ] && [ "$(cat "$dir/log")" = "$line" ] ||
 			fail "throws $case: status $got: $(cat "$dir/log")"
 	done <<-'END'
-	task 1 kdds: task throws: a C++ exception leaves its body: three is too many
-	type 1 kdds: task throws: a C++ exception leaves its body: of a type of its own
+	task 1 kdds: task throws has failed with code -65536: three is too many
+	type 1 kdds: task throws has failed with code -65536: an exception of a type of its own
+	handled 4
 	operator 1 kdds: operator sum: a C++ exception leaves its body: seven
 	catches 4
 	shares 4

@@ -201,11 +201,12 @@ check_PROGRAMS += tests/oracle tests/without_membarrier
 tests_oracle_LDADD = libkdds.la
 
 # Run under kddsrun, by check_ranks.sh, check_loops.sh, check_calls.sh and check_parts.sh.
-check_PROGRAMS += tests/ranks tests/sleepers tests/loops tests/calls tests/parts
+check_PROGRAMS += tests/ranks tests/sleepers tests/loops tests/calls tests/parts tests/failures
 tests_ranks_LDADD = libkdds.la
 tests_loops_LDADD = libkdds.la
 tests_calls_LDADD = libkdds.la
 tests_parts_LDADD = libkdds.la
+tests_failures_LDADD = libkdds.la
 tests_sleepers_LDADD = libkdds.la
 
 # The launchers' back ends alone, run by check_launchers.sh.
@@ -225,6 +226,7 @@ test_scripts = \
 	tests/check_cmake.sh \
 	tests/check_env_doc.sh \
 	tests/check_examples.sh \
+	tests/check_failures.sh \
 	tests/check_fenced.sh \
 	tests/check_files.sh \
 	tests/check_floors.sh \

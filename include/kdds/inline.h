@@ -53,6 +53,9 @@ enum kdds_mode {
 #define KD_NOEXCEPT
 #endif
 
+/** The code of a task that has failed by an exception; no errno value. */
+#define KDDS_EXCEPTION (-65536)
+
 #define KDDS_MAX_ACCESSES 16 /**< shared parameters a task may have */
 #define KDDS_MAX_PARAMS 16   /**< parameters a KDDS_TASK may have, values included */
 
@@ -272,9 +275,10 @@ struct kdds_frame {
 	char *arena; /**< the data of all bodies on the C stack lie below it */
 	char *arena_end;
 	char *keep; /**< closures may use what lies below it; it is not above arena */
-	char used; /**< KD_CALLED, KD_RAISED, or 0: one byte, which the owner's loop tests */
 	char ordered; /**< thieves take nothing: links do not order all of its closures */
-	char pad[38]; /* thieves have half the size of a frame for what they record of it */
+	char failed; /**< one of its closures, or a descendant of one, has failed (fail.h) */
+	char used; /**< KD_CALLED, KD_RAISED, or 0: one byte, which the owner's loop tests */
+	char pad[37]; /* thieves have half the size of a frame for what they record of it */
 	/* closures follow */
 };
 
@@ -289,6 +293,10 @@ typedef uint64_t kd_word __attribute__((may_alias));
 
 /** Initial state of a closure that reduces into private copies. */
 #define KD_SPECIAL 4u
+/** The same of one that is not to run, */
+#define KD_OVER 32u
+/** because its body has been called and has failed, which others are to know when it is claimed. */
+#define KD_UNMARKED 128u
 
 #define KD_ROUND16(n) (((n) + 15u) & ~(size_t)15u)
 #define KD_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -315,6 +323,9 @@ void kdds_loop_begin(struct kdds_closure *c, const struct kdds_loop *loop);
 void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kdds_loop *loop);
 void kdds_exception(const char *what, const char *name, const char *text)
 	__attribute__((noreturn, cold));
+void kdds_fail_task(const struct kdds_type *type, int code, const char *text)
+	__attribute__((cold));
+void kdds_fail_running(void) __attribute__((cold));
 void kdds_no_reference(const char *task, const char *param) __attribute__((noreturn, cold));
 void kdds_reference_error(const char *task, const char *param, int use, uint32_t mode)
 	__attribute__((noreturn, cold));
@@ -327,6 +338,9 @@ struct kd_room {
 	int unchecked; /* the body runs a closure whose arguments may overlap */
 	int called;    /* the body was called */
 	int parts;     /* and has bound memory */
+	int failed;    /* kdds_fail */
+	uint32_t start; /* called: the link of the next closure when it began; or 0 */
+	const struct kdds_type *type; /* of its task */
 };
 
 /* Outside the body of a task (main, a helper function) NULL selects the running frame of the
@@ -398,6 +412,13 @@ KD_INLINE uint32_t kd_link_of(struct kdds_frame *f, const char *c)
 	return ((uint32_t)((uintptr_t)c >> 3) + base) | 1u;
 }
 
+/* The same for the next closure. The owner alone writes the base: without an atomic load, compilers
+ * leave out a link that a body does not need. */
+KD_INLINE uint32_t kd_link_next(const struct kdds_frame *f)
+{
+	return ((uint32_t)((uintptr_t)f->tail >> 3) + f->link_base) | 1u;
+}
+
 /*
  * Stores v in *p with release order: a thief that sees the new tail also sees the closure. On
  * x86-64 every store is a release, so only compiler reordering must be prevented. A plain
@@ -413,7 +434,7 @@ KD_INLINE uint32_t kd_link_of(struct kdds_frame *f, const char *c)
 /* Uses two scalar stores and no vector store, because of the loads that follow (see struct
  * kdds_frame). */
 KD_INLINE void kd_closure_init(struct kdds_closure *c, const struct kdds_type *type, uint32_t bytes,
-			       uint32_t attr, uint32_t state)
+			       uint32_t attr, uint32_t state) /* the upper half of attr: state, too */
 {
 	uint64_t word = bytes | (uint64_t)attr << 16 | (uint64_t)state << 32;
 

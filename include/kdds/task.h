@@ -111,9 +111,22 @@ static inline void kd_caught(const char *what, const char *name)
 }
 #define KD_TRY try {
 #define KD_CATCH(what, name) } catch (...) { kd_caught(what, name); }
+__attribute__((cold, noinline))
+static inline void kd_caught_in(const struct kdds_type *type)
+{
+	try {
+		throw;
+	} catch (const std::exception &e) {
+		kdds_fail_task(type, KDDS_EXCEPTION, e.what());
+	} catch (...) {
+		kdds_fail_task(type, KDDS_EXCEPTION, "an exception of a type of its own");
+	}
+}
+#define KD_CATCH_IN(room) } catch (...) { (room).failed = 1; kd_caught_in((room).type); }
 #else
 #define KD_TRY
 #define KD_CATCH(what, name)
+#define KD_CATCH_IN(room)
 #endif
 
 /* compile-time checks of what a closure can hold, and of what can be sent to another process */
@@ -378,6 +391,10 @@ static inline void kd_caught(const char *what, const char *name)
 		const ptrdiff_t kd_parts[] = {KD_MAP(places, t, ##__VA_ARGS__) 0}; \
 		kd_track(kd_f, &type, kd_parts); \
 	}
+#define KD_BACK(t, x) KD_SORT(KD_BACK_, t, KD_TUPLE_##x)
+#define KD_BACK_KD_VALUE(t, T, n, op) , n
+#define KD_BACK_KD_READ(t, T, n, op) , kd_anchor_##n
+#define KD_BACK_KD_WRITE KD_BACK_KD_READ
 /* the same parameters, passed on */
 #define KD_NAME(t, x) KD_SORT(KD_NAME_, t, KD_TUPLE_##x)
 #define KD_NAME_KD_VALUE(t, T, n, op) , n
@@ -517,7 +534,7 @@ static inline void kd_caught(const char *what, const char *name)
 		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), \
 		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t, KD_TYPE_MAGIC, 0 KD_MAP(KD_POINTS, t, ##__VA_ARGS__)}; \
 	__attribute__((unused, always_inline)) static inline void kd_push_##t( \
-		struct kdds_frame *kd_f, int kd_keep, uint16_t kd_attr KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
+		struct kdds_frame *kd_f, int kd_keep, uint32_t kd_attr KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
 		char *kd_a = kd_push(kd_f, kd_type_##t.size, kd_keep); \
 		uint32_t kd_s __attribute__((unused)) = kd_link_of(kd_f, kd_a); \
@@ -527,7 +544,7 @@ static inline void kd_caught(const char *what, const char *name)
 		kd_commit(kd_f, kd_a, kd_type_##t.size); \
 	} \
 	__attribute__((unused, noinline)) static void kd_defer_##t( \
-		struct kdds_frame *kd_f, char *kd_top, uint16_t kd_attr KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
+		struct kdds_frame *kd_f, char *kd_top, uint32_t kd_attr KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
 		struct kdds_anchor *const kd_all[] = {KD_MAP(KD_AMONG, t, ##__VA_ARGS__) NULL}; \
 		KD_TRACK(t, kd_type_##t, KD_TRACKS, KD_PLACES, ##__VA_ARGS__) \
@@ -602,13 +619,20 @@ static inline void kd_caught(const char *what, const char *name)
 		__attribute__((nonnull(1, 2))); \
 	for_call void kd_call_##t(struct kdds_frame *kd_f, int kd_closure, char *kd_top KD_MAP(KD_TAKE, t, ##__VA_ARGS__)) \
 	{ \
-		struct kd_room kd_r = {kd_top, NULL, 0, kd_closure && kd_type_##t.naccess > 1, !kd_closure, 0}; \
+		struct kd_room kd_r = {kd_top, NULL, 0, kd_closure && kd_type_##t.naccess > 1, !kd_closure, 0, 0, \
+				       kd_closure ? 0 : kd_link_next(kd_f), &kd_type_##t}; \
 		KD_MAP(KD_SEE, t, ##__VA_ARGS__) \
 		KD_TRY \
 			kd_body_##t(kd_f, &kd_r KD_MAP(KD_GIVE, t, ##__VA_ARGS__)); \
-		KD_CATCH("task", #t) \
+		KD_CATCH_IN(kd_r) \
 		if (kd_r.parts) \
 			KD_SET_FLAG(kd_parts_##t); \
+		if (KD_UNLIKELY(kd_r.failed)) { \
+			if (kd_closure) \
+				kdds_fail_running(); \
+			else /* later closures find by their links that it has failed */ \
+				kd_defer_##t(kd_f, kd_r.top, (KD_OVER | KD_UNMARKED) << 16 KD_MAP(KD_BACK, t, ##__VA_ARGS__)); \
+		} \
 	} \
 	for_run void kd_run_##t(struct kdds_closure *kd_h, struct kdds_frame *kd_f) \
 	{ \
@@ -698,6 +722,42 @@ static inline struct kdds_range kdds_range(size_t begin, size_t end)
 
 	return r;
 }
+
+/** @cond internal */
+#ifdef __cplusplus
+#define KD_IN_BODY(room) \
+	static_assert(std::is_same<decltype(room), struct kd_room *>::value, KD_FAIL_WHERE)
+#else
+#define KD_IN_BODY(room) \
+	_Static_assert(__builtin_types_compatible_p(__typeof__(&(room)), struct kd_room **), \
+		       KD_FAIL_WHERE)
+#endif
+#define KD_FAIL_WHERE \
+	"kdds_fail: only the body of a task can fail; let functions return an error to it"
+static inline void kd_fail(struct kd_room *room, int code, const char *text)
+{
+	room->failed = 1;
+	kdds_fail_task(room->type, code, text);
+}
+/** @endcond */
+
+/**
+ * The running task has failed, for the reason @p text (the first 183 bytes are kept), with the
+ * number @p code, which is not 0. The body goes on; it returns as usual. Its outputs, the data it was
+ * passed for more than reading, have failed then: tasks that use them later in reference order are
+ * skipped, so their outputs have failed, too. All other tasks run. A task that contributes to a
+ * reduction by REDUCE does not use what others have contributed. kdds_sync returns the code.
+ *
+ * An exception that leaves the body of a task in C++ is such a failure, with the code
+ * KDDS_EXCEPTION and the text of what().
+ *
+ * Context: the body of a task, not a function that it calls.
+ */
+#define kdds_fail(code, text) \
+	do { \
+		KD_IN_BODY(kd_room); \
+		kd_fail(kd_room, code, text); \
+	} while (0)
 
 /** Outside the body of a task, each kdds_spawn looks up the running frame in the library (about
  *  2 ns). This declaration, at the start of a block of main or of a helper function, looks it up

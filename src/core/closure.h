@@ -15,6 +15,8 @@
  * (kdds_frame.head).
  * KD_SPECIAL: it reduces into private copies; a thief sets it in every reducing closure it takes.
  * KD_PRIVATE: it reduces, and its access records refer to private copies that are not merged yet.
+ * KD_OVER: it is not to run, at all or again. KD_FAILED: it or a descendant has failed. The bits
+ * from KD_FAILED_SHIFT on say which of its accesses have (fail.h).
  */
 #ifndef KD_CLOSURE_H
 #define KD_CLOSURE_H
@@ -27,6 +29,9 @@
 /* KD_SPECIAL 4u is in kdds/inline.h */
 #define KD_PRIVATE 8u
 #define KD_MERGE 16u
+#define KD_FAILED 64u
+#define KD_FAILED_SHIFT 16
+/* KD_OVER 32u and KD_UNMARKED 128u are in kdds/inline.h, too */
 
 static inline struct kdds_closure *kd_closure_at(const char *p)
 {

@@ -239,12 +239,14 @@ static char *begin_before(struct kd_view *v, char *c, uint32_t n,
 }
 
 /* Whether the closure after the range can join it; if so, marks it as taken. */
-static int join(struct kd_view *v, struct kd_range *r, struct kdds_closure *c, struct kd_record *n)
+static int join(struct kd_view *v, struct kd_range *r, struct kdds_closure *c, struct kd_record *n,
+		int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
 	struct kd_record before = *n;
 	int inside = 0;
 
-	if (n->state == KD_WAITS && kd_ready_waits_for(v, c, n, r->begin, &inside)) {
+	if ((n->state == KD_WAITS && kd_ready_waits_for(v, c, n, r->begin, &inside)) ||
+	    !wanted(c, arg)) {
 		n->access = before.access; /* what the range would complete is not complete yet */
 		n->link = before.link;
 		return 0;
@@ -271,8 +273,8 @@ static void extend(struct kd_view *v, struct kd_range *r, uint32_t length,
 		int fresh = kd_position(v->stack, r->end) == v->index->cursor;
 		struct kd_record *n = fresh ? note(v, r->end) : kd_record_at(v->stack, r->end);
 
-		if ((n->state != KD_WAITS && n->state != KD_READY) || !wanted(c, arg) ||
-		    !join(v, r, c, n)) {
+		if ((n->state != KD_WAITS && n->state != KD_READY) ||
+		    !join(v, r, c, n, wanted, arg)) {
 			if (fresh)
 				settle(v, c, n);
 			return;
@@ -435,8 +437,8 @@ static char *follower(struct kd_view *v, const char *q,
 		struct kdds_closure *c = kd_closure_at(kd_position_at(v->stack, at));
 		struct kd_record *n = kd_record_at(v->stack, (char *)c), before = *n;
 
-		if (n->state == KD_WAITS && wanted(c, arg)) {
-			int ready = !kd_ready_waits_for(v, c, n, NULL, &inside);
+		if (n->state == KD_WAITS) {
+			int ready = !kd_ready_waits_for(v, c, n, NULL, &inside) && wanted(c, arg);
 
 			n->access = before.access; /* complete for the thief, not for others */
 			n->link = before.link;

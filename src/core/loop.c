@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "core/closure.h"
+#include "core/fail.h"
 #include "core/reduce.h"
 #include "core/worker.h"
 #include "kdds.h"
@@ -162,9 +163,16 @@ static void run(const struct walk *w, struct kdds_closure *p, size_t begin, size
 
 	narrow(w, p, begin, end);
 	w->loop->body->run(p, w->f);
-	if (w->f->tail != kd_frame_first(w->f))
-		kdds_sync_frame(w->f);
+	if (w->f->tail != kd_frame_first(w->f) && kdds_sync_frame(w->f, 0))
+		kd_fail_adopt(kd_self_worker->current, w->f, p);
 	w->f->arena = w->f->keep = keep;
+}
+
+/* Makes `to' a copy of c, whose state others may change meanwhile: descendants that fail. */
+static void copy(struct kdds_closure *to, const struct kdds_closure *c, uint32_t state)
+{
+	kd_closure_init(to, c->type, c->bytes, c->attr, state);
+	memcpy(to + 1, c + 1, c->bytes - sizeof(*c));
 }
 
 /* Commits a loop over [begin, end). */
@@ -174,8 +182,7 @@ static void commit(const struct walk *w, size_t begin, size_t end)
 	char *at = kd_push(w->f, type->size, 0);
 	struct kdds_closure *c = kd_closure_at(at);
 
-	memcpy(at, w->c, type->size);
-	kd_closure_init(c, type, type->size, w->c->attr, w->leaf ? KD_SPECIAL : 0);
+	copy(c, w->c, w->leaf ? KD_SPECIAL : 0);
 	for (uint32_t i = 0; i < type->naccess; i++)
 		kd_closure_access(c, i)->w = kd_closure_access(c, i)->p = 0;
 	*part_of(c, w->loop) = (struct kdds_loop_part){.length = end - begin, .leaf = w->leaf};
@@ -312,8 +319,7 @@ static size_t run_leaves(const struct walk *w, struct kdds_closure **level,
 		}
 		if (!level[n]) {
 			level[n] = new_level(p, small[n]);
-			memcpy(level[n], w->c, p->bytes);
-			level[n]->state = 0;
+			copy(level[n], w->c, 0);
 		}
 		begin_level(level[n], level[n - 1]);
 		run(w, level[n++], begin_of(w, i), begin_of(w, i + 1));

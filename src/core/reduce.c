@@ -86,6 +86,14 @@ void kd_reduce_begin(struct kdds_closure *c)
 	kd_store_relaxed(&c->state, kd_load_relaxed(&c->state) | KD_PRIVATE);
 }
 
+void *kd_reduce_original(struct kdds_closure *c, uint32_t i)
+{
+	struct kdds_access *a = kd_closure_access(c, i);
+
+	return c->type->access[i].room ? ((struct kdds_access_reduce *)a)->original :
+					 ((struct copy *)a->data - 1)->data;
+}
+
 static void merge_room(struct kdds_access *a, void *room, const struct kdds_op *op)
 {
 	redirect(a, ((struct kdds_access_reduce *)a)->original);

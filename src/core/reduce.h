@@ -15,6 +15,8 @@ size_t kd_reduce_count(struct kdds_closure *c, uint32_t i);
 /* Gives the closure private copies of its reduced data, with the neutral element, and sets
  * KD_PRIVATE. */
 void kd_reduce_begin(struct kdds_closure *c);
+/* The data of access i, which has a private copy. */
+void *kd_reduce_original(struct kdds_closure *c, uint32_t i);
 /* Merges the private copies, if any, into the data and frees them. */
 void kd_reduce_merge(struct kdds_closure *c);
 

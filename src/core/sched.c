@@ -11,6 +11,7 @@
 #include "base/os.h"
 #include "core/check.h"
 #include "core/closure.h"
+#include "core/fail.h"
 #include "core/idle.h"
 #include "core/parts.h"
 #include "core/reduce.h"
@@ -25,7 +26,7 @@
 #define PATIENCE 8         /* searches within the process before asking others: about 20 us */
 
 enum outcome { ENDED, BLOCKED, HALTED, REACHED };
-enum claim { RUN, RUN_SPECIAL, AGAIN, BLOCK, HALT };
+enum claim { RUN, RUN_SPECIAL, AGAIN, SKIP, BLOCK, HALT };
 
 static void help(struct kd_worker *w, struct kd_stack *s, char *c);
 
@@ -91,6 +92,8 @@ static int heed_flags(struct kd_worker *w, struct kd_stack *s, struct kdds_frame
 	}
 	if (flags & KD_HINT)
 		hinted(s, f, g, c);
+	if (kd_unlikely(flags & KD_FAILING) && !kd_load(&w->pool->failing))
+		kd_fail_turn(w->pool, s);
 	if (flags & KD_HALT) {
 		kd_fetch_and(&s->flags, ~(uint32_t)KD_HALT);
 		return !(w->nest && kd_load_relaxed(&w->halt) && !s->bound);
@@ -111,6 +114,18 @@ static void await_done(const struct kd_stack *s, struct kdds_closure *c)
 		return;
 	for (unsigned i = 0; i < SPINS_BLOCKED && !(kd_load_acquire(&c->state) & KD_DONE); i++)
 		kd_pause();
+}
+
+/* Whether c of f, which is claimed, does not run: its body has been called, or it has been kept
+ * (kd_fail_keep), or it uses failed data. */
+static int skips(struct kd_stack *s, struct kdds_frame *f, struct kdds_closure *c, uint32_t state)
+{
+	if (state & KD_OVER ? state & KD_UNMARKED :
+	    kd_load_relaxed(&s->flags) & KD_FAILING && kd_fail_uses(s, f, c)) {
+		kd_fail_mark(s, f, c);
+		return 1;
+	}
+	return (state & KD_OVER) != 0;
 }
 
 /* The claim of *cp is stored; decides what the owner does with it. AGAIN: *cp has moved on. Inline,
@@ -142,6 +157,8 @@ claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct
 			merge_range((char *)c, *cp);
 		return AGAIN;
 	}
+	if (kd_unlikely(skips(s, f, c, state)))
+		return SKIP;
 	if (!(state & KD_SPECIAL))
 		return RUN;
 	kd_reduce_begin(c);
@@ -255,6 +272,11 @@ run_loop(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, cons
 				if (observed && f != &s->base)
 					kd_watch.tasks->passed(s, f, next, c);
 				continue;
+			case SKIP:
+				if (observed)
+					kd_watch.tasks->skipped(s, f, c);
+				c += kd_closure_at(c)->bytes;
+				continue;
 			case HALT:
 				outcome = HALTED;
 				goto out;
@@ -339,6 +361,8 @@ static void make_current(struct kd_worker *w, struct kd_stack *s)
 	kd_store(&w->current, s);
 	if (kd_load(&w->pool->sleepers))
 		kd_fetch_or(&s->flags, KD_HINT);
+	if (kd_unlikely(kd_load(&w->pool->failing)) || kd_load_relaxed(&s->flags) & KD_FAILING)
+		kd_fail_turn(w->pool, s);
 	if (w->nest && kd_load(&w->halt)) /* kd_idle_interrupt may have marked the previous stack */
 		kd_fetch_or(&s->flags, KD_HALT);
 }
@@ -488,6 +512,15 @@ void kd_sched_loop(struct kd_worker *w)
 	}
 }
 
+void kd_sched_empty(struct kd_stack *s, struct kdds_frame *f)
+{
+	kd_frame_renew(f);
+	if (kd_watch.tasks)
+		kd_watch.tasks->waited(s, f);
+	kd_blocks_sweep(s, f);
+	kd_store_release(&s->drains, s->drains + 1);
+}
+
 int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, const char *last, int patient)
 {
 	struct kd_stack *s = w->current;
@@ -513,7 +546,9 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, const char *last, 
 		outcome = last ? run_up_to(w, s, f, last) : run(w, s, f, patient);
 	s->waiting = waiting;
 	s->bound--;
-	if (outcome == ENDED)
+	if (outcome == ENDED && kd_unlikely(kd_load_relaxed(&f->failed)))
+		kd_fail_keep(f);
+	else if (outcome == ENDED)
 		kd_frame_renew(f);
 	else if (outcome == REACHED && kd_watch.tasks)
 		kd_watch.tasks->waited(s, f);
@@ -525,5 +560,5 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, const char *last, 
 	kd_compiler_fence();
 	if (kd_load_acquire(&s->flags))
 		await_visitor(s);
-	return outcome == ENDED;
+	return f->tail == kd_frame_first(f);
 }

@@ -11,8 +11,10 @@ void kd_sched_loop(struct kd_worker *w);
 
 /* Runs the closures of f, the running frame of w's stack, until all are complete (1); until those up
  * to last are, unless it is NULL; or, unless patient, until it reaches one that is running elsewhere
- * (0). */
+ * (0). Closures that are complete stay (0) if some have failed. */
 int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, const char *last, int patient);
+/* Empties f, the running frame of s, whose closures have stayed. */
+void kd_sched_empty(struct kd_stack *s, struct kdds_frame *f);
 
 /* For observers, before w begins the body of the closure that it has claimed: runs a ready closure
  * of the same stack, as if another worker had stolen it. 0: there is none. */

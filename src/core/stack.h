@@ -59,6 +59,7 @@ enum {
 	KD_SHARED = 2, /* the owner fences every claim */
 	KD_HINT = 4,   /* wake hint: a worker sleeps; wake it if there is work for it */
 	KD_HALT = 8,   /* set this stack aside: its worker's bound stack can continue */
+	KD_FAILING = 16, /* tasks have failed: look at the inputs of each closure (fail.h) */
 };
 
 /* Events of retained results (index.h): a closure waits to read some; one that waits could be a
@@ -204,12 +205,14 @@ static inline uint64_t kd_frame_epoch(const struct kdds_frame *f)
 	return gen + 0x94d049bb133111ebu * turns;
 }
 
+typedef uint16_t kd_pair __attribute__((may_alias));
+
 /* The frame is empty: forgets the body whose it was. */
 static inline void kd_frame_clear(struct kdds_frame *f)
 {
 	f->arena = f->keep = f->parent->keep;
 	f->used = 0;
-	kd_store_relaxed(&f->ordered, 0);
+	kd_store_relaxed((kd_pair *)(void *)&f->ordered, 0); /* and failed */
 }
 
 static inline void kd_frame_init(const struct kd_stack *s, struct kdds_frame *f,

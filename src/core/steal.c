@@ -51,7 +51,15 @@ struct taker {
 	int worker, place;
 	int anything;
 	struct kd_filter *filter; /* NULL: the thief is in this process */
+	const struct kd_pool *pool;
 };
+
+/* While tasks have failed, closures stay: elsewhere nobody knows what they must not use. Asked when
+ * the closure is known to be ready, so a failure that it must not miss has been reported. */
+static int leaves(const struct taker *taker)
+{
+	return !taker->filter || !kd_load(&taker->pool->failing);
+}
 
 static int liked(const struct kdds_closure *c, const struct taker *taker)
 {
@@ -73,7 +81,7 @@ static int wanted(const struct kdds_closure *c, void *arg)
 {
 	const struct taker *taker = arg;
 
-	if (!liked(c, taker))
+	if (!liked(c, taker) || !leaves(taker))
 		return 0;
 	return !taker->filter || taker->filter->wants(taker->filter, c);
 }
@@ -87,7 +95,7 @@ static int divide(struct kd_stack *s, uint32_t remote, const struct taker *taker
 	uint32_t n = 0, count;
 
 	kd_assert_locked(s);
-	if (!s->range.independent || s->range.fine)
+	if (!s->range.independent || s->range.fine || !leaves(taker))
 		return 0;
 	if (!head)
 		head = s->range.begin;
@@ -387,7 +395,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 	uint64_t start_ticks = kd_unlikely(kd_watch.stole != NULL) ? kd_clock_ticks() : 0;
 	struct search x = {.stack = s, .length = request->remote, .now_ns = start_ns,
 			   .taker = {.worker = w->id, .place = w->place,
-				     .filter = request->filter}};
+				     .filter = request->filter, .pool = w->pool}};
 	int got = 0;
 
 	if (request->filter)
@@ -481,8 +489,8 @@ unsigned kd_steal_look_retained(const struct kd_range *r, unsigned asked)
 int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t remote,
 		    struct kd_filter *filter, struct kd_range *range_p)
 {
-	struct taker taker = {.anything = 1, .filter = filter};
 	struct kd_stack *s = away->from;
+	struct taker taker = {.anything = 1, .filter = filter, .pool = s->home->pool};
 	struct kd_view v;
 	int got;
 
@@ -525,8 +533,8 @@ struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, 
 	kd_store_relaxed(&s->task_ns, v.index->task_ns);
 	/* The last access to the closure and its frame: from here on the owner may pass, pop and
 	 * reuse the memory. */
-	kd_store_release(&c->state, (kd_load_relaxed(&c->state) & (KD_SPECIAL | KD_PRIVATE)) |
-					    KD_DONE | (merge ? KD_MERGE : 0));
+	kd_store_release(&c->state, (kd_load_relaxed(&c->state) & ~KD_STOLEN) | KD_DONE |
+					    (merge ? KD_MERGE : 0));
 	kd_stack_unlock(s);
 	/* Partners: park() in sched.c, under the lock; and help(), Dekker. Thief: state, then park;
 	 * waiting body: park, then state. */

@@ -40,6 +40,7 @@ static int fixed; /* the processes of the job may no longer all make the same ty
 /* A running body, for kdds_arg. */
 struct kd_call {
 	struct kdds_closure *closure;
+	int failed;
 	struct kdds_anchor_array anchors[KDDS_MAX_PARAMS];
 };
 
@@ -78,6 +79,8 @@ static void run_dynamic(struct kdds_closure *c, struct kdds_frame *f)
 	d->body(c);
 	kd_type_expect_complete();
 	w->call = outer;
+	if (kd_unlikely(call.failed))
+		kdds_fail_running();
 }
 
 static int valid(const struct kdds_param_spec *p)
@@ -309,13 +312,29 @@ void kdds_commit(struct kdds_closure *c)
 	kd_commit(kdds_frame_current(), (char *)c, d->type.size);
 }
 
+static struct kd_call *call_of(const struct kdds_closure *c)
+{
+	struct kd_call *call = kd_self_worker ? kd_self_worker->call : NULL;
+
+	return call && call->closure == c ? call : NULL;
+}
+
+void kdds_closure_fail(struct kdds_closure *c, int code, const char *text)
+{
+	struct kd_call *call = call_of(c);
+
+	if (!call)
+		kd_die("kdds_closure_fail: task %s is not the one being run", c->type->name);
+	call->failed = 1;
+	kdds_fail_task(c->type, code, text);
+}
+
 void *kdds_arg(struct kdds_closure *c, size_t i)
 {
 	struct dynamic *d = dynamic_of(c->type);
+	struct kd_call *call = call_of(c);
 
-	struct kd_call *call = kd_self_worker ? kd_self_worker->call : NULL;
-
-	if (!call || call->closure != c || i >= d->nparams)
+	if (!call || i >= d->nparams)
 		kd_die("kdds_arg: task %s has no parameter %zu, or is not the one being run",
 		       d->name, i);
 	return d->params[i].spec.mode ? (void *)&call->anchors[i] :

@@ -23,7 +23,7 @@ struct kd_task_hooks {
 	 * kdds_sync. */
 	void (*enter)(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until);
 	void (*leave)(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int ended);
-	/* In kdds_wait: the body of f goes on, and closures from f's head on are left. */
+	/* The body of f goes on, and closures from f's head on are left; no head: none are. */
 	void (*waited)(struct kd_stack *s, struct kdds_frame *f);
 	/* Time has passed that belongs to no task. */
 	void (*resume)(struct kd_worker *w);
@@ -36,6 +36,8 @@ struct kd_task_hooks {
 		     struct kdds_frame *g, char *c);
 	/* The owner passes the closures from c to end, a range that others have run. */
 	void (*passed)(struct kd_stack *s, struct kdds_frame *f, char *c, const char *end);
+	/* Closure c of f does not run. */
+	void (*skipped)(struct kd_stack *s, struct kdds_frame *f, char *c);
 };
 
 struct kd_watch {

@@ -68,6 +68,7 @@ struct kd_pool {
 	struct kd_remote *remote; /* remote.h; NULL: a job of one rank */
 	uint32_t stop;
 	uint32_t sleepers;
+	uint32_t failing; /* tasks have failed, and main or the victim has not been told (fail.h) */
 };
 
 /* The worker that the calling thread is; NULL: none. */

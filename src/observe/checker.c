@@ -281,14 +281,14 @@ static void leave(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *un
 	if (until == &s->base)
 		return;
 	if (ended)
-		task_with(until)->seen = NULL;
+		task_with(until)->seen = kd_load_relaxed(&until->failed) ? until->tail : NULL;
 	watch_pushes(s, until);
 }
 
 static void waited(struct kd_stack *s, struct kdds_frame *f)
 {
 	(void)s;
-	task_with(f)->seen = f->tail;
+	task_with(f)->seen = kd_load_relaxed(&f->head) ? f->tail : NULL;
 }
 
 static void resume(struct kd_worker *w)
@@ -380,7 +380,8 @@ static void done(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
 	(void)w;
 	if (!t->merges) /* else its private copies have been merged, perhaps into what it reads */
 		check_constants(t, "a descendant");
-	check_outputs(t);
+	if (!(kd_load_relaxed(&t->closure->state) & KD_FAILED))
+		check_outputs(t);
 	poison_data(t);
 	for (uint32_t i = 0; f == &s->base && i < t->nitems; i++)
 		if (t->items[i].mode != KDDS_R) /* those below are not its ancestors */
@@ -396,6 +397,12 @@ static void passed(struct kd_stack *s, struct kdds_frame *f, char *c, const char
 	(void)f;
 	(void)c;
 	(void)end;
+}
+
+static void skipped(struct kd_stack *s, struct kdds_frame *f, char *c)
+{
+	kd_checker_note(task_with(f == &s->base ? s->range.frame : f)->stack,
+			kd_closure_at(c))->done = 1;
 }
 
 /* Asked for the second time, it must not change its mind. */
@@ -415,7 +422,8 @@ static void push(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
 	watch_pushes(w->current, f);
 }
 
-static const struct kd_task_hooks hooks = {enter, leave, waited, resume, begin, end, done, passed};
+static const struct kd_task_hooks hooks = {enter, leave, waited, resume, begin, end, done, passed,
+					   skipped};
 
 int kd_checker_start(const struct kd_net *net)
 {

@@ -122,6 +122,8 @@ void kd_span_wait(struct kd_stack *s, struct kdds_frame *f)
 	struct kd_span_frame *frame = kd_span_frame(s, f);
 	const char *c = kd_max((const char *)kd_load_relaxed(&f->head), frame->held);
 
+	if (!kd_load_relaxed(&f->head))
+		c = f->tail; /* none */
 	for (; c < f->tail; c += kd_closure_at((char *)(uintptr_t)c)->bytes)
 		((struct kd_span_closure *)kd_span_at(s, c))->begin = frame->base;
 	frame->held = f->tail;

@@ -108,8 +108,17 @@ static void passed(struct kd_stack *s, struct kdds_frame *f, char *c, const char
 	}
 }
 
+/* Takes no time. */
+static void skipped(struct kd_stack *s, struct kdds_frame *f, char *c)
+{
+	if (f == &s->base)
+		kd_span_deliver(&s->range, c, 0);
+	else
+		kd_span_pass(s, f, c, 0);
+}
+
 const struct kd_task_hooks kd_tasks_hooks = {
-	enter, leave, kd_span_wait, resume, begin, end, done, passed};
+	enter, leave, kd_span_wait, resume, begin, end, done, passed, skipped};
 
 void kd_tasks_turn(struct kd_worker *w, enum kd_phase phase)
 {

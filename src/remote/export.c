@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "remote/export.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "base/os.h"
 #include "base/table.h"
 #include "comm/comm.h"
+#include "core/fail.h"
 #include "core/idle.h"
 #include "core/reduce.h"
 #include "core/sched.h"
@@ -39,6 +41,7 @@ struct kd_export {
 	int home;          /* the thief retains enough results of all its victims already */
 	uint32_t nlengths; /* see kd_wire_done */
 	uint64_t *lengths;
+	int failed;        /* some of its tasks have */
 };
 
 struct kd_exports {
@@ -363,6 +366,28 @@ static size_t take_lengths(struct kd_export *x, const char *bytes, size_t size)
 	return size - n;
 }
 
+/* The same for what has become of the closures if tasks have failed: marks them. 0, or -EBADMSG. */
+static int take_failures(struct kd_export *x, const char *bytes, size_t *size_p)
+{
+	size_t states_bytes = x->outgoing.closures * sizeof(uint32_t);
+	struct kdds_failure failure;
+	uint32_t *states;
+
+	if (!x->failed)
+		return 0;
+	if (*size_p < states_bytes + sizeof(failure))
+		return -EBADMSG;
+	*size_p -= states_bytes + sizeof(failure);
+	states = kd_must(malloc(states_bytes));
+	memcpy(states, bytes + *size_p, states_bytes);
+	memcpy(&failure, bytes + *size_p + states_bytes, sizeof(failure));
+	failure.task[sizeof(failure.task) - 1] = failure.text[sizeof(failure.text) - 1] = 0;
+	kd_fail_report(x->retained.net->pool, &failure);
+	kd_fail_returned(&x->range, states);
+	free(states);
+	return 0;
+}
+
 static void finish_export(struct kd_export *x)
 {
 	struct kd_net *net = x->retained.net;
@@ -407,7 +432,8 @@ static int may_retain(const struct kd_export *x)
 {
 	struct kd_net *net = x->retained.net;
 
-	if (!x->range.from || x->range.import || x->home || kd_export_sleepers(&net->remote))
+	if (!x->range.from || x->range.import || x->home || x->failed ||
+	    kd_export_sleepers(&net->remote))
 		return 0;
 	for (const char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		if (kd_closure_at(c)->type->reduces)
@@ -421,6 +447,9 @@ static void apply(struct kd_export *x, const void *bytes, size_t size)
 
 	kd_assert(x->retained.state == KD_EXPORT_ANSWERED);
 	kd_outgoing_hide(&x->outgoing);
+	if (take_failures(x, bytes, &size))
+		kd_die("rank %u cannot decode %zu bytes of results from rank %u", net->rank, size,
+		       x->thief);
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		if (kd_closure_at(c)->type->reduces)
 			kd_reduce_begin(kd_closure_at(c));
@@ -463,6 +492,7 @@ void kd_export_done(struct kd_net *net, uint32_t from, const void *body, size_t 
 	x->nresults = d.outputs;
 	x->nlengths = d.lengths;
 	x->home = d.home != 0;
+	x->failed = d.failed != 0;
 	kd_step(net, KD_STEP_RESULT, 0, net->rank, x->generation, 0, from);
 	if (!d.results.bytes) {
 		apply(x, (const char *)body + sizeof(d), bytes - sizeof(d));

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "base/table.h"
+#include "core/fail.h"
 #include "core/idle.h"
 #include "core/reduce.h"
 #include "remote/ask.h"
@@ -104,6 +105,27 @@ static uint32_t add_lengths(struct kd_results *r, struct kd_import *im)
 		r->size += sizeof(ns);
 	}
 	return n;
+}
+
+/* If tasks have failed, appends what has become of each closure, and why. */
+static uint32_t add_failures(struct kd_results *r, struct kd_import *im)
+{
+	const struct kd_incoming *x = &im->incoming;
+	size_t bytes = x->count * sizeof(uint32_t);
+	uint32_t *states = kd_must(malloc(bytes));
+	int any = kd_fail_states(x->closures, x->closures + x->closure_bytes, states);
+
+	if (any) {
+		struct kdds_failure failure;
+
+		kd_fail_get(&failure);
+		r->bytes = kd_must(realloc(r->bytes, r->size + bytes + sizeof(failure)));
+		memcpy(r->bytes + r->size, states, bytes);
+		memcpy(r->bytes + r->size + bytes, &failure, sizeof(failure));
+		r->size += bytes + sizeof(failure);
+	}
+	free(states);
+	return (uint32_t)any;
 }
 
 #define TO(state) (1u << IMPORT_##state)
@@ -388,12 +410,13 @@ static void signal_victim(struct kd_import *im)
 	kd_assert(!kd_load(&im->left) && im->start_ns >= im->ready_ns);
 	kd_assert(me->live);
 	kd_results_make(r, &im->incoming);
+	done.outputs = r->count;
+	done.lengths = add_lengths(r, im);
+	done.failed = add_failures(r, im);
 	/* Only the results stay here, perhaps for long. */
 	kd_incoming_release(&im->incoming);
 	free(im->message);
 	im->message = NULL;
-	done.outputs = r->count;
-	done.lengths = add_lengths(r, im);
 	/* each of several victims may let this rank retain that much */
 	done.home = me->kept_bytes + r->fresh > kd_env.cache;
 	me->kept_bytes += r->large;
@@ -410,6 +433,8 @@ static void signal_victim(struct kd_import *im)
 	kd_peer_send(net, im->victim, m, 0);
 	turn(im, IMPORT_SIGNALLED);
 	me->live--;
+	if (!me->live && net->rank) /* no closure is left here that could use failed data */
+		kd_fail_forget(net->pool);
 	me->ahead = im->journey_ns > ns / AHEAD_SHARE ?
 			   (uint32_t)kd_min(1 + im->journey_ns / (ns + 1), (uint64_t)AHEAD_MAX) : 0;
 	kd_ask_want(net, (uint64_t)TARGET_NS * im->incoming.count / (ns + 1));

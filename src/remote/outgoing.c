@@ -518,7 +518,8 @@ uint64_t kd_results_most(const struct kd_outgoing *p)
 							       (uint64_t)KD_STEAL_INLINE);
 	}
 	/* each is padded to 16 */
-	return most + 16 * (uint64_t)p->ntargets + sizeof(uint64_t) * p->closures;
+	return most + 16 * (uint64_t)p->ntargets +
+	       (sizeof(uint64_t) + sizeof(uint32_t)) * p->closures + sizeof(struct kdds_failure);
 }
 
 int kd_results_apply(struct kd_outgoing *p, const void *bytes, size_t size, uint32_t count,

@@ -109,7 +109,7 @@ int kd_results_apply(struct kd_outgoing *p, const void *bytes, size_t size, uint
 /* Where to read such a result to; call kd_target_arrived when it is there. */
 void *kd_target_room(struct kd_target *t);
 void kd_target_arrived(struct kd_target *t);
-/* An upper bound of the length of the results, with the closures' lengths. The length of
+/* An upper bound of the length of the results, with what follows them. The length of
  * values that users pack is not known; with these the bound is the machine's memory. */
 uint64_t kd_results_most(const struct kd_outgoing *p);
 

@@ -112,6 +112,9 @@ struct kd_wire_done {
 	uint32_t lengths;          /* 0, or the number of closures: then 64 bits for each follow the
 				      results, its length in ns (span.h) */
 	uint32_t home;             /* read the results at once: the sender retains enough already */
+	uint32_t failed;           /* tasks have failed: 32 bits for each closure follow the lengths
+				      (fail.h), and then a struct kdds_failure */
+	uint32_t pad;
 };
 
 struct kd_wire_result {
@@ -145,7 +148,7 @@ struct kd_wire_signed {
 
 _Static_assert(sizeof(struct kd_wire_head) == 40, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_work) == 64, "messages have no holes");
-_Static_assert(sizeof(struct kd_wire_done) == 72, "messages have no holes");
+_Static_assert(sizeof(struct kd_wire_done) == 80, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_sign) == 32, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_signed) == 32, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_steal) % 16 == 0, "parts of a steal message are aligned");

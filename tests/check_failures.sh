@@ -1,0 +1,25 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Runs tests/failures, whose first comment says what it proves: on 1 to 16 workers, also with
+# windows that are often full, on 2 to 5 ranks, and in other orders that the links allow (KDDS_CHECK).
+set -eu
+seconds=1
+seed=${FAILURES_SEED:-$(date +%s)}
+echo "first seed $seed"
+
+for workers in 1 2 4 16; do
+	KDDS_WORKERS=$workers timeout 60 tests/failures -s $seconds "$seed"
+	seed=$((seed + 1000003))
+done
+KDDS_WINDOW=64K KDDS_WORKERS=4 timeout 60 tests/failures -s $seconds "$seed"
+for provider in loop "loop:$seed" tcp; do
+	for ranks in 2 3 5; do
+		seed=$((seed + 1000003))
+		timeout -k 5 60 ./kddsrun -n $ranks --workers 2 --provider "$provider" \
+			tests/failures -s $seconds "$seed"
+	done
+done
+for order in 1 2 3; do
+	seed=$((seed + 1000003))
+	KDDS_CHECK=$order timeout 60 tests/failures -n 10 "$seed"
+done

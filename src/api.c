@@ -254,6 +254,8 @@ static void wait_for_data(struct kdds_frame *f, struct kdds_anchor *a)
 	size_t offset;
 	char *first, *c;
 
+	/* relaxed: who finds a closure that is pushed later finds this, too */
+	kd_store_relaxed(&f->waited, 1);
 	link = a->shaped & (KD_TRACKED | KD_WHOLE) ?
 		       kd_parts_last(kd_self_worker->current, f, a) : (uint32_t)(a->links >> 32);
 	first = kd_frame_first(f);

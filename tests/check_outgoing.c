@@ -506,6 +506,30 @@ KDDS_TASK(copy_on, READ_ARRAY(long, x), UPDATE_ARRAY(long, y))
 		(*y)[i] = 10 * (*x)[i];
 }
 
+/* Once the body has waited in the middle of its frame, it may have written anything; but not what
+ * rests elsewhere. */
+START_TEST(waited)
+{
+	static long big[1000];
+	struct kdds_frame *const kd_self = empty_frame();
+	KDDS_OVER_ARRAY(long, a, big, 1000);
+	char *c = kd_self->tail;
+
+	kdds_spawn(glance_longs, a);
+	ck_assert_uint_eq(take_away(kd_self, c, NULL), 1);
+	c = kd_self->tail;
+	kdds_spawn(glance_longs, a);
+	ck_assert_uint_eq(take_away(kd_self, c, NULL), 0);
+	kd_self->waited = 1;
+	for (int i = 0; i < 2; i++) {
+		c = kd_self->tail;
+		kdds_spawn(glance_longs, a);
+		ck_assert_uint_eq(take_away(kd_self, c, NULL), 1);
+	}
+	kd_self->waited = 0;
+}
+END_TEST
+
 /* A data by two references: its version is what was written last through either. */
 START_TEST(two_references)
 {
@@ -681,6 +705,7 @@ int main(void)
 	tcase_add_test(t, updated_in_place);
 	tcase_add_test(t, given_twice);
 	tcase_add_test(t, contributes_and_uses);
+	tcase_add_test(t, waited);
 	tcase_add_test(t, two_references);
 	tcase_add_test(t, nothing_packed);
 	tcase_add_test(t, gathered_again);

@@ -363,6 +363,31 @@ static void versions(size_t n)
 	free(x);
 }
 
+/* The same where main writes after kdds_wait, while other tasks of its frame are left. */
+static void between(size_t n)
+{
+	long *x = calloc(n, sizeof(*x)), sums[8], expected = 0;
+	KDDS_OVER_ARRAY(long, d, x, n);
+	AWAY;
+
+	if (!x)
+		abort();
+	for (int round = 0; round < 8; round++) {
+		KDDS_OVER(long, s, &sums[round]);
+
+		begin("between");
+		kdds_spawn(sum_of, d, s, ran);
+		kdds_spawn_with(KDDS_LOCAL, hold, 0);
+		kdds_wait(d);
+		check(sums[round] == expected, "an old version was read");
+		check(away, "no other rank ran the task");
+		x[round] += 10;
+		expected += 10;
+	}
+	end();
+	free(x);
+}
+
 /* Children read parts of what their parent reads, on another rank or on a third one. */
 KDDS_TASK(sum_parts, READ_ARRAY(long, x), REDUCE(long, sum, KDDS_SUM(long)))
 {
@@ -730,6 +755,8 @@ int main(int argc, char **argv)
 	alignment();
 	versions(16);
 	versions(100000);
+	between(16);
+	between(100000);
 	waits(20, 6765);
 	chain(10000);
 	for (uint32_t seed = 1; seed <= 20; seed++)

@@ -277,8 +277,9 @@ struct kdds_frame {
 	char *keep; /**< closures may use what lies below it; it is not above arena */
 	char ordered; /**< thieves take nothing: links do not order all of its closures */
 	char failed; /**< one of its closures, or a descendant of one, has failed (fail.h) */
+	char waited; /**< the body may have written data between closures: see kd_outgoing_make */
 	char used; /**< KD_CALLED, KD_RAISED, or 0: one byte, which the owner's loop tests */
-	char pad[37]; /* thieves have half the size of a frame for what they record of it */
+	char pad[36]; /* thieves have half the size of a frame for what they record of it */
 	/* closures follow */
 };
 

@@ -192,6 +192,7 @@ static inline void kd_frame_renew(struct kdds_frame *f)
 	kd_frame_reset(f);
 	if (link_base < used)
 		kd_store_release(&f->turns, f->turns + 1);
+	kd_store_relaxed(&f->waited, 0);
 	kd_store_release(&f->link_base, link_base);
 }
 
@@ -205,14 +206,13 @@ static inline uint64_t kd_frame_epoch(const struct kdds_frame *f)
 	return gen + 0x94d049bb133111ebu * turns;
 }
 
-typedef uint16_t kd_pair __attribute__((may_alias));
+typedef uint32_t kd_flags __attribute__((may_alias));
 
 /* The frame is empty: forgets the body whose it was. */
 static inline void kd_frame_clear(struct kdds_frame *f)
 {
 	f->arena = f->keep = f->parent->keep;
-	f->used = 0;
-	kd_store_relaxed((kd_pair *)(void *)&f->ordered, 0); /* and failed */
+	kd_store_relaxed((kd_flags *)(void *)&f->ordered, 0); /* failed, waited and used, too */
 }
 
 static inline void kd_frame_init(const struct kd_stack *s, struct kdds_frame *f,

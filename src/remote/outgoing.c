@@ -307,6 +307,17 @@ static void describe(struct making *m, struct kdds_closure *c, uint32_t i)
 	}
 }
 
+/* After kdds_wait a body may write to data that closures of its frame have used and will use again,
+ * and no link tells. So what a record reads is a version of its own; except what the thief retains,
+ * which the body cannot have waited for. */
+static void distrust_versions(struct making *m, kd_outgoing_retains *retains)
+{
+	for (uint32_t k = 0; k < m->data; k++)
+		if (!retains || !retains(m->p->net, &m->values[k]))
+			m->records[k].version[2] = (uint64_t)m->epoch.link_base << 32 |
+						   (link_name(m, first_of(m->range)) & ~1u);
+}
+
 /* The closure as it travels. */
 static void write_closure(struct making *m, struct kdds_closure *c, char *to, uint32_t *next)
 {
@@ -451,6 +462,8 @@ void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd
 	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c))
 		for (uint32_t i = 0; i < c->type->naccess; i++)
 			describe(&m, c, i);
+	if (!range->import && kd_load_relaxed(&range->frame->waited))
+		distrust_versions(&m, retains);
 	for (uint32_t k = 0; k < m.data; k++)
 		if (m.records[k].flags & KD_WIRE_IN)
 			place_input(&m, k, retains);

@@ -506,6 +506,71 @@ KDDS_TASK(copy_on, READ_ARRAY(long, x), UPDATE_ARRAY(long, y))
 		(*y)[i] = 10 * (*x)[i];
 }
 
+static unsigned told;
+
+static void tell(struct kd_copy_wait *w)
+{
+	(void)w;
+	told++;
+}
+
+/* While a value is being read, others that need it wait for it; one that will write it does not. */
+START_TEST(shared_on_the_way)
+{
+	static long big[1000], few[10];
+	struct kdds_frame *const kd_self = empty_frame();
+	KDDS_OVER_ARRAY(long, a, big, 1000);
+	KDDS_OVER_ARRAY(long, b, few, 10);
+	char *c[4];
+	struct kd_range r = {.frame = kd_self, .count = 1};
+	struct kd_outgoing p[3];
+	struct kd_incoming x[3];
+
+	big[999] = 5;
+	for (int i = 0; i < 3; i++) {
+		c[i] = kd_self->tail;
+		if (i < 2)
+			kdds_spawn(glance_longs, a);
+		else
+			kdds_spawn(copy_on, b, a);
+	}
+	c[3] = kd_self->tail;
+	for (int i = 0; i < 3; i++) {
+		r.begin = c[i];
+		r.end = c[i + 1];
+		kd_outgoing_make(&net, &p[i], &r, NULL);
+		ck_assert_int_eq(kd_incoming_open(&net, &x[i], 1, p[i].bytes, p[i].size), 0);
+	}
+	ck_assert(x[0].data[0].fetch && !x[1].data[0].fetch && x[2].data[1].fetch);
+	ck_assert_ptr_eq(x[0].data[0].copy, x[1].data[0].copy);
+	ck_assert_ptr_ne(x[0].data[0].copy, x[2].data[1].copy);
+	ck_assert(x[1].data[0].copy->arriving);
+	x[1].data[0].wait.arrived = tell;
+	kd_copy_await(x[1].data[0].copy, &x[1].data[0].wait);
+	fetch_inputs(&x[2]);
+	ck_assert_uint_eq(told, 0);
+	fetch_inputs(&x[0]);
+	ck_assert_uint_eq(told, 1);
+	ck_assert(!x[1].data[0].copy->arriving);
+	ck_assert_int_eq(((long *)x[1].data[0].value.data)[999], 5);
+	for (int i = 0; i < 3; i++) {
+		kd_incoming_free(&x[i]);
+		kd_outgoing_free(&p[i]);
+	}
+	/* Its reader has given up: it is not found. */
+	for (int i = 0; i < 2; i++) {
+		r.begin = c[0];
+		r.end = c[1];
+		kd_copies_stop(&net.copies);
+		kd_outgoing_make(&net, &p[i], &r, NULL);
+		ck_assert_int_eq(kd_incoming_open(&net, &x[i], 1, p[i].bytes, p[i].size), 0);
+		ck_assert(x[i].data[0].fetch);
+		kd_incoming_free(&x[i]);
+		kd_outgoing_free(&p[i]);
+	}
+}
+END_TEST
+
 /* Once the body has waited in the middle of its frame, it may have written anything; but not what
  * rests elsewhere. */
 START_TEST(waited)
@@ -705,6 +770,7 @@ int main(void)
 	tcase_add_test(t, updated_in_place);
 	tcase_add_test(t, given_twice);
 	tcase_add_test(t, contributes_and_uses);
+	tcase_add_test(t, shared_on_the_way);
 	tcase_add_test(t, waited);
 	tcase_add_test(t, two_references);
 	tcase_add_test(t, nothing_packed);

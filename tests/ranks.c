@@ -363,7 +363,32 @@ static void versions(size_t n)
 	free(x);
 }
 
-/* The same where main writes after kdds_wait, while other tasks of its frame are left. */
+/* An array that nobody writes, in many tasks: another rank reads it once. */
+static void once(size_t n)
+{
+	enum { TASKS = 200 };
+	long *x = calloc(n, sizeof(*x)), sums[TASKS];
+	KDDS_OVER_ARRAY(long, d, x, n);
+	kdds_data(long) s[TASKS];
+	AWAY;
+
+	if (!x)
+		abort();
+	x[n - 1] = 7;
+	begin("once");
+	for (int i = 0; i < TASKS; i++) {
+		KDDS_DATA(int, scratch);
+
+		kdds_bind(s[i], &sums[i]);
+		kdds_spawn(sum_of, d, kdds_ref(s[i]), i == TASKS - 1 ? ran : scratch);
+	}
+	end();
+	for (int i = 0; i < TASKS; i++)
+		check(sums[i] == 7, "another value was read");
+	free(x);
+}
+
+/* As versions, where main writes after kdds_wait, while other tasks of its frame are left. */
 static void between(size_t n)
 {
 	long *x = calloc(n, sizeof(*x)), sums[8], expected = 0;
@@ -724,8 +749,8 @@ static void room(void)
 	munmap(bytes, HUGE_BYTES);
 }
 
-/* ranks room: only that case, with too little memory for it on the other rank. With any other
- * argument: only web, with tiles, which may be retained elsewhere. */
+/* ranks room: only that case, with too little memory for it on the other rank. ranks once: only that
+ * case. With any other argument: only web, with tiles, which may be retained elsewhere. */
 int main(int argc, char **argv)
 {
 	if (kdds_init())
@@ -734,6 +759,10 @@ int main(int argc, char **argv)
 	check(kdds_size() > 1, "needs two ranks or more: kddsrun -n 2");
 	if (argc > 1 && !strcmp(argv[1], "room")) {
 		room();
+		return kdds_finalize() ? 1 : 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "once")) {
+		once(1000000);
 		return kdds_finalize() ? 1 : 0;
 	}
 	if (argc > 1) {

@@ -146,25 +146,58 @@ static void drop_others(struct kd_copy *keep)
 	}
 }
 
-void kd_copy_keep(struct kd_copy *c, const struct kd_version *version)
+/* The copy is found under that version from now on. */
+static void enter(struct kd_copy *c, const struct kd_version *version)
 {
 	struct kd_copy **link = bucket(c->of, &c->name);
 
-	kd_assert(c->users);
+	kd_assert(c->users && !c->arriving);
 	c->version = *version;
-	if (!c->cached) {
-		c->chain = *link;
-		*link = c;
-		c->cached = 1;
-	}
+	if (c->cached)
+		return;
+	c->chain = *link;
+	*link = c;
+	c->cached = 1;
+}
+
+void kd_copy_keep(struct kd_copy *c, const struct kd_version *version)
+{
+	enter(c, version);
 	drop_others(c);
+}
+
+void kd_copy_expect(struct kd_copy *c, const struct kd_version *version)
+{
+	enter(c, version);
+	c->arriving = 1;
+}
+
+void kd_copy_await(struct kd_copy *c, struct kd_copy_wait *w)
+{
+	kd_assert(c->arriving && c->users > 1);
+	w->next = c->waits;
+	c->waits = w;
+}
+
+void kd_copy_arrived(struct kd_copy *c)
+{
+	struct kd_copy_wait *w = c->waits, *next;
+
+	kd_assert(c->arriving && c->cached);
+	c->arriving = 0;
+	c->waits = NULL;
+	drop_others(c);
+	for (; w; w = next) {
+		next = w->next;
+		w->arrived(w);
+	}
 }
 
 struct kd_copy *kd_copy_write(struct kd_copy *c)
 {
 	struct kd_copy *fresh;
 
-	kd_assert(c->users);
+	kd_assert(c->users && !c->arriving);
 	if (c->users == 1) {
 		forget(c);
 		return c;

@@ -29,6 +29,12 @@ struct kd_version {
 	uint32_t link_base, writer;
 };
 
+/* Somebody who waits for the bytes of a copy. */
+struct kd_copy_wait {
+	void (*arrived)(struct kd_copy_wait *w);
+	struct kd_copy_wait *next;
+};
+
 struct kd_copy {
 	struct kd_copies *of;
 	struct kd_data_name name;
@@ -37,6 +43,8 @@ struct kd_copy {
 	uint64_t size;
 	uint32_t users; /* 0: may be evicted */
 	int cached;     /* in the table */
+	int arriving;   /* one of its users reads the bytes; the others wait */
+	struct kd_copy_wait *waits;
 	struct kd_copy *chain;          /* in the table */
 	struct kd_copy *newer, *older;  /* unused copies, by time of last use */
 };
@@ -55,7 +63,8 @@ struct kd_copies {
 	struct kd_copy_counts counts;
 };
 
-/* The copy of that version, which is in use from then on; NULL: there is none. */
+/* The copy of that version, which is in use from then on; NULL: there is none. If it is arriving,
+ * its bytes are not there yet. */
 struct kd_copy *kd_copy_find(struct kd_copies *copies, const struct kd_data_name *name,
 			     const struct kd_version *version);
 /* A new copy in use that holds no version; NULL: no memory. */
@@ -64,6 +73,13 @@ struct kd_copy *kd_copy_create(struct kd_copies *copies, const struct kd_data_na
 /* The copy holds that version from now on. kd_copy_find finds it, and unused older copies of the
  * same data are dropped. */
 void kd_copy_keep(struct kd_copy *c, const struct kd_version *version);
+/* The caller begins to read that version into the copy: kd_copy_find finds it from now on, so that
+ * it is read once. */
+void kd_copy_expect(struct kd_copy *c, const struct kd_version *version);
+/* A user of a copy that is arriving waits for its bytes. */
+void kd_copy_await(struct kd_copy *c, struct kd_copy_wait *w);
+/* They are there: calls those who wait. */
+void kd_copy_arrived(struct kd_copy *c);
 /* Makes the copy writable: it no longer holds a version. Returns c, or if it has other users
  * another copy with the same bytes; NULL: no memory. */
 struct kd_copy *kd_copy_write(struct kd_copy *c);

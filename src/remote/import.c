@@ -2,6 +2,7 @@
 #include "remote/import.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,7 +50,7 @@ struct kd_import {
 	enum import_state state;
 	uint32_t victim, slot, generation, id;
 	uint32_t left;    /* closures that are not complete; any worker, atomic */
-	uint32_t pending; /* gets that have not arrived */
+	uint32_t pending; /* inputs that have not arrived */
 	struct kd_read *gets;
 	struct kd_incoming incoming;
 	struct kd_results results;
@@ -278,21 +279,56 @@ int kd_import_take_back(struct kd_net *net, uint32_t victim, uint32_t slot, uint
 	return 1;
 }
 
+static void input_settled(struct kd_import *im)
+{
+	kd_assert(im->pending && kd_load_relaxed(&im->state) == IMPORT_ARRIVING);
+	if (!--im->pending)
+		ready(im);
+}
+
 static void input_arrived(struct kd_read *g)
 {
 	struct kd_import *im = g->whose;
 
-	kd_assert(im->pending && kd_load_relaxed(&im->state) == IMPORT_ARRIVING);
 	kd_incoming_arrived(&im->incoming, g->index);
-	if (!--im->pending)
-		ready(im);
+	input_settled(im);
+}
+
+/* It has been read for another import. */
+static void copy_arrived(struct kd_copy_wait *w)
+{
+	const struct kd_incoming_item *k =
+		(const void *)((const char *)w - offsetof(struct kd_incoming_item, wait));
+
+	input_settled(k->whose);
+}
+
+/* Counts the inputs that are not here: those to be read, and those that arrive for other imports. */
+static uint32_t count_pending(struct kd_import *im, uint32_t *fetches_p)
+{
+	uint32_t waits = 0, fetches = 0;
+
+	for (uint32_t i = 0; i < im->incoming.ndata; i++) {
+		struct kd_incoming_item *k = &im->incoming.data[i];
+
+		if (k->fetch) {
+			fetches++;
+		} else if (k->copy && k->copy->arriving) {
+			k->wait.arrived = copy_arrived;
+			k->whose = im;
+			kd_copy_await(k->copy, &k->wait);
+			waits++;
+		}
+	}
+	*fetches_p = fetches;
+	return fetches + waits;
 }
 
 static void open_message(struct kd_import *im, const void *bytes, size_t size)
 {
 	struct kd_net *net = im->net;
 	int error = kd_incoming_open(net, &im->incoming, im->victim, bytes, size);
-	uint32_t fetches = 0;
+	uint32_t fetches, pending;
 
 	if (error == -ENOMEM)
 		kd_die("rank %u is out of memory for the data of the tasks that it got from "
@@ -308,14 +344,12 @@ static void open_message(struct kd_import *im, const void *bytes, size_t size)
 					     sizeof(*im->lengths)));
 	net->counts.imports++;
 	net->counts.imported += im->incoming.count;
-	for (uint32_t i = 0; i < im->incoming.ndata; i++)
-		fetches += (uint32_t)im->incoming.data[i].fetch;
-	im->pending = fetches;
-	if (!fetches) {
+	im->pending = pending = count_pending(im, &fetches);
+	if (!pending) {
 		ready(im);
 		return;
 	}
-	im->gets = kd_must(calloc(fetches, sizeof(*im->gets)));
+	im->gets = kd_must(calloc(fetches + 1, sizeof(*im->gets)));
 	for (uint32_t i = 0, n = 0; n < fetches; i++) {
 		struct kd_incoming_item *k = &im->incoming.data[i];
 		struct kd_read *g = &im->gets[n];
@@ -329,7 +363,7 @@ static void open_message(struct kd_import *im, const void *bytes, size_t size)
 					 .arrived = input_arrived};
 		kd_read_start(net, g);
 	}
-	kd_assert(im->pending == fetches); /* no read completes before it is waited for */
+	kd_assert(im->pending == pending); /* no read completes before it is waited for */
 }
 
 static void message_arrived(struct kd_read *g)

@@ -109,6 +109,10 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 	}
 	if (d->flags & KD_WIRE_IN)
 		k->copy = kd_copy_find(&o->x->net->copies, &name, &k->version);
+	if (k->copy && k->copy->arriving && d->flags & KD_WIRE_OUT) {
+		kd_copy_release(k->copy);
+		k->copy = NULL;
+	}
 	if (d->flags & KD_WIRE_RETAINED && !k->copy)
 		return -EBADMSG; /* the value is nowhere else */
 	if (k->copy && d->flags & KD_WIRE_OUT) {
@@ -120,6 +124,8 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 	}
 	if (!k->copy)
 		return -ENOMEM;
+	if (k->fetch && !(d->flags & KD_WIRE_OUT))
+		kd_copy_expect(k->copy, &k->version);
 	k->value.data = k->copy->bytes;
 	return 0;
 }
@@ -313,10 +319,10 @@ void kd_incoming_arrived(struct kd_incoming *x, uint32_t i)
 		free(k->arriving);
 		k->arriving = NULL;
 	}
-	if (k->copy && !(k->flags & KD_WIRE_OUT))
-		kd_copy_keep(k->copy, &k->version);
 	k->fetch = 0;
 	x->net->copies.counts.miss_bytes += k->bytes;
+	if (k->copy && !(k->flags & KD_WIRE_OUT))
+		kd_copy_arrived(k->copy);
 }
 
 void kd_incoming_release(struct kd_incoming *x)
@@ -338,6 +344,8 @@ void kd_incoming_free(struct kd_incoming *x)
 
 		if (k->used && k->value.pack && k->value.pack->release)
 			k->value.pack->release(k->value.data);
+		if (k->copy && k->copy->arriving && k->fetch)
+			kd_copy_claim(k->copy); /* its bytes never arrive */
 		if (k->copy)
 			kd_copy_release(k->copy);
 		free(k->own);

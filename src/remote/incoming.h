@@ -24,6 +24,8 @@ struct kd_incoming_item {
 	struct kd_version version, written; /* of the input; of the output */
 	void *own;             /* the allocation that holds value.data */
 	int fetch;             /* the input has yet to be read */
+	struct kd_copy_wait wait; /* for a copy that another import reads; import.c's, as is whose */
+	void *whose;
 	int used;              /* an access of its size refers to it */
 };
 
@@ -38,7 +40,7 @@ struct kd_incoming {
 };
 
 /* Unpacks size bytes from a rank. Inputs that came along or are in the cache are in place
- * afterwards; the others are marked fetch. 0; -EBADMSG: not a steal message; -ENOMEM. */
+ * afterwards, except that a copy in the cache may be arriving; the others are marked fetch. 0; -EBADMSG: not a steal message; -ENOMEM. */
 int kd_incoming_open(struct kd_net *net, struct kd_incoming *x, uint32_t from, const void *bytes,
 		     size_t size);
 /* Where to read the input of x->data[i] to; call kd_incoming_arrived when it is there. */

@@ -173,6 +173,35 @@ START_TEST(replaced)
 }
 END_TEST
 
+/* The memory of an older version is used again, and what is in it compared; less and less often, if it
+ * is another version each time. */
+START_TEST(compared)
+{
+	struct kd_version v = version(1, 2);
+	struct kd_copy *c = make(&name, 800, &v, 5);
+	unsigned times = 0;
+
+	ck_assert(!kd_copy_compare(c));
+	kd_copy_release(c);
+	for (unsigned i = 0; i < 1000; i++) {
+		c = kd_copy_create(&copies, &name, 800);
+		ck_assert_int_eq(((char *)c->bytes)[799], 5);
+		if (kd_copy_compare(c)) {
+			kd_copy_compared(c, i >= 500);
+			times += i < 500;
+			ck_assert(i < 600 || times);
+		} else {
+			ck_assert_uint_lt(i, 600);
+		}
+		v.gen++;
+		kd_copy_keep(c, &v);
+		kd_copy_release(c);
+	}
+	ck_assert_uint_ge(times, 7);
+	ck_assert_uint_le(times, 15);
+}
+END_TEST
+
 START_TEST(evicted)
 {
 	struct kd_version v = version(1, 2);
@@ -262,6 +291,7 @@ int main(void)
 	tcase_add_test(t, written);
 	tcase_add_test(t, claimed);
 	tcase_add_test(t, replaced);
+	tcase_add_test(t, compared);
 	tcase_add_test(t, evicted);
 	tcase_add_loop_test(t, chance, 0, 10);
 	suite_add_tcase(s, t);

@@ -8,7 +8,8 @@
  * are ignored. If a read is altered each time, or its owner does not know the memory, the process
  * ends with one line after 12 attempts. With KDDS_VERIFY=0 only memory with a seal is compared. A
  * tag equals GMAC as openssl(1) computes it, whether computed piecewise or at once, and no nonce is
- * used twice. An owner does not read memory after it has been hidden, even if it still owes a tag
+ * used twice. Of what the reader has already, exactly the parts that differ are read, and of memory in
+ * which most parts differ, all. An owner does not read memory after it has been hidden, even if it still owes a tag
  * for it.
  */
 #include <check.h>
@@ -364,6 +365,110 @@ START_TEST(in_parts)
 }
 END_TEST
 
+static unsigned recalls;
+static uint64_t recall_bytes; /* so many are there, so many are not, and so on */
+
+static uint64_t recall(struct kd_read *g, uint64_t at, uint64_t most, int *had_p)
+{
+	ck_assert_ptr_eq(g, &r);
+	ck_assert_uint_le(most, 1u << 20);
+	ck_assert_uint_le(at + most, r.from.bytes);
+	recalls++;
+	*had_p = !(at / recall_bytes & 1);
+	return kd_min(most, recall_bytes - at % recall_bytes);
+}
+
+/* Everything that is asked for is answered, the youngest first. */
+static void all_answers(void)
+{
+	unsigned heard = said.asked ? said.asked - kd_min(said.asked, 3u) : 0;
+
+	while (!arrivals) {
+		if (nasked)
+			this_read_ends(nasked - 1, 0);
+		for (; heard < said.asked; heard++) {
+			said.sign = said.signs[heard % READS];
+			owner_answers();
+			reader_hears();
+		}
+		work();
+	}
+}
+
+static void start_recalling(uint64_t bytes)
+{
+	r.recall = recall;
+	recall_bytes = bytes;
+	kd_read_start(&net, &r);
+	all_answers();
+	ck_assert_uint_eq(arrivals, 1);
+	ck_assert_uint_eq(net.counts.altered, 0);
+	kd_exposed_remove(&net, &region);
+}
+
+START_TEST(recalled)
+{
+	offer(LONG);
+	memcpy(ours, theirs, LONG);
+	ours[(3u << 20) + 5] ^= 1;
+	start_recalling(2 * LONG);
+	ck_assert_uint_eq(reads, 1);
+	ck_assert_uint_eq(r.same, 6);
+	ck_assert_uint_eq(r.differed, 1);
+	ck_assert_uint_eq(net.counts.same_bytes, 6u << 20);
+	ck_assert_uint_eq(net.counts.fetched_bytes, 1u << 20);
+}
+END_TEST
+
+START_TEST(recalled_in_vain)
+{
+	offer(LONG);
+	start_recalling(2 * LONG);
+	ck_assert_uint_eq(reads, LONG >> 20);
+	ck_assert_uint_eq(recalls, 3); /* what begins before the first answer */
+	ck_assert_uint_eq(net.counts.same_bytes, 0);
+}
+END_TEST
+
+START_TEST(recalled_pieces)
+{
+	static const uint64_t sizes[] = {1, 1000, 1500, 100000};
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		uint64_t bytes = 3 * sizes[i] / 2 + 1, had = 0;
+
+		arrivals = nasked = said.asked = 0;
+		net.counts.same_bytes = net.counts.fetched_bytes = 0;
+		offer(bytes);
+		for (uint64_t k = 0; k < bytes; k++)
+			if (!(k / sizes[i] & 1)) {
+				ours[k] = theirs[k];
+				had++;
+			}
+		start_recalling(sizes[i]);
+		ck_assert_uint_eq(net.counts.same_bytes, had);
+		ck_assert_uint_eq(net.counts.fetched_bytes, bytes - had);
+	}
+}
+END_TEST
+
+/* A seal is of the whole, and without KDDS_VERIFY nobody is asked. */
+START_TEST(not_recalled)
+{
+	kd_mac_stop(net.mac);
+	ck_assert_int_eq(kd_mac_start(&net.mac, OWNER, secret), 0);
+	for (kd_env.verify = 0; kd_env.verify < 2; kd_env.verify++) {
+		arrivals = 0;
+		offer(BYTES);
+		if (kd_env.verify)
+			r.seal = kd_exposed_seal(&net, &region);
+		start_recalling(LONG);
+	}
+	ck_assert_uint_eq(recalls, 0);
+	ck_assert_uint_eq(net.counts.fetched_bytes, 2 * BYTES);
+}
+END_TEST
+
 static void always_altered(void *arg)
 {
 	offer(BYTES);
@@ -515,6 +620,10 @@ int main(void)
 	tcase_add_test(t, not_compared);
 	tcase_add_test(t, false_answers);
 	tcase_add_loop_test(t, in_parts, 0, 10);
+	tcase_add_test(t, recalled);
+	tcase_add_test(t, recalled_in_vain);
+	tcase_add_test(t, recalled_pieces);
+	tcase_add_test(t, not_recalled);
 	tcase_add_test(t, told);
 	tcase_add_test(t, tags);
 	tcase_add_test(t, by_bits);

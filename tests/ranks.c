@@ -388,6 +388,29 @@ static void once(size_t n)
 	free(x);
 }
 
+/* An array that nobody writes but main, once, one element: another rank reads it once, and the part
+ * with that element again. */
+static void again(size_t n)
+{
+	long *x = calloc(n, sizeof(*x)), sum, expected = 0;
+
+	if (!x)
+		abort();
+	for (int round = 0; round < 12; round++) {
+		KDDS_OVER_ARRAY(long, d, x, n);
+		KDDS_OVER(long, s, &sum);
+		AWAY;
+
+		if (round == 6)
+			x[n - 1] = expected = 7;
+		begin("again");
+		kdds_spawn(sum_of, d, s, ran);
+		end();
+		check(sum == expected, "another value was read");
+	}
+	free(x);
+}
+
 /* As versions, where main writes after kdds_wait, while other tasks of its frame are left. */
 static void between(size_t n)
 {
@@ -749,8 +772,8 @@ static void room(void)
 	munmap(bytes, HUGE_BYTES);
 }
 
-/* ranks room: only that case, with too little memory for it on the other rank. ranks once: only that
- * case. With any other argument: only web, with tiles, which may be retained elsewhere. */
+/* ranks room: only that case, with too little memory for it on the other rank. ranks once, ranks
+ * again: likewise. With any other argument: only web, with tiles, which may be retained elsewhere. */
 int main(int argc, char **argv)
 {
 	if (kdds_init())
@@ -763,6 +786,10 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1 && !strcmp(argv[1], "once")) {
 		once(1000000);
+		return kdds_finalize() ? 1 : 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "again")) {
+		again(1000000);
 		return kdds_finalize() ? 1 : 0;
 	}
 	if (argc > 1) {

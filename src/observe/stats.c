@@ -144,6 +144,7 @@ static void count_net(struct kd_rank_counts *c)
 	c->replies = r->replies;
 	c->reply_ns = r->reply_ns;
 	c->fetched_bytes = r->fetched_bytes;
+	c->same_bytes = r->same_bytes;
 	c->altered = r->altered;
 	c->kept_bytes = r->kept_bytes;
 	c->messages = p->messages - p0->messages;
@@ -382,22 +383,21 @@ static void put_rank(FILE *out, const char *name, const struct kd_rank_counts *c
 {
 	fprintf(out,
 		"kdds: %8s %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %9" PRIu64 " %8" PRIu64
-		" %9" PRIu64 " %9.1f %9.1f %9.1f %9" PRIu64 " %9.1f %9.1f\n",
+		" %9" PRIu64 " %9.1f %9.1f %9.1f %9.1f %9" PRIu64 " %9.1f %9.1f\n",
 		name, c->remote_requests, c->refusals, c->imports, c->imported, c->exports,
 		c->messages,
 		(double)c->message_bytes / 1e6, (double)c->fetched_bytes / 1e6,
-		(double)c->kept_bytes / 1e6, c->hits, (double)c->hit_bytes / 1e6,
-		(double)c->peak_bytes / 1e6);
+		(double)c->same_bytes / 1e6, (double)c->kept_bytes / 1e6, c->hits,
+		(double)c->hit_bytes / 1e6, (double)c->peak_bytes / 1e6);
 }
 
 static void report_ranks(FILE *out, const struct kd_rank_counts *t)
 {
 	char name[32];
 
-	fprintf(out, "kdds: %8s %8s %8s %8s %9s %8s %9s %9s %9s %9s %9s %9s %9s\n", "rank",
+	fprintf(out, "kdds: %8s %8s %8s %8s %9s %8s %9s %9s %9s %9s %9s %9s %9s %9s\n", "rank",
 		"requests", "refusals", "imports", "closures", "exports", "messages", "sent/MB",
-		"read/MB",
-		"kept/MB", "hits", "hits/MB", "memory/MB");
+		"read/MB", "same/MB", "kept/MB", "hits", "hits/MB", "memory/MB");
 	for (uint32_t r = 0; r < nranks; r++) {
 		snprintf(name, sizeof(name), "%u", r);
 		if (ranks[r].known)

@@ -8,6 +8,8 @@
 #include "base/log.h"
 #include "kdds/inline.h"
 
+#define VAIN_MAX 6 /* data that always change are compared once in 2^VAIN_MAX reads */
+
 static struct kd_copy **bucket(struct kd_copies *x, const struct kd_data_name *n)
 {
 	uint64_t h = (n->addr ^ (uint64_t)n->rank << 48 ^ n->rows * 31 ^ n->cols * 1021) *
@@ -102,6 +104,7 @@ static struct kd_copy *reuse(struct kd_copies *x, const struct kd_data_name *nam
 	if (c) {
 		forget(c);
 		use(c);
+		c->outdated = 1;
 	}
 	return c;
 }
@@ -144,6 +147,22 @@ static void drop_others(struct kd_copy *keep)
 		c->cached = 0;
 		destroy(c);
 	}
+}
+
+int kd_copy_compare(struct kd_copy *c)
+{
+	if (!c->outdated)
+		return 0;
+	if (!c->pause)
+		return 1;
+	c->pause--;
+	return 0;
+}
+
+void kd_copy_compared(struct kd_copy *c, int same)
+{
+	c->vain = same ? 0 : kd_min(c->vain + 1, (uint32_t)VAIN_MAX);
+	c->pause = (1u << c->vain) - 1;
 }
 
 /* The copy is found under that version from now on. */

@@ -45,6 +45,9 @@ struct kd_copy {
 	int cached;     /* in the table */
 	int arriving;   /* one of its users reads the bytes; the others wait */
 	struct kd_copy_wait *waits;
+	int outdated;   /* created with the bytes of an older version */
+	/* comparisons in a row that found another version, and reads until the next */
+	uint32_t vain, pause;
 	struct kd_copy *chain;          /* in the table */
 	struct kd_copy *newer, *older;  /* unused copies, by time of last use */
 };
@@ -67,12 +70,17 @@ struct kd_copies {
  * its bytes are not there yet. */
 struct kd_copy *kd_copy_find(struct kd_copies *copies, const struct kd_data_name *name,
 			     const struct kd_version *version);
-/* A new copy in use that holds no version; NULL: no memory. */
+/* A new copy in use that holds no version, but perhaps the bytes of an older one; NULL: no memory. */
 struct kd_copy *kd_copy_create(struct kd_copies *copies, const struct kd_data_name *name,
 			       uint64_t size);
 /* The copy holds that version from now on. kd_copy_find finds it, and unused older copies of the
  * same data are dropped. */
 void kd_copy_keep(struct kd_copy *c, const struct kd_version *version);
+/* Whether a copy that is about to be read is to be compared first, since its bytes may be the right
+ * ones. Data that have changed each time are compared less and less often. */
+int kd_copy_compare(struct kd_copy *c);
+/* What has come out. */
+void kd_copy_compared(struct kd_copy *c, int same);
 /* The caller begins to read that version into the copy: kd_copy_find finds it from now on, so that
  * it is read once. */
 void kd_copy_expect(struct kd_copy *c, const struct kd_version *version);

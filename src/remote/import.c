@@ -286,10 +286,18 @@ static void input_settled(struct kd_import *im)
 		ready(im);
 }
 
+static uint64_t recall(struct kd_read *g, uint64_t at, uint64_t most, int *had_p)
+{
+	struct kd_import *im = g->whose;
+
+	return kd_incoming_recall(&im->incoming, g->index, at, most, had_p);
+}
+
 static void input_arrived(struct kd_read *g)
 {
 	struct kd_import *im = g->whose;
 
+	kd_incoming_compared(&im->incoming, g->index, g->same, g->differed);
 	kd_incoming_arrived(&im->incoming, g->index);
 	input_settled(im);
 }
@@ -359,7 +367,7 @@ static void open_message(struct kd_import *im, const void *bytes, size_t size)
 		n++;
 		*g = (struct kd_read){.whose = im, .rank = im->victim, .index = i,
 					 .to = kd_incoming_room(&im->incoming, i),
-					 .from = {k->at, k->key, k->bytes},
+					 .from = {k->at, k->key, k->bytes}, .recall = recall,
 					 .arrived = input_arrived};
 		kd_read_start(net, g);
 	}

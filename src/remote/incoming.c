@@ -124,6 +124,7 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 	}
 	if (!k->copy)
 		return -ENOMEM;
+	k->compare = k->fetch && kd_copy_compare(k->copy);
 	if (k->fetch && !(d->flags & KD_WIRE_OUT))
 		kd_copy_expect(k->copy, &k->version);
 	k->value.data = k->copy->bytes;
@@ -307,6 +308,20 @@ char *kd_incoming_room(struct kd_incoming *x, uint32_t i)
 		return k->value.data;
 	k->arriving = kd_must(malloc(k->bytes));
 	return k->arriving;
+}
+
+uint64_t kd_incoming_recall(struct kd_incoming *x, uint32_t i, uint64_t at, uint64_t most,
+			    int *had_p)
+{
+	(void)at; /* what there is lies in its place */
+	*had_p = x->data[i].compare;
+	return most;
+}
+
+void kd_incoming_compared(struct kd_incoming *x, uint32_t i, uint32_t same, uint32_t differed)
+{
+	if (same || differed)
+		kd_copy_compared(x->data[i].copy, same >= differed);
 }
 
 void kd_incoming_arrived(struct kd_incoming *x, uint32_t i)

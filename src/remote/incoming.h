@@ -24,6 +24,7 @@ struct kd_incoming_item {
 	struct kd_version version, written; /* of the input; of the output */
 	void *own;             /* the allocation that holds value.data */
 	int fetch;             /* the input has yet to be read */
+	int compare;           /* unless the copy holds it already */
 	struct kd_copy_wait wait; /* for a copy that another import reads; import.c's, as is whose */
 	void *whose;
 	int used;              /* an access of its size refers to it */
@@ -46,6 +47,11 @@ int kd_incoming_open(struct kd_net *net, struct kd_incoming *x, uint32_t from, c
 /* Where to read the input of x->data[i] to; call kd_incoming_arrived when it is there. */
 char *kd_incoming_room(struct kd_incoming *x, uint32_t i);
 void kd_incoming_arrived(struct kd_incoming *x, uint32_t i);
+/* For kd_read.recall. */
+uint64_t kd_incoming_recall(struct kd_incoming *x, uint32_t i, uint64_t at, uint64_t most,
+			    int *had_p);
+/* So many parts of x->data[i] were the same, so many differed. */
+void kd_incoming_compared(struct kd_incoming *x, uint32_t i, uint32_t same, uint32_t differed);
 /* The closures have run: releases to the cache the copies that they have only read. */
 void kd_incoming_release(struct kd_incoming *x);
 void kd_incoming_free(struct kd_incoming *x);

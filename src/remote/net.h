@@ -30,6 +30,7 @@ struct kd_net_counts {
 	uint64_t returned;           /* steal messages whose results are in place */
 	uint64_t kept_bytes;         /* results never read: the thief has overwritten them */
 	uint64_t fetched_bytes;      /* inputs and outputs read from other ranks */
+	uint64_t same_bytes;         /* inputs not read, since the tag was that of an older copy */
 	uint64_t altered;            /* reads that returned other bytes than the owner has */
 	uint64_t replies;            /* steal messages that answered a request */
 	uint64_t reply_ns;           /* time from request to first instruction, summed over those */

@@ -31,6 +31,7 @@ struct part {
 	struct part *later;       /* in the list of failed parts, or of those that wait for a tag */
 	int waits;                /* for the owner's tag */
 	int known;                /* the owner has such memory */
+	int recalled;             /* nothing is read unless the tags differ */
 	int done;                 /* our tag is in job */
 	struct kd_wire_seal seal; /* came with the memory's name, or was requested */
 	struct kd_mac_job job;
@@ -109,19 +110,34 @@ static void ask(struct part *p)
 	p->waits = 1;
 }
 
+/* Makes p the next part of the read. */
+static void next_part(struct part *p, struct kd_read *g)
+{
+	struct kd_transfer *t = g->transfer;
+	uint64_t bytes = g->from.bytes - t->begun;
+	int recalled = 0;
+
+	if (!g->seal.number && kd_env.verify) { /* otherwise one tag for all of it, or none */
+		bytes = kd_min(bytes, (uint64_t)PART_BYTES);
+		if (g->recall && g->differed <= g->same)
+			bytes = g->recall(g, t->begun, bytes, &recalled);
+	}
+	*p = (struct part){.of = g, .to = (char *)g->to + t->begun, .recalled = recalled,
+			   .from = {g->from.addr + t->begun, g->from.key, bytes}};
+	t->begun += bytes;
+	kd_assert(t->begun <= g->from.bytes);
+}
+
 /* Starts the next part of the read, or ends the transfer if this was the last. */
 static void part_arrived(struct part *p)
 {
 	struct kd_read *g = p->of;
 	struct kd_transfer *t = g->transfer;
-	uint64_t bytes = kd_min(g->from.bytes - t->begun, (uint64_t)PART_BYTES);
 
-	kd_assert(!p->waits && t->left >= p->from.bytes && t->begun <= g->from.bytes);
+	kd_assert(!p->waits && t->left >= p->from.bytes);
 	t->left -= p->from.bytes;
-	if (bytes) {
-		*p = (struct part){.of = g, .to = (char *)g->to + t->begun,
-				   .from = {g->from.addr + t->begun, g->from.key, bytes}};
-		t->begun += bytes;
+	if (t->begun < g->from.bytes) {
+		next_part(p, g);
 		start_part(p);
 	} else if (!t->left) {
 		*t->link = t->next;
@@ -140,11 +156,19 @@ static void compare(struct part *p)
 	if (!p->done || p->waits)
 		return;
 	if (p->known && !memcmp(p->job.tag, p->seal.tag, KD_MAC_BYTES)) {
+		if (p->recalled) {
+			p->of->same++;
+			net->counts.same_bytes += p->from.bytes;
+		}
 		part_arrived(p);
-		return;
+	} else if (p->recalled) {
+		p->of->differed++;
+		p->recalled = 0;
+		start_part(p);
+	} else {
+		net->counts.altered++;
+		try_later(p, -EBADMSG);
 	}
-	net->counts.altered++;
-	try_later(p, -EBADMSG);
 }
 
 static void tagged(struct kd_mac_job *j)
@@ -153,6 +177,14 @@ static void tagged(struct kd_mac_job *j)
 
 	p->done = 1;
 	compare(p);
+}
+
+static void hash(struct part *p)
+{
+	p->job.p = p->to;
+	p->job.bytes = p->from.bytes;
+	p->job.done = tagged;
+	kd_mac_begin(p->of->net->mac, &p->job);
 }
 
 static void get_done(struct kd_comm_get *get, int error)
@@ -166,14 +198,10 @@ static void get_done(struct kd_comm_get *get, int error)
 		return;
 	}
 	net->counts.fetched_bytes += p->from.bytes;
-	if (!p->seal.number) {
+	if (p->seal.number)
+		hash(p);
+	else
 		part_arrived(p);
-		return;
-	}
-	p->job.p = p->to;
-	p->job.bytes = p->from.bytes;
-	p->job.done = tagged;
-	kd_mac_begin(net->mac, &p->job);
 }
 
 void kd_read_signed(struct kd_net *net, uint32_t from, const void *body, size_t bytes)
@@ -208,6 +236,10 @@ static void start_part(struct part *p)
 	} else if (kd_env.verify) {
 		ask(p);
 	}
+	if (p->recalled) {
+		hash(p);
+		return;
+	}
 	p->get.done = get_done;
 	error = kd_comm_get(net->comm, g->rank, p->to, p->from.addr, p->from.key,
 			    p->from.bytes, &p->get);
@@ -220,7 +252,6 @@ static void start_part(struct part *p)
 void kd_read_start(struct kd_net *net, struct kd_read *g)
 {
 	struct kd_transfer *t = kd_must(calloc(1, sizeof(*t)));
-	int whole = g->seal.number || !kd_env.verify; /* one tag for all of it, or none */
 
 	t->next = net->transfers->first;
 	t->link = &net->transfers->first;
@@ -229,17 +260,10 @@ void kd_read_start(struct kd_net *net, struct kd_read *g)
 	net->transfers->first = t;
 	g->net = net;
 	g->transfer = t;
+	g->same = g->differed = 0;
 	t->left = g->from.bytes;
-	for (int i = 0; i < PARTS && (!i || t->begun < g->from.bytes); i++) {
-		struct part *p = &t->parts[i];
-		uint64_t bytes = g->from.bytes - t->begun;
-
-		if (!whole)
-			bytes = kd_min(bytes, (uint64_t)PART_BYTES);
-		*p = (struct part){.of = g, .to = (char *)g->to + t->begun,
-				   .from = {g->from.addr + t->begun, g->from.key, bytes}};
-		t->begun += bytes;
-	}
+	for (int i = 0; i < PARTS && (!i || t->begun < g->from.bytes); i++)
+		next_part(&t->parts[i], g);
 	for (int i = 0; i < PARTS && t->parts[i].of; i++)
 		start_part(&t->parts[i]);
 }

@@ -11,6 +11,12 @@
  * Long memory is read in parts: while one part arrives, the owner hashes the next and the reader
  * hashes the one before.
  *
+ * The same tags tell whether a part has to be read at all. What the reader may have already, such as
+ * an older version, it puts where the part belongs. If the tag of that is the owner's, nobody has
+ * written the data since, or not with an effect, and nothing is read. Otherwise the part is read as
+ * if nothing had been known of it, one round trip later; and when more parts have differed than were
+ * the same, the rest is read at once.
+ *
  * The net lock protects everything here.
  */
 #ifndef KD_READ_H
@@ -29,7 +35,13 @@ struct kd_read {
 	void *to;
 	struct kd_wire_memory from;
 	struct kd_wire_seal seal; /* came with the memory's name; number 0: there is none */
+	/* Puts what this rank may have of a part to its place in `to': of the bytes that begin at
+	 * `at', at most `most'. Returns how many of them it has, *had_p being 1, or does not have,
+	 * *had_p being 0. NULL: it has nothing. Not called if the read is compared with a seal, or
+	 * not compared. */
+	uint64_t (*recall)(struct kd_read *r, uint64_t at, uint64_t most, int *had_p);
 	void (*arrived)(struct kd_read *r);
+	uint32_t same, differed; /* parts that this rank had; that it had in another version */
 	struct kd_transfer *transfer;
 };
 

@@ -13,6 +13,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/base/clock.h \
 	src/base/env.c \
 	src/base/env.h \
+	src/base/extents.c \
+	src/base/extents.h \
 	src/base/files.c \
 	src/base/files.h \
 	src/base/log.c \

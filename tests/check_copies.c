@@ -4,7 +4,8 @@
  * copy that is about to be written is no longer found, and its other users keep their bytes. A
  * newer version replaces unused older ones. When there are more than KDDS_CACHE bytes of unused
  * copies, the oldest are evicted first; copies in use are never evicted. A copy that is claimed is
- * written in place, whoever else has it. The last test performs random operations and compares with
+ * written in place, whoever else has it. Of other versions and of parts that overlap it recalls the
+ * bytes. The last test performs random operations and compares with
  * a list of what the cache must contain.
  */
 #include <check.h>
@@ -180,13 +181,15 @@ START_TEST(compared)
 	struct kd_version v = version(1, 2);
 	struct kd_copy *c = make(&name, 800, &v, 5);
 	unsigned times = 0;
+	int had;
 
-	ck_assert(!kd_copy_compare(c));
 	kd_copy_release(c);
 	for (unsigned i = 0; i < 1000; i++) {
 		c = kd_copy_create(&copies, &name, 800);
 		ck_assert_int_eq(((char *)c->bytes)[799], 5);
 		if (kd_copy_compare(c)) {
+			ck_assert_uint_eq(kd_copy_recall(c, 100, 50, &had), 50);
+			ck_assert(had);
 			kd_copy_compared(c, i >= 500);
 			times += i < 500;
 			ck_assert(i < 600 || times);
@@ -199,6 +202,75 @@ START_TEST(compared)
 	}
 	ck_assert_uint_ge(times, 7);
 	ck_assert_uint_le(times, 15);
+}
+END_TEST
+
+/* What is known of n bytes from addr on, in a copy of them: a letter for each, that of the copy it is
+ * from, or '.'. */
+static const char *known(uint64_t addr, uint64_t n)
+{
+	static char text[1000];
+	struct kd_data_name part = name;
+	struct kd_copy *c;
+	int had;
+
+	part.addr = addr;
+	part.cols = part.ld = n;
+	part.size = 1;
+	c = kd_copy_create(&copies, &part, n);
+	memset(c->bytes, '.', n);
+	for (uint64_t at = 0; at < n;) {
+		uint64_t some = kd_copy_recall(c, at, n - at, &had);
+
+		ck_assert(some && some <= n - at);
+		ck_assert_int_eq(had, ((char *)c->bytes)[at] != '.');
+		at += some;
+	}
+	memcpy(text, c->bytes, n);
+	text[n] = 0;
+	kd_copy_release(c);
+	return text;
+}
+
+/* Copies of parts of some memory, also of other versions, and one of other memory. */
+START_TEST(recalled)
+{
+	struct kd_version v = version(1, 2), next = version(2, 2);
+	struct kd_data_name n = {.rows = 1, .cols = 10, .ld = 10, .size = 1, .rank = 3};
+	struct kd_copy *a, *b, *c, *d;
+
+	ck_assert_str_eq(known(95, 20), "....................");
+	n.addr = 100;
+	a = make(&n, 10, &v, 'a');
+	n.addr = 105;
+	b = make(&n, 10, &next, 'b');
+	n.addr = 120;
+	c = make(&n, 10, &v, 'c');
+	n.rank = 4;
+	n.addr = 90;
+	d = make(&n, 10, &v, 'd');
+	kd_copy_release(c);
+	ck_assert_str_eq(known(98, 35), "..aaaaaaaaaabbbbb.....cccccccccc...");
+	kd_copy_claim(b);
+	ck_assert_str_eq(known(98, 35), "..aaaaaaaaaa..........cccccccccc...");
+	/* A copy of all drops unused copies of parts, except those of its own epoch. */
+	n = (struct kd_data_name){.addr = 100, .rows = 2, .cols = 20, .ld = 20, .size = 1, .rank = 3};
+	kd_copy_release(make(&n, 40, &v, 'e'));
+	n = (struct kd_data_name){.addr = 120, .rows = 1, .cols = 10, .ld = 10, .size = 1, .rank = 3};
+	kd_copy_release(kd_copy_find(&copies, &n, &v));
+	n = (struct kd_data_name){.addr = 99, .rows = 2, .cols = 20, .ld = 20, .size = 1, .rank = 3};
+	kd_copy_release(make(&n, 40, &next, 'f'));
+	n = (struct kd_data_name){.addr = 120, .rows = 1, .cols = 10, .ld = 10, .size = 1, .rank = 3};
+	ck_assert_ptr_null(kd_copy_find(&copies, &n, &v));
+	n.addr = 100;
+	kd_copy_release(kd_copy_find(&copies, &n, &v));
+	/* Gaps between rows: its bytes lie otherwise. */
+	n = (struct kd_data_name){.addr = 500, .rows = 2, .cols = 5, .ld = 8, .size = 1, .rank = 3};
+	kd_copy_release(make(&n, 10, &v, 'g'));
+	ck_assert_str_eq(known(500, 4), "....");
+	kd_copy_release(a);
+	kd_copy_release(b);
+	kd_copy_release(d);
 }
 END_TEST
 
@@ -292,6 +364,7 @@ int main(void)
 	tcase_add_test(t, claimed);
 	tcase_add_test(t, replaced);
 	tcase_add_test(t, compared);
+	tcase_add_test(t, recalled);
 	tcase_add_test(t, evicted);
 	tcase_add_loop_test(t, chance, 0, 10);
 	suite_add_tcase(s, t);

@@ -75,6 +75,10 @@ unit_tests += tests/check_outgoing
 tests_check_outgoing_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_outgoing_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/check_extents
+tests_check_extents_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_extents_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/check_copies
 tests_check_copies_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_copies_LDADD = $(UNIT_LIBS)

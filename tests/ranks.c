@@ -411,6 +411,28 @@ static void again(size_t n)
 	free(x);
 }
 
+/* Parts of an array that nobody writes, which overlap: another rank reads each element once. */
+static void overlaps(size_t n)
+{
+	const size_t part[][2] = {{0, n / 2}, {n / 2, n}, {n / 4, 3 * n / 4}, {10, n - 10}, {0, n}};
+	long *x = calloc(n, sizeof(*x)), sum;
+
+	if (!x)
+		abort();
+	x[n / 2] = 7;
+	for (size_t i = 0; i < sizeof(part) / sizeof(*part); i++) {
+		KDDS_OVER_ARRAY(long, d, x + part[i][0], part[i][1] - part[i][0]);
+		KDDS_OVER(long, s, &sum);
+		AWAY;
+
+		begin("overlaps");
+		kdds_spawn(sum_of, d, s, ran);
+		end();
+		check(sum == (i ? 7 : 0), "another value was read");
+	}
+	free(x);
+}
+
 /* As versions, where main writes after kdds_wait, while other tasks of its frame are left. */
 static void between(size_t n)
 {
@@ -773,7 +795,8 @@ static void room(void)
 }
 
 /* ranks room: only that case, with too little memory for it on the other rank. ranks once, ranks
- * again: likewise. With any other argument: only web, with tiles, which may be retained elsewhere. */
+ * again, ranks overlaps: likewise. With any other argument: only web, with tiles, which may be
+ * retained elsewhere. */
 int main(int argc, char **argv)
 {
 	if (kdds_init())
@@ -786,6 +809,10 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1 && !strcmp(argv[1], "once")) {
 		once(1000000);
+		return kdds_finalize() ? 1 : 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "overlaps")) {
+		overlaps(1000000);
 		return kdds_finalize() ? 1 : 0;
 	}
 	if (argc > 1 && !strcmp(argv[1], "again")) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "remote/copies.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,6 +59,9 @@ static void forget(struct kd_copy *c)
 {
 	struct kd_copy **link = bucket(c->of, &c->name);
 
+	if (c->found)
+		kd_extents_remove(&c->of->extents, &c->extent);
+	c->found = 0;
 	if (!c->cached)
 		return;
 	while (*link != c)
@@ -135,28 +139,83 @@ struct kd_copy *kd_copy_create(struct kd_copies *x, const struct kd_data_name *n
 /* Unused older versions of the same data are unlikely to be needed again. */
 static void drop_others(struct kd_copy *keep)
 {
-	struct kd_copy **link = bucket(keep->of, &keep->name), *c;
+	struct kd_copy *c = *bucket(keep->of, &keep->name), *next;
 
-	while ((c = *link)) {
-		if (c == keep || c->users || !same_name(&c->name, &keep->name)) {
-			link = &c->chain;
-			continue;
+	for (; c; c = next) {
+		next = c->chain;
+		if (c != keep && !c->users && same_name(&c->name, &keep->name)) {
+			unlist(c);
+			destroy(c);
 		}
-		unlist(c);
-		*link = c->chain;
-		c->cached = 0;
-		destroy(c);
 	}
+}
+
+static struct kd_copy *copy_of(struct kd_extent *e)
+{
+	return e ? (struct kd_copy *)((char *)e - offsetof(struct kd_copy, extent)) : NULL;
+}
+
+static int same_epoch(const struct kd_copy *a, const struct kd_copy *b)
+{
+	return a->version.gen == b->version.gen && a->version.head == b->version.head &&
+	       a->version.link_base == b->version.link_base;
+}
+
+/* The bytes of the copy can be recalled from now on. What is known by an older one of a part of
+ * that memory is known by this one, too. */
+static void show(struct kd_copy *c)
+{
+	struct kd_extents *x = &c->of->extents;
+	const struct kd_data_name *n = &c->name;
+	struct kd_extent *e, *next;
+
+	if (c->found || (n->rows > 1 && n->ld != n->cols))
+		return;
+	c->extent = (struct kd_extent){
+		.space = n->rank, .begin = n->addr, .end = n->addr + c->size};
+	for (e = kd_extents_from(x, n->rank, n->addr); e && e->begin < c->extent.end; e = next) {
+		struct kd_copy *other = copy_of(e);
+
+		next = kd_extents_after(x, e);
+		if (!other->users && e->end <= c->extent.end && !same_epoch(other, c)) {
+			unlist(other);
+			destroy(other);
+		}
+	}
+	kd_extents_add(x, &c->extent);
+	c->found = 1;
 }
 
 int kd_copy_compare(struct kd_copy *c)
 {
-	if (!c->outdated)
-		return 0;
 	if (!c->pause)
 		return 1;
 	c->pause--;
 	return 0;
+}
+
+uint64_t kd_copy_recall(struct kd_copy *c, uint64_t at, uint64_t most, int *had_p)
+{
+	const struct kd_data_name *n = &c->name;
+	uint64_t addr = n->addr + at;
+	struct kd_extent *e;
+	struct kd_copy *other;
+
+	*had_p = c->outdated;
+	if (c->outdated || (n->rows > 1 && n->ld != n->cols))
+		return most;
+	other = copy_of(kd_extents_at(&c->of->extents, n->rank, addr));
+	if (!other) {
+		e = kd_extents_from(&c->of->extents, n->rank, addr);
+		return e ? kd_min(most, e->begin - addr) : most;
+	}
+	most = kd_min(most, other->extent.end - addr);
+	*had_p = kd_copy_compare(other);
+	c->vain = kd_max(c->vain, other->vain);
+	if (*had_p)
+		memcpy((char *)c->bytes + at,
+		       (const char *)other->bytes + (addr - other->extent.begin), most);
+	return most;
 }
 
 void kd_copy_compared(struct kd_copy *c, int same)
@@ -183,6 +242,7 @@ void kd_copy_keep(struct kd_copy *c, const struct kd_version *version)
 {
 	enter(c, version);
 	drop_others(c);
+	show(c);
 }
 
 void kd_copy_expect(struct kd_copy *c, const struct kd_version *version)
@@ -206,6 +266,7 @@ void kd_copy_arrived(struct kd_copy *c)
 	c->arriving = 0;
 	c->waits = NULL;
 	drop_others(c);
+	show(c);
 	for (; w; w = next) {
 		next = w->next;
 		w->arrived(w);

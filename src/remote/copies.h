@@ -2,7 +2,9 @@
 /*
  * The copy cache: copies of other processes' data. A copy is identified by the data item and its
  * owner, and records which version it holds. It is kept while there is memory for it
- * (KDDS_CACHE), so that data that has not been written since is not fetched again.
+ * (KDDS_CACHE), so that data that has not been written since is not fetched again. Of a copy that
+ * cannot be found by its version the bytes may still be the right ones, and so may those of other
+ * copies that have parts of the same memory. read.h finds that out.
  *
  * Versions need no bookkeeping: they are the links of the access records. Within one epoch of a
  * frame all readers whose link names the same last writer read the same value, namely the one
@@ -13,6 +15,7 @@
 #define KD_COPIES_H
 
 #include "base/base.h"
+#include "base/extents.h"
 
 struct kd_data_name {
 	uint64_t addr;
@@ -46,6 +49,8 @@ struct kd_copy {
 	int arriving;   /* one of its users reads the bytes; the others wait */
 	struct kd_copy_wait *waits;
 	int outdated;   /* created with the bytes of an older version */
+	int found;      /* in extents: the owner's memory whose bytes these are, without gaps */
+	struct kd_extent extent;
 	/* comparisons in a row that found another version, and reads until the next */
 	uint32_t vain, pause;
 	struct kd_copy *chain;          /* in the table */
@@ -62,6 +67,7 @@ struct kd_copy_counts {
 struct kd_copies {
 	struct kd_copy *table[KD_COPY_BUCKETS];
 	struct kd_copy *newest, *oldest; /* unused */
+	struct kd_extents extents;       /* a space for each rank */
 	uint64_t unused_bytes;
 	struct kd_copy_counts counts;
 };
@@ -73,13 +79,17 @@ struct kd_copy *kd_copy_find(struct kd_copies *copies, const struct kd_data_name
 /* A new copy in use that holds no version, but perhaps the bytes of an older one; NULL: no memory. */
 struct kd_copy *kd_copy_create(struct kd_copies *copies, const struct kd_data_name *name,
 			       uint64_t size);
-/* The copy holds that version from now on. kd_copy_find finds it, and unused older copies of the
- * same data are dropped. */
+/* The copy holds that version from now on. kd_copy_find finds it. Unused older copies of the same
+ * data are dropped, and those of parts of it from other epochs. */
 void kd_copy_keep(struct kd_copy *c, const struct kd_version *version);
-/* Whether a copy that is about to be read is to be compared first, since its bytes may be the right
- * ones. Data that have changed each time are compared less and less often. */
+/* Whether a copy that is about to be read is to be compared first with what is known. Data that have
+ * changed each time are compared less and less often. */
 int kd_copy_compare(struct kd_copy *c);
-/* What has come out. */
+/* Puts what is known of `most' bytes from `at' on into the copy, of whatever version: its own older
+ * bytes, or those of copies that overlap it. Returns how many are known, *had_p being 1, or not
+ * known, *had_p being 0. */
+uint64_t kd_copy_recall(struct kd_copy *c, uint64_t at, uint64_t most, int *had_p);
+/* What has come out: whether it was the right version. */
 void kd_copy_compared(struct kd_copy *c, int same);
 /* The caller begins to read that version into the copy: kd_copy_find finds it from now on, so that
  * it is read once. */

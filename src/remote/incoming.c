@@ -313,9 +313,8 @@ char *kd_incoming_room(struct kd_incoming *x, uint32_t i)
 uint64_t kd_incoming_recall(struct kd_incoming *x, uint32_t i, uint64_t at, uint64_t most,
 			    int *had_p)
 {
-	(void)at; /* what there is lies in its place */
-	*had_p = x->data[i].compare;
-	return most;
+	*had_p = 0;
+	return x->data[i].compare ? kd_copy_recall(x->data[i].copy, at, most, had_p) : most;
 }
 
 void kd_incoming_compared(struct kd_incoming *x, uint32_t i, uint32_t same, uint32_t differed)

@@ -24,7 +24,7 @@ struct kd_incoming_item {
 	struct kd_version version, written; /* of the input; of the output */
 	void *own;             /* the allocation that holds value.data */
 	int fetch;             /* the input has yet to be read */
-	int compare;           /* unless the copy holds it already */
+	int compare;           /* with what the copy cache knows of it, before it is read */
 	struct kd_copy_wait wait; /* for a copy that another import reads; import.c's, as is whose */
 	void *whose;
 	int used;              /* an access of its size refers to it */

@@ -9,8 +9,8 @@
  *               altered by chance
  *   sim_boot.c  a launcher
  *
- * Every choice follows from the seed: one seed, one run. A fiber gives way to others where a thread
- * yields, sleeps or computes (sim_work), never elsewhere.
+ * Every choice follows from the seed: one seed, one run, as long as data have the same addresses. A
+ * fiber gives way to others where a thread yields, sleeps or computes (sim_work), never elsewhere.
  */
 #ifndef KD_TESTS_SIM_H
 #define KD_TESTS_SIM_H

@@ -571,6 +571,84 @@ START_TEST(shared_on_the_way)
 }
 END_TEST
 
+/* Copies of copies: the rank that has the original uses that, as long as it lets somebody read it; and
+ * who has read the original finds it, whoever has the copy. */
+START_TEST(of_whom)
+{
+	static long big[1000];
+	struct kdds_frame *const kd_self = empty_frame();
+	KDDS_OVER_ARRAY(long, a, big, 1000);
+	static struct kd_net other;
+	struct kd_range r = {.frame = kd_self, .begin = kd_self->tail, .count = 1}, part = r;
+	struct kd_outgoing p, q;
+	struct kd_incoming x, y;
+	char *begin = kd_self->tail;
+
+	other = net; /* of the same engine, which no rank reads by */
+	other.rank = 1;
+	memset(&other.copies, 0, sizeof(other.copies));
+	big[999] = 5;
+	kdds_spawn(glance_longs, a);
+	r.end = kd_self->tail;
+	kd_outgoing_make(&net, &p, &r, NULL);
+	ck_assert_int_eq(kd_incoming_open(&other, &x, 0, p.bytes, p.size), 0);
+	fetch_inputs(&x);
+	/* a child there reads a part */
+	{
+		KDDS_OVER_ARRAY(const long, b, (long *)x.data[0].value.data + 300, 700);
+
+		part.begin = kd_self->tail;
+		kdds_spawn(glance_longs, b);
+		part.end = kd_self->tail;
+	}
+	for (int exposed = 1; exposed >= 0; exposed--) {
+		kd_outgoing_make(&other, &q, &part, NULL);
+		if (!exposed)
+			kd_outgoing_hide(&p);
+		ck_assert_int_eq(kd_incoming_open(&net, &y, 1, q.bytes, q.size), 0);
+		ck_assert_int_eq(y.data[0].value.data == (void *)&big[300], exposed);
+		ck_assert_int_eq(y.data[0].fetch, !exposed);
+		fetch_inputs(&y);
+		ck_assert_int_eq(((long *)y.data[0].value.data)[699], 5);
+		kd_incoming_free(&y);
+		kd_outgoing_free(&q);
+	}
+	/* A third rank, which has read the original. */
+	kd_outgoing_free(&p);
+	kd_outgoing_make(&net, &p, &r, NULL);
+	net.rank = 2;
+	ck_assert_int_eq(kd_incoming_open(&net, &y, 0, p.bytes, p.size), 0);
+	kd_incoming_free(&y);
+	kd_copies_stop(&net.copies);
+	ck_assert_int_eq(kd_incoming_open(&net, &y, 0, p.bytes, p.size), 0);
+	fetch_inputs(&y);
+	kd_incoming_free(&y);
+	kd_outgoing_make(&other, &q, &part, NULL);
+	ck_assert_int_eq(kd_incoming_open(&net, &y, 1, q.bytes, q.size), 0);
+	ck_assert(y.data[0].fetch);
+	{
+		int had;
+
+		ck_assert_uint_eq(kd_incoming_recall(&y, 0, 0, 5600, &had), 5600);
+		ck_assert(had);
+		ck_assert_int_eq(((long *)y.data[0].value.data)[699], 5);
+	}
+	kd_incoming_free(&y);
+	kd_outgoing_free(&q);
+	net.rank = 0;
+	/* What is there has been written: it is nobody else's. */
+	kd_copy_write(x.data[0].copy);
+	kd_outgoing_make(&other, &q, &part, NULL);
+	ck_assert(!(((struct kd_wire_data *)(void *)(q.bytes + sizeof(struct kd_wire_steal)))->flags &
+		    KD_WIRE_COPIED));
+	kd_outgoing_free(&q);
+	kd_incoming_free(&x);
+	kd_outgoing_free(&p);
+	kd_copies_stop(&other.copies);
+	kd_self->tail = begin;
+}
+END_TEST
+
 /* Once the body has waited in the middle of its frame, it may have written anything; but not what
  * rests elsewhere. */
 START_TEST(waited)
@@ -771,6 +849,7 @@ int main(void)
 	tcase_add_test(t, given_twice);
 	tcase_add_test(t, contributes_and_uses);
 	tcase_add_test(t, shared_on_the_way);
+	tcase_add_test(t, of_whom);
 	tcase_add_test(t, waited);
 	tcase_add_test(t, two_references);
 	tcase_add_test(t, nothing_packed);

@@ -73,6 +73,19 @@ for provider in loop tcp; do
 		}
 	done
 done
+for provider in loop tcp; do
+	KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider $provider tests/ranks loops \
+		> ranks.out 2> ranks.err || {
+		cat ranks.err
+		exit 1
+	}
+	sed -n 's/.*"total":.*"fetched_bytes":\([0-9]*\).*/\1/p' ranks.err > ranks.out
+	if [ "$(cat ranks.out)" -gt 8500000 ]; then # long steal messages count, too
+		echo "loops over 8 MB have moved more ($provider):"
+		cat ranks.err
+		exit 1
+	fi
+done
 # A rank announces how much memory it has, and is given nothing that needs more. (Sanitizers need
 # more.)
 if [ -z "${SANITIZE-}" ]; then

@@ -433,6 +433,32 @@ static void overlaps(size_t n)
 	free(x);
 }
 
+/* Loops over an array that nobody writes: another rank reads each element once, wherever the loops
+ * are divided, and this one reads none. */
+KDDS_TASK(add_up, READ_EACH(long, x), REDUCE(long, sum, KDDS_SUM(long)))
+{
+	for (size_t i = 0; i < kdds_count(x); i++)
+		for (int k = 0; k < 20; k++)
+			**sum += (*(volatile const long *)&(*x)[i]) ^ k;
+}
+
+static void loops(size_t n)
+{
+	long *x = calloc(n, sizeof(*x)), sum = 0;
+	KDDS_OVER_ARRAY(long, d, x, n);
+	KDDS_OVER(long, s, &sum);
+
+	if (!x)
+		abort();
+	name = "loops";
+	for (int i = 1; i <= 20; i++) {
+		kdds_for(add_up, d, s);
+		kdds_sync();
+		check(sum == i * (long)n * 190, "wrong sum");
+	}
+	free(x);
+}
+
 /* As versions, where main writes after kdds_wait, while other tasks of its frame are left. */
 static void between(size_t n)
 {
@@ -794,8 +820,8 @@ static void room(void)
 	munmap(bytes, HUGE_BYTES);
 }
 
-/* ranks room: only that case, with too little memory for it on the other rank. ranks once, ranks
- * again, ranks overlaps: likewise. With any other argument: only web, with tiles, which may be
+/* ranks room: only that case, with too little memory for it on the other rank. ranks once,
+ * again, overlaps or loops: likewise. With any other argument: only web, with tiles, which may be
  * retained elsewhere. */
 int main(int argc, char **argv)
 {
@@ -813,6 +839,10 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1 && !strcmp(argv[1], "overlaps")) {
 		overlaps(1000000);
+		return kdds_finalize() ? 1 : 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "loops")) {
+		loops(1000000);
 		return kdds_finalize() ? 1 : 0;
 	}
 	if (argc > 1 && !strcmp(argv[1], "again")) {

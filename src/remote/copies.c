@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "kdds/inline.h"
 
+#define HERE UINT64_MAX /* the space of the copies' bytes */
 #define VAIN_MAX 6 /* data that always change are compared once in 2^VAIN_MAX reads */
 
 static struct kd_copy **bucket(struct kd_copies *x, const struct kd_data_name *n)
@@ -61,7 +62,9 @@ static void forget(struct kd_copy *c)
 
 	if (c->found)
 		kd_extents_remove(&c->of->extents, &c->extent);
-	c->found = 0;
+	if (c->found && c->read)
+		kd_extents_remove(&c->of->extents, &c->here);
+	c->found = c->read = 0;
 	if (!c->cached)
 		return;
 	while (*link != c)
@@ -118,8 +121,10 @@ struct kd_copy *kd_copy_create(struct kd_copies *x, const struct kd_data_name *n
 	size_t align = kd_max(kd_alignment(name->addr, KD_ALIGN_MAX), KD_CACHE_LINE);
 	struct kd_copy *c = reuse(x, name, size);
 
-	if (c)
+	if (c) {
+		c->origin = (struct kd_origin){.addr = name->addr, .rank = name->rank};
 		return c;
+	}
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
@@ -131,6 +136,7 @@ struct kd_copy *kd_copy_create(struct kd_copies *x, const struct kd_data_name *n
 	}
 	c->of = x;
 	c->name = *name;
+	c->origin = (struct kd_origin){.addr = name->addr, .rank = name->rank};
 	c->size = size;
 	c->users = 1;
 	return c;
@@ -171,9 +177,10 @@ static void show(struct kd_copy *c)
 
 	if (c->found || (n->rows > 1 && n->ld != n->cols))
 		return;
-	c->extent = (struct kd_extent){
-		.space = n->rank, .begin = n->addr, .end = n->addr + c->size};
-	for (e = kd_extents_from(x, n->rank, n->addr); e && e->begin < c->extent.end; e = next) {
+	c->extent = (struct kd_extent){.space = c->origin.rank, .begin = c->origin.addr,
+				       .end = c->origin.addr + c->size};
+	e = kd_extents_from(x, c->origin.rank, c->origin.addr);
+	for (; e && e->begin < c->extent.end; e = next) {
 		struct kd_copy *other = copy_of(e);
 
 		next = kd_extents_after(x, e);
@@ -184,6 +191,31 @@ static void show(struct kd_copy *c)
 	}
 	kd_extents_add(x, &c->extent);
 	c->found = 1;
+	c->here = (struct kd_extent){.space = HERE, .begin = (uintptr_t)c->bytes,
+				     .end = (uintptr_t)c->bytes + c->size};
+	if (c->read)
+		kd_extents_add(x, &c->here);
+}
+
+int kd_copies_origin(const struct kd_copies *x, const void *p, uint64_t bytes,
+		     struct kd_origin *origin_p)
+{
+	uint64_t addr = (uintptr_t)p;
+	struct kd_extent *e = kd_extents_at(&x->extents, HERE, addr);
+	const struct kd_copy *c;
+
+	if (!e || bytes > e->end - addr)
+		return 0;
+	c = (const struct kd_copy *)((char *)e - offsetof(struct kd_copy, here));
+	*origin_p = c->origin;
+	origin_p->addr += addr - e->begin;
+	return 1;
+}
+
+void kd_copy_comes_from(struct kd_copy *c, struct kd_origin origin)
+{
+	if (!c->cached || (c->origin.rank == origin.rank && c->origin.addr == origin.addr))
+		c->origin = origin;
 }
 
 int kd_copy_compare(struct kd_copy *c)
@@ -197,16 +229,16 @@ int kd_copy_compare(struct kd_copy *c)
 uint64_t kd_copy_recall(struct kd_copy *c, uint64_t at, uint64_t most, int *had_p)
 {
 	const struct kd_data_name *n = &c->name;
-	uint64_t addr = n->addr + at;
+	uint64_t addr = c->origin.addr + at;
 	struct kd_extent *e;
 	struct kd_copy *other;
 
 	*had_p = c->outdated;
 	if (c->outdated || (n->rows > 1 && n->ld != n->cols))
 		return most;
-	other = copy_of(kd_extents_at(&c->of->extents, n->rank, addr));
+	other = copy_of(kd_extents_at(&c->of->extents, c->origin.rank, addr));
 	if (!other) {
-		e = kd_extents_from(&c->of->extents, n->rank, addr);
+		e = kd_extents_from(&c->of->extents, c->origin.rank, addr);
 		return e ? kd_min(most, e->begin - addr) : most;
 	}
 	most = kd_min(most, other->extent.end - addr);
@@ -262,9 +294,10 @@ void kd_copy_arrived(struct kd_copy *c)
 {
 	struct kd_copy_wait *w = c->waits, *next;
 
-	kd_assert(c->arriving && c->cached);
+	kd_assert(c->arriving && c->cached && !c->found);
 	c->arriving = 0;
 	c->waits = NULL;
+	c->read = 1;
 	drop_others(c);
 	show(c);
 	for (; w; w = next) {

@@ -32,6 +32,12 @@ struct kd_version {
 	uint32_t link_base, writer;
 };
 
+/* The memory of which some bytes are a copy: there, and under this key. */
+struct kd_origin {
+	uint64_t addr, key;
+	uint32_t rank;
+};
+
 /* Somebody who waits for the bytes of a copy. */
 struct kd_copy_wait {
 	void (*arrived)(struct kd_copy_wait *w);
@@ -49,8 +55,12 @@ struct kd_copy {
 	int arriving;   /* one of its users reads the bytes; the others wait */
 	struct kd_copy_wait *waits;
 	int outdated;   /* created with the bytes of an older version */
-	int found;      /* in extents: the owner's memory whose bytes these are, without gaps */
-	struct kd_extent extent;
+	/* Of a copy without gaps: the memory of which it is a copy, perhaps by way of other
+	 * ranks. The key is that of the last steal message that had it. */
+	struct kd_origin origin;
+	int read;       /* the bytes have been read from there, and not been written since */
+	int found;      /* in extents, with that memory, and with its own if `read' is set */
+	struct kd_extent extent, here;
 	/* comparisons in a row that found another version, and reads until the next */
 	uint32_t vain, pause;
 	struct kd_copy *chain;          /* in the table */
@@ -67,7 +77,7 @@ struct kd_copy_counts {
 struct kd_copies {
 	struct kd_copy *table[KD_COPY_BUCKETS];
 	struct kd_copy *newest, *oldest; /* unused */
-	struct kd_extents extents;       /* a space for each rank */
+	struct kd_extents extents;       /* a space for each rank, and one for the copies' bytes */
 	uint64_t unused_bytes;
 	struct kd_copy_counts counts;
 };
@@ -76,12 +86,18 @@ struct kd_copies {
  * its bytes are not there yet. */
 struct kd_copy *kd_copy_find(struct kd_copies *copies, const struct kd_data_name *name,
 			     const struct kd_version *version);
+/* Whose memory some bytes of this rank are a copy of that has been read and not been written; 0: they
+ * are not in such a copy. */
+int kd_copies_origin(const struct kd_copies *copies, const void *p, uint64_t bytes,
+		     struct kd_origin *origin_p);
 /* A new copy in use that holds no version, but perhaps the bytes of an older one; NULL: no memory. */
 struct kd_copy *kd_copy_create(struct kd_copies *copies, const struct kd_data_name *name,
 			       uint64_t size);
 /* The copy holds that version from now on. kd_copy_find finds it. Unused older copies of the same
  * data are dropped, and those of parts of it from other epochs. */
 void kd_copy_keep(struct kd_copy *c, const struct kd_version *version);
+/* Says whose memory it is a copy of; otherwise it counts as one of the data that it is named after. */
+void kd_copy_comes_from(struct kd_copy *c, struct kd_origin origin);
 /* Whether a copy that is about to be read is to be compared first with what is known. Data that have
  * changed each time are compared less and less often. */
 int kd_copy_compare(struct kd_copy *c);

@@ -103,6 +103,23 @@ void kd_exposed_remove(struct kd_net *net, struct kd_exposed *e)
 	kd_comm_hide(net->comm, &e->region);
 }
 
+static const struct kd_exposed *by_key(struct kd_net *net, uint64_t key)
+{
+	const struct kd_exposed *e = *bucket(net, key);
+
+	while (e && e->region.key != key)
+		e = e->chain;
+	return e;
+}
+
+const struct kd_exposed *kd_exposed_find(struct kd_net *net, const struct kd_wire_memory *m)
+{
+	const struct kd_exposed *e = by_key(net, m->key);
+	uint64_t offset = e ? m->addr - (uintptr_t)e->p : 0;
+
+	return e && offset <= e->bytes && m->bytes <= e->bytes - offset ? e : NULL;
+}
+
 struct kd_wire_seal kd_exposed_seal(struct kd_net *net, const struct kd_exposed *e)
 {
 	struct kd_mac_nonce nonce = kd_mac_draw(net->mac);
@@ -116,14 +133,13 @@ void kd_exposed_sign(struct kd_net *net, uint32_t from, const void *body, size_t
 {
 	struct kd_wire_sign m;
 	uint64_t offset = 0;
-	struct kd_exposed *e;
+	const struct kd_exposed *e;
 	struct signing *s;
 
 	if (bytes < sizeof(m))
 		return;
 	memcpy(&m, body, sizeof(m));
-	for (e = *bucket(net, m.memory.key); e && e->region.key != m.memory.key; e = e->chain)
-		;
+	e = by_key(net, m.memory.key);
 	if (e)
 		offset = m.memory.addr - e->region.addr;
 	if (!e || offset > e->bytes || m.memory.bytes > e->bytes - offset) {

@@ -28,6 +28,8 @@ void kd_exposed_start(struct kd_net *net);
 void kd_exposed_add(struct kd_net *net, struct kd_exposed *e, void *p, uint64_t bytes,
 		    struct kd_wire_memory *memory_p);
 void kd_exposed_remove(struct kd_net *net, struct kd_exposed *e);
+/* The exposed memory that has all of m, where m->addr is the address here; NULL: there is none. */
+const struct kd_exposed *kd_exposed_find(struct kd_net *net, const struct kd_wire_memory *m);
 /* The seal of memory that does not change any more. */
 struct kd_wire_seal kd_exposed_seal(struct kd_net *net, const struct kd_exposed *e);
 

@@ -9,6 +9,7 @@
 #include "core/module.h"
 #include "core/type.h"
 #include "kdds.h"
+#include "remote/exposed.h"
 #include "remote/net.h"
 
 #define DATA_MAX (KD_STEAL_CLOSURES * KDDS_MAX_ACCESSES)
@@ -60,6 +61,9 @@ static int check_record(struct opening *o, const struct kd_wire_data *d,
 	}
 	if (*room_p > o->memory || d->bytes > o->memory - *room_p)
 		return -ENOMEM;
+	if (d->flags & KD_WIRE_COPIED &&
+	    (!(d->flags & KD_WIRE_IN) || d->flags & (KD_WIRE_OUT | KD_WIRE_INLINE) || d->pack))
+		return -EBADMSG;
 	if (d->flags & KD_WIRE_INLINE && !(d->flags & KD_WIRE_IN && d->bytes <= KD_STEAL_INLINE))
 		return -EBADMSG;
 	if (d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE) && !d->bytes)
@@ -81,6 +85,22 @@ static char *arena_place(struct opening *o, const struct kd_wire_data *d, uint64
 	room = kd_max(room, 1u); /* an item without elements has an address of its own, too */
 	o->arena += room;
 	return o->x->arena + o->arena - room;
+}
+
+/*
+ * The data of this rank of which the input is a copy; NULL: it is none, or not known. The copy is in
+ * use by an import, of another rank, in which this one has its origin. So the export of this rank
+ * that became that import, perhaps by way of others, is not complete before this import is. Until then
+ * the data keep their value: a closure of the export reads them.
+ */
+static void *own_data(struct opening *o, const struct kd_wire_data *d, uint64_t room)
+{
+	const struct kd_wire_memory m = {d->origin, d->origin_key, room};
+
+	if (!(d->flags & KD_WIRE_COPIED) || d->origin_rank != o->x->net->rank ||
+	    !kd_exposed_find(o->x->net, &m))
+		return NULL;
+	return (void *)(uintptr_t)d->origin;
 }
 
 /* Makes the local copy of a data item: in the arena if it is small, otherwise in the cache. */
@@ -107,6 +127,12 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 		k->fetch = d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE);
 		return 0;
 	}
+	k->value.data = own_data(o, d, room);
+	if (k->value.data) {
+		o->x->net->copies.counts.hits++;
+		o->x->net->copies.counts.hit_bytes += room;
+		return 0;
+	}
 	if (d->flags & KD_WIRE_IN)
 		k->copy = kd_copy_find(&o->x->net->copies, &name, &k->version);
 	if (k->copy && k->copy->arriving && d->flags & KD_WIRE_OUT) {
@@ -124,6 +150,10 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 	}
 	if (!k->copy)
 		return -ENOMEM;
+	if (d->flags & KD_WIRE_IN)
+		kd_copy_comes_from(k->copy, d->flags & KD_WIRE_COPIED ?
+			(struct kd_origin){d->origin, d->origin_key, d->origin_rank} :
+			(struct kd_origin){d->addr, d->key, o->from});
 	k->compare = k->fetch && kd_copy_compare(k->copy);
 	if (k->fetch && !(d->flags & KD_WIRE_OUT))
 		kd_copy_expect(k->copy, &k->version);

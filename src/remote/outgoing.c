@@ -201,6 +201,19 @@ static void expose(struct kd_outgoing *p, void *at, uint64_t bytes, uint64_t *at
 	*key_p = m.key;
 }
 
+/* What a task reads of a copy may be of the thief, or of a rank of which the thief has a copy, too. */
+static void place_origin(struct kd_net *net, const struct kd_value *v, struct kd_wire_data *d)
+{
+	struct kd_origin origin;
+
+	if (!kd_copies_origin(&net->copies, v->data, d->bytes, &origin))
+		return;
+	d->flags |= KD_WIRE_COPIED;
+	d->origin_rank = origin.rank;
+	d->origin = origin.addr;
+	d->origin_key = origin.key;
+}
+
 /* Decides how the input of the record travels. */
 static void place_input(struct making *m, uint32_t k, kd_outgoing_retains *retains)
 {
@@ -217,6 +230,8 @@ static void place_input(struct making *m, uint32_t k, kd_outgoing_retains *retai
 		d->flags |= KD_WIRE_RETAINED;
 	} else if (kd_value_plain(v)) {
 		expose(p, v->data, d->bytes, &d->at, &d->key);
+		if (!(d->flags & KD_WIRE_OUT))
+			place_origin(p->net, v, d);
 	} else {
 		char *staged = kd_must(malloc(d->bytes));
 

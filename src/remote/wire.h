@@ -80,6 +80,7 @@ enum {
 	KD_WIRE_REDUCE = 4, /* starts as the neutral element */
 	KD_WIRE_INLINE = 8, /* the input is in the steal message */
 	KD_WIRE_RETAINED = 16, /* the thief retains the input, and no other closure reads it */
+	KD_WIRE_COPIED = 32,   /* the input is a copy, which nobody writes, of memory of another rank */
 };
 
 /* A data item that the closures use. Its value travels without the gaps between rows. */
@@ -93,7 +94,10 @@ struct kd_wire_data {
 	uint32_t size;           /* of an element */
 	uint32_t flags;
 	uint32_t written;        /* OUT: last 32 bits of the output's version; 0: it has none */
-	uint32_t pad[3];
+	/* COPIED: the original, and the key under which its owner let the victim read it */
+	uint32_t origin_rank;
+	uint64_t origin, origin_key;
+	uint64_t pad;
 };
 
 /* A closure travels as it lies in memory, with three replacements: a name (module.h) for its

@@ -66,7 +66,7 @@ extern "C" {
 /** @cond internal */
 #define KD_LAYOUT_STEP(h, x) (((h) * 31u) + (uint32_t)(x))
 #define KD_LAYOUT \
-	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(14u, \
+	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(15u, \
 		sizeof(struct kdds_frame)), offsetof(struct kdds_frame, link_base)), \
 		sizeof(struct kdds_closure)), \
 		offsetof(struct kdds_closure, state)), sizeof(struct kdds_access_array)), sizeof(struct kdds_type)), \
@@ -384,7 +384,7 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
  *  on. It has the type and the mode of x: a part of READ data is only read. A body may use an array
  *  and its parts by turns; tasks that use what overlaps run in reference order. */
 #define KDDS_SLICE(y, x, from, n) \
-	kd_part(__typeof__(**(x))) kd_data_##y; \
+	kdds_part(__typeof__(**(x))) kd_data_##y; \
 	kd_handle(__typeof__(**(x))) kd_handle_##y; \
 	__typeof__(**(x)) *const *const y = ( \
 		kd_slice(&kd_data_##y.kd_shape, kd_anchor_of(x), sizeof(**(x)), from, n, kd_room), \
@@ -392,12 +392,25 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 /** The same for a two-dimensional part: @p rows rows of @p cols elements, which begin at element
  *  @p col of row @p row. */
 #define KDDS_SUBTILE(y, x, row, col, rows, cols) \
-	kd_part(__typeof__(**(x))) kd_data_##y; \
+	kdds_part(__typeof__(**(x))) kd_data_##y; \
 	kd_handle(__typeof__(**(x))) kd_handle_##y; \
 	__typeof__(**(x)) *const *const y = ( \
 		kd_subtile(&kd_data_##y.kd_shape, kd_anchor_of(x), sizeof(**(x)), row, col, rows, \
 			   cols, kd_room), \
 		kd_handle_on(kd_handle_##y, kd_data_##y))
+/** The same with @p d, an object of type kdds_part(T), for programs with arrays of parts; kdds_ref(d) is
+ *  the reference. It may refer to another part later. */
+#define kdds_bind_slice(d, x, from, n) \
+	(kd_slice(&(d).kd_shape, kd_part_of((d).at, x), sizeof(**(x)), from, n, kd_room), \
+	 kd_anchor_show((struct kdds_anchor *)(void *)&(d).at))
+#define kdds_bind_subtile(d, x, row, col, rows, cols) \
+	(kd_subtile(&(d).kd_shape, kd_part_of((d).at, x), sizeof(**(x)), row, col, rows, cols, \
+		    kd_room), \
+	 kd_anchor_show((struct kdds_anchor *)(void *)&(d).at))
+/** @cond internal */
+/* It compiles if at may point to what x refers to. */
+#define kd_part_of(at, x) ((void)KD_LIKE(at, *(x)), kd_anchor_of(x))
+/** @endcond */
 /** Declares @p x, a reference to no data, for an _ARRAY parameter that is optional:
  *  kdds_count(x) is 0. */
 #define KDDS_NONE(T, x) KDDS_OVER_ARRAY(T, x, (T *)NULL, 0)

@@ -77,6 +77,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/index.h \
 	src/core/keep.c \
 	src/core/keep.h \
+	src/core/list.c \
+	src/core/list.h \
 	src/core/loop.c \
 	src/core/module.c \
 	src/core/module.h \

@@ -1544,8 +1544,120 @@ static void unbound_pushed(void *arg)
 	kdds_push_access(c, &d.at);
 }
 
+KDDS_TASK(add_all, READ_LIST(uint64_t, xs), UPDATE(uint64_t, sum))
+{
+	for (size_t i = 0; i < xs.count; i++)
+		**sum += **xs.ref[i];
+}
+
+static void no_reference_in_list(void *arg)
+{
+	kdds_data(uint64_t) d = {0};
+	uint64_t x = 0;
+	KDDS_OVER(uint64_t, r, &x);
+	uint64_t *const *refs[] = {r, kdds_ref(d)};
+
+	(void)arg;
+	start(1);
+	kdds_spawn(add_all, kdds_list(refs, 2), r);
+}
+
+static void long_list(void *arg)
+{
+	static uint64_t *const *refs[1400];
+	uint64_t x = 0;
+	KDDS_OVER(uint64_t, r, &x);
+
+	(void)arg;
+	start(1);
+	for (int i = 0; i < 1400; i++)
+		refs[i] = r;
+	kdds_spawn(add_all, kdds_list(refs, 1400), r);
+}
+
+/* As long as a list can be, and without an item. */
+START_TEST(lists)
+{
+	static uint64_t *const *refs[1362];
+	static kdds_data(uint64_t) d[1362];
+	static uint64_t x[1362], sum;
+
+	start(counts[_i]);
+	KDDS_OVER(uint64_t, s, &sum);
+	sum = 0;
+	for (uint64_t i = 0; i < 1362; i++) {
+		x[i] = i;
+		kdds_bind(d[i], &x[i]);
+		refs[i] = kdds_ref(d[i]);
+	}
+	for (uint64_t i = 0; i < 4; i++) {
+		for (uint64_t k = 0; k < 1362; k++)
+			kdds_spawn(append, 1, refs[k]);
+		kdds_spawn(add_all, kdds_list(refs, 1362), s);
+		kdds_spawn(add_all, kdds_list(refs, 0), s);
+	}
+	stop();
+	for (uint64_t i = 0; i < 1362; i++) {
+		uint64_t want = i;
+
+		for (int k = 0; k < 4; k++)
+			sum -= want = want * 31 + 1;
+	}
+	ck_assert_uint_eq(sum, 0);
+}
+END_TEST
+
+KDDS_TASK(refuse, UPDATE_LIST(uint64_t, xs))
+{
+	for (size_t i = 0; i < xs.count; i++)
+		**xs.ref[i] = 0;
+	kdds_fail(5, "refused");
+}
+
+/* Passes on items 3 to 5 and 30 to 32. */
+KDDS_TASK(refuse_some, UPDATE_LIST(uint64_t, xs))
+{
+	kdds_spawn(refuse, kdds_list(xs.ref + 3, 3));
+	if (xs.count > 30)
+		kdds_spawn(refuse, kdds_list(xs.ref + 30, 3));
+}
+
+/* A failure below reaches the items that it concerns; the 16th and later ones fail together. */
+START_TEST(failed_lists)
+{
+	kdds_data(uint64_t) d[60];
+	uint64_t *const *refs[60], x[60], sum = 0;
+	struct kdds_failure f;
+
+	start(counts[_i]);
+	KDDS_OVER(uint64_t, s, &sum);
+	for (int i = 0; i < 60; i++) {
+		x[i] = 1;
+		kdds_bind(d[i], &x[i]);
+		refs[i] = kdds_ref(d[i]);
+	}
+	kdds_spawn(refuse_some, kdds_list(refs, 40));
+	kdds_spawn(refuse_some, kdds_list(refs + 40, 15));
+	for (int i = 0; i < 60; i++)
+		kdds_spawn(add_all, kdds_list(refs + i, 1), refs[59]); /* skipped from i = 3 on */
+	kdds_spawn(add_all, kdds_list(refs + 55, 4), s);
+	ck_assert_int_eq(kdds_wait(s), 0);
+	ck_assert_uint_eq(sum, 4);
+	for (int i = 0; i < 60; i++)
+		ck_assert_int_eq(kdds_wait(refs[i]) != 0, (i >= 3 && i < 6) ||
+				 (i >= 15 && i < 40) || (i >= 43 && i < 46) || i == 59);
+	ck_assert_int_eq(kdds_sync(), 5);
+	ck_assert_int_eq(kdds_failure(&f), 5);
+	stop();
+}
+END_TEST
+
 START_TEST(no_reference)
 {
+	expect_death(no_reference_in_list, "task add_all ",
+		     "parameter xs: it was given the address");
+	expect_death(long_list, "task add_all was given a list of 1400 data items",
+		     "room for 136");
 	expect_death(plain_pointer, "task put ", "parameter x: it was given the address");
 	expect_death(plain_pointer_to_array, "task fill_array ",
 		     "parameter a: it was given the address");
@@ -2110,6 +2222,8 @@ int main(void)
 	tcase_add_test(tcase, modes);
 	tcase_add_loop_test(tcase, arrays_for_one, 0, COUNTS);
 	tcase_add_test(tcase, no_reference);
+	tcase_add_loop_test(tcase, lists, 0, COUNTS);
+	tcase_add_loop_test(tcase, failed_lists, 0, COUNTS);
 	tcase_add_loop_test(tcase, attributes, 0, COUNTS);
 	tcase_add_loop_test(tcase, machine, 0, COUNTS);
 	tcase_add_loop_test(tcase, machine_fails, 0, COUNTS);

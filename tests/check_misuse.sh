@@ -98,6 +98,91 @@ KDDS_TASK(t, REDUCE(long, a, KDDS_SUM(long)))
 }
 END
 
+misuse 'READ_LIST handed on to UPDATE_LIST' <<'END'
+KDDS_TASK(all, UPDATE_LIST(long, xs)) { **xs.ref[0] = 1; }
+#if BAD
+KDDS_TASK(t, READ_LIST(long, xs))
+#else
+KDDS_TASK(t, WRITE_LIST(long, xs))
+#endif
+{
+	kdds_spawn(all, kdds_list(xs.ref, xs.count));
+}
+END
+
+misuse 'item of a READ_LIST handed on to UPDATE' <<'END'
+KDDS_TASK(t, READ_LIST(long, xs))
+{
+#if BAD
+	kdds_spawn(bump, xs.ref[0]);
+#else
+	kdds_spawn(get, xs.ref[0]);
+#endif
+}
+END
+
+misuse 'assignment to an item of a READ_LIST' <<'END'
+#if BAD
+KDDS_TASK(t, READ_LIST(long, xs)) { **xs.ref[0] = 1; }
+#else
+KDDS_TASK(t, UPDATE_LIST(long, xs)) { **xs.ref[0] = 1; }
+#endif
+END
+
+misuse 'list of another type' <<'END'
+KDDS_TASK(all, READ_LIST(long, xs)) { (void)xs; }
+#if BAD
+void f(int *const *x, int *const *y)
+{
+	int *const *both[] = {x, y};
+#else
+void f(long *const *x, long *const *y)
+{
+	long *const *both[] = {x, y};
+#endif
+	kdds_spawn(all, kdds_list(both, 2));
+}
+END
+
+misuse 'one reference in place of a list' <<'END'
+KDDS_TASK(all, READ_LIST(long, xs)) { (void)xs; }
+void f(long *const *x)
+{
+#if BAD
+	kdds_spawn(all, x);
+#else
+	kdds_spawn(all, kdds_list(&x, 1));
+#endif
+}
+END
+
+misuse 'part of data of another type' <<'END'
+void f(long *const *x)
+{
+#if BAD
+	kdds_part(int) part;
+#else
+	kdds_part(long) part;
+#endif
+	kdds_bind_slice(part, x, 0, 1);
+	kdds_bind_subtile(part, x, 0, 0, 1, 1);
+	kdds_spawn(bump, kdds_ref(part));
+}
+END
+
+misuse 'part of const data for a task that writes' <<'END'
+#if BAD
+void f(long const *const *x)
+#else
+void f(long *const *x)
+#endif
+{
+	kdds_part(long) part;
+	kdds_bind_slice(part, x, 0, 1);
+	kdds_spawn(bump, kdds_ref(part));
+}
+END
+
 misuse 'READ_ARRAY handed on to WRITE_ARRAY' <<'END'
 #if BAD
 KDDS_TASK(t, READ_ARRAY(long, a))

@@ -1,25 +1,28 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Runs tests/parts, whose first comment says what it proves: on 1 to 16 workers, also with windows that
-# are often full, on 2 to 5 ranks, and in other orders that the links allow (KDDS_CHECK).
+# Runs tests/parts and tests/lists, whose first comments say what they prove: on 1 to 16 workers, also
+# with windows that are often full, on 2 to 5 ranks, and in other orders that the links allow
+# (KDDS_CHECK).
 set -eu
 seconds=1
 seed=${PARTS_SEED:-$(date +%s)}
 echo "first seed $seed"
 
-for workers in 1 2 4 16; do
-	KDDS_WORKERS=$workers timeout 60 tests/parts -s $seconds "$seed"
-	seed=$((seed + 1000003))
-done
-KDDS_WINDOW=64K KDDS_WORKERS=4 timeout 60 tests/parts -s $seconds "$seed"
-for provider in loop "loop:$seed" tcp; do
-	for ranks in 2 3 5; do
+for program in tests/parts tests/lists; do
+	for workers in 1 2 4 16; do
+		KDDS_WORKERS=$workers timeout 60 $program -s $seconds "$seed"
 		seed=$((seed + 1000003))
-		timeout -k 5 60 ./kddsrun -n $ranks --workers 2 --provider "$provider" \
-			tests/parts -s $seconds "$seed"
 	done
-done
-for order in 1 2 3 4 5 6; do
-	seed=$((seed + 1000003))
-	KDDS_CHECK=$order timeout 60 tests/parts -n 10 "$seed"
+	KDDS_WINDOW=64K KDDS_WORKERS=4 timeout 60 $program -s $seconds "$seed"
+	for provider in loop "loop:$seed" tcp; do
+		for ranks in 2 3 5; do
+			seed=$((seed + 1000003))
+			timeout -k 5 60 ./kddsrun -n $ranks --workers 2 --provider "$provider" \
+				$program -s $seconds "$seed"
+		done
+	done
+	for order in 1 2 3 4 5 6; do
+		seed=$((seed + 1000003))
+		KDDS_CHECK=$order timeout 60 $program -n 10 "$seed"
+	done
 done

@@ -205,11 +205,13 @@ check_PROGRAMS += tests/oracle tests/without_membarrier
 tests_oracle_LDADD = libkdds.la
 
 # Run under kddsrun, by check_ranks.sh, check_loops.sh, check_calls.sh and check_parts.sh.
-check_PROGRAMS += tests/ranks tests/sleepers tests/loops tests/calls tests/parts tests/failures
+check_PROGRAMS += tests/ranks tests/sleepers tests/loops tests/calls tests/parts tests/failures \
+	tests/lists
 tests_ranks_LDADD = libkdds.la
 tests_loops_LDADD = libkdds.la
 tests_calls_LDADD = libkdds.la
 tests_parts_LDADD = libkdds.la
+tests_lists_LDADD = libkdds.la
 tests_failures_LDADD = libkdds.la
 tests_sleepers_LDADD = libkdds.la
 

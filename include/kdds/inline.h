@@ -110,7 +110,11 @@ struct kdds_param {
 	uint32_t room;            /**< KDDS_CW: offset of the space for a private copy, after its
 				       struct kdds_access_reduce; 0: none */
 	const struct kdds_op *op; /**< KDDS_CW only */
+	const char *name;         /**< NULL: it has none */
 };
+
+/* In array: the parameter is a list. At offset is a struct kdds_list_items. */
+#define KD_LIST 2
 
 /** A task type: one per KDDS_TASK, or created by kdds_type_create. */
 struct kdds_type {
@@ -122,7 +126,10 @@ struct kdds_type {
 	const char *name;
 	uint32_t magic;   /**< KD_TYPE_MAGIC if other processes may receive closures of the type;
 			       the receiver checks it before it uses the type */
-	uint32_t pointers; /**< an immediate value is a pointer: closures stay in their process */
+	uint16_t pointers; /**< an immediate value is a pointer: closures stay in their process */
+	uint16_t lists;    /**< parameters that are lists, which naccess does not count. Closures are
+				of types that the library derives, one for each number of items,
+				where each item is an access */
 };
 
 #define KD_TYPE_MAGIC 0x6b646473u
@@ -184,6 +191,18 @@ struct kdds_access_reduce {
 struct kdds_access_array {
 	struct kdds_access a;
 	struct kdds_shape shape;
+};
+
+/** Where in the closure the items of a list are: one struct kdds_access_array after another. */
+struct kdds_list_items {
+	uint32_t count;
+	uint32_t at; /**< offset of the first */
+};
+
+/** The references that a spawn passes for one shared parameter: one, or those of a list. */
+struct kdds_given {
+	const void *const *refs;
+	size_t n;
 };
 
 /**
@@ -320,6 +339,10 @@ void kdds_frame_check(struct kdds_frame *f) __attribute__((cold));
 void *kdds_frame_extend(struct kdds_frame *f, char *top, size_t size, size_t align)
 	__attribute__((cold));
 void kdds_data_leave(const void *data);
+char *kdds_list_push(struct kdds_frame *f, const struct kdds_type *type, uint32_t attr,
+		     uint32_t state, const struct kdds_given *given);
+const void *const *kdds_list_open(struct kdds_closure *c, size_t offset, uint32_t mode);
+void kdds_list_close(void *list);
 void kdds_loop_begin(struct kdds_closure *c, const struct kdds_loop *loop);
 void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kdds_loop *loop);
 void kdds_exception(const char *what, const char *name, const char *text)

@@ -62,6 +62,9 @@
 #define KD_TUPLE_WRITE_ARRAY(T, n) KD_WRITE_ARRAY, T, n, NULL
 #define KD_TUPLE_UPDATE_ARRAY(T, n) KD_UPDATE_ARRAY, T, n, NULL
 #define KD_TUPLE_REDUCE_ARRAY(T, n, op) KD_REDUCE_ARRAY, T, n, op
+#define KD_TUPLE_READ_LIST(T, n) KD_READ_LIST, T, n, NULL
+#define KD_TUPLE_WRITE_LIST(T, n) KD_WRITE_LIST, T, n, NULL
+#define KD_TUPLE_UPDATE_LIST(T, n) KD_UPDATE_LIST, T, n, NULL
 #define KD_TUPLE_RANGE(n) KD_VALUE, struct kdds_range, n, NULL
 #define KD_TUPLE_READ_EACH KD_TUPLE_READ_ARRAY
 #define KD_TUPLE_WRITE_EACH KD_TUPLE_WRITE_ARRAY
@@ -76,13 +79,16 @@
 #define KD_TUPLE_KDDS_WRITE_ARRAY KD_TUPLE_WRITE_ARRAY
 #define KD_TUPLE_KDDS_UPDATE_ARRAY KD_TUPLE_UPDATE_ARRAY
 #define KD_TUPLE_KDDS_REDUCE_ARRAY KD_TUPLE_REDUCE_ARRAY
+#define KD_TUPLE_KDDS_READ_LIST KD_TUPLE_READ_LIST
+#define KD_TUPLE_KDDS_WRITE_LIST KD_TUPLE_WRITE_LIST
+#define KD_TUPLE_KDDS_UPDATE_LIST KD_TUPLE_UPDATE_LIST
 #define KD_TUPLE_KDDS_RANGE KD_TUPLE_RANGE
 #define KD_TUPLE_KDDS_READ_EACH KD_TUPLE_READ_EACH
 #define KD_TUPLE_KDDS_WRITE_EACH KD_TUPLE_WRITE_EACH
 #define KD_TUPLE_KDDS_UPDATE_EACH KD_TUPLE_UPDATE_EACH
 #define KD_APPLY(...) KD_APPLY_(__VA_ARGS__)
 #define KD_APPLY_(prefix, t, kind, T, n, op) prefix##kind(t, T, n, op)
-/* For generators that only distinguish values, what is only read, and what is written. */
+/* For generators that only distinguish values, what is only read, what is written, and lists. */
 #define KD_SORT(...) KD_SORT_(__VA_ARGS__)
 #define KD_SORT_(prefix, t, kind, T, n, op) KD_APPLY(prefix, t, KD_SORT_##kind, T, n, op)
 #define KD_SORT_KD_VALUE KD_VALUE
@@ -94,6 +100,9 @@
 #define KD_SORT_KD_WRITE_ARRAY KD_WRITE
 #define KD_SORT_KD_UPDATE_ARRAY KD_WRITE
 #define KD_SORT_KD_REDUCE_ARRAY KD_WRITE
+#define KD_SORT_KD_READ_LIST KD_READ_LIST
+#define KD_SORT_KD_WRITE_LIST KD_WRITE_LIST
+#define KD_SORT_KD_UPDATE_LIST KD_WRITE_LIST
 
 /* These enclose the functions that the library calls: an exception that leaves one would unwind the
  * scheduler. */
@@ -166,6 +175,9 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_CHECK_KD_WRITE_ARRAY KD_CHECK_KD_READ
 #define KD_CHECK_KD_UPDATE_ARRAY KD_CHECK_KD_READ
 #define KD_CHECK_KD_REDUCE_ARRAY KD_CHECK_KD_REDUCE
+#define KD_CHECK_KD_READ_LIST KD_CHECK_KD_READ
+#define KD_CHECK_KD_WRITE_LIST KD_CHECK_KD_READ
+#define KD_CHECK_KD_UPDATE_LIST KD_CHECK_KD_READ
 
 /* the fields of the closure */
 #define KD_FIELD(t, x) KD_APPLY(KD_FIELD_, t, KD_TUPLE_##x)
@@ -185,13 +197,16 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_FIELD_KD_WRITE_ARRAY KD_FIELD_KD_READ_ARRAY
 #define KD_FIELD_KD_UPDATE_ARRAY KD_FIELD_KD_READ_ARRAY
 #define KD_FIELD_KD_REDUCE_ARRAY KD_FIELD_KD_READ_ARRAY
+#define KD_FIELD_KD_READ_LIST(t, T, n, op) struct kdds_list_items n;
+#define KD_FIELD_KD_WRITE_LIST KD_FIELD_KD_READ_LIST
+#define KD_FIELD_KD_UPDATE_LIST KD_FIELD_KD_READ_LIST
 
 /* the rows of the access table, and their number */
 #define KD_ROW(t, x) KD_APPLY(KD_ROW_, t, KD_TUPLE_##x)
 #define KD_ROW_KD_VALUE(t, T, n, op)
 #define KD_ROW_(t, T, n, mode, array, room, op) \
 	{offsetof(struct kd_closure_##t, n), mode, array, KD_IS_POINTER(*(T *)0) || !KD_IS_BYTES(T), sizeof(T), \
-	 room, op},
+	 room, op, #n},
 #define KD_ROW_KD_READ(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, 0, 0, op)
 #define KD_ROW_KD_WRITE(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 0, 0, op)
 #define KD_ROW_KD_UPDATE(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 0, 0, op)
@@ -202,10 +217,21 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_ROW_KD_WRITE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, 1, 0, op)
 #define KD_ROW_KD_UPDATE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, 1, 0, op)
 #define KD_ROW_KD_REDUCE_ARRAY(t, T, n, op) KD_ROW_(t, T, n, KDDS_CW, 1, 0, &(op)->kd_op)
+#define KD_ROW_KD_READ_LIST(t, T, n, op) KD_ROW_(t, T, n, KDDS_R, KD_LIST, 0, op)
+#define KD_ROW_KD_WRITE_LIST(t, T, n, op) KD_ROW_(t, T, n, KDDS_W, KD_LIST, 0, op)
+#define KD_ROW_KD_UPDATE_LIST(t, T, n, op) KD_ROW_(t, T, n, KDDS_RW, KD_LIST, 0, op)
 #define KD_ONE(t, x) KD_SORT(KD_ONE_, t, KD_TUPLE_##x)
 #define KD_ONE_KD_VALUE(t, T, n, op)
 #define KD_ONE_KD_READ(t, T, n, op) +1
 #define KD_ONE_KD_WRITE KD_ONE_KD_READ
+#define KD_ONE_KD_READ_LIST KD_ONE_KD_VALUE
+#define KD_ONE_KD_WRITE_LIST KD_ONE_KD_VALUE
+#define KD_LISTED(t, x) KD_SORT(KD_LISTED_, t, KD_TUPLE_##x)
+#define KD_LISTED_KD_VALUE(t, T, n, op)
+#define KD_LISTED_KD_READ KD_LISTED_KD_VALUE
+#define KD_LISTED_KD_WRITE KD_LISTED_KD_VALUE
+#define KD_LISTED_KD_READ_LIST(t, T, n, op) +1
+#define KD_LISTED_KD_WRITE_LIST KD_LISTED_KD_READ_LIST
 
 #define KD_CWS(t, x) KD_APPLY(KD_CWS_, t, KD_TUPLE_##x)
 #define KD_CWS_KD_VALUE(t, T, n, op)
@@ -217,6 +243,9 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_CWS_KD_WRITE_ARRAY KD_CWS_KD_VALUE
 #define KD_CWS_KD_UPDATE_ARRAY KD_CWS_KD_VALUE
 #define KD_CWS_KD_REDUCE_ARRAY KD_CWS_KD_REDUCE
+#define KD_CWS_KD_READ_LIST KD_CWS_KD_VALUE
+#define KD_CWS_KD_WRITE_LIST KD_CWS_KD_VALUE
+#define KD_CWS_KD_UPDATE_LIST KD_CWS_KD_VALUE
 
 /* Does not detect pointers in structs and unions. */
 #define KD_IS_POINTER(x) (__builtin_classify_type(x) == 5)
@@ -225,6 +254,8 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_POINTS_KD_VALUE(t, T, n, op) | KD_IS_POINTER(((struct kd_closure_##t *)0)->n)
 #define KD_POINTS_KD_READ(t, T, n, op)
 #define KD_POINTS_KD_WRITE KD_POINTS_KD_READ
+#define KD_POINTS_KD_READ_LIST KD_POINTS_KD_VALUE
+#define KD_POINTS_KD_WRITE_LIST KD_POINTS_KD_VALUE
 
 /* the initial state of a closure */
 #define KD_BORN(t, x) KD_APPLY(KD_BORN_, t, KD_TUPLE_##x)
@@ -237,19 +268,29 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_BORN_KD_WRITE_ARRAY KD_BORN_KD_VALUE
 #define KD_BORN_KD_UPDATE_ARRAY KD_BORN_KD_VALUE
 #define KD_BORN_KD_REDUCE_ARRAY KD_BORN_KD_REDUCE
+#define KD_BORN_KD_READ_LIST KD_BORN_KD_VALUE
+#define KD_BORN_KD_WRITE_LIST KD_BORN_KD_VALUE
+#define KD_BORN_KD_UPDATE_LIST KD_BORN_KD_VALUE
 
 /* The arguments of kdds_spawn. A reference of the wrong type or constness is a compile-time error.
  * C needs transparent unions for this, because a pointer mismatch would only be a warning; in C++
  * it is an error. */
 #define KD_TYPE(t, x) KD_SORT(KD_TYPE_, t, KD_TUPLE_##x)
 #define KD_TYPE_KD_VALUE(t, T, n, op)
+/* a list, as the body sees it */
+#define KD_TYPE_LIST_(t, T, n) typedef struct { T *const *const *ref; size_t count; } kd_list_##t##_##n;
 #define KD_ARG(t, x) KD_SORT(KD_ARG_, t, KD_TUPLE_##x)
 #define KD_ARG_KD_VALUE(t, T, n, op) , T n
 #ifdef __cplusplus
 #define KD_TYPE_KD_READ KD_TYPE_KD_VALUE
 #define KD_TYPE_KD_WRITE KD_TYPE_KD_VALUE
+#define KD_TYPE_KD_READ_LIST(t, T, n, op) KD_TYPE_LIST_(t, T const, n)
+#define KD_TYPE_KD_WRITE_LIST(t, T, n, op) KD_TYPE_LIST_(t, T, n)
+#define KD_NO_LIST(list) list()
 #define KD_ARG_KD_READ(t, T, n, op) , T const *const *n
 #define KD_ARG_KD_WRITE(t, T, n, op) , T *const *n
+#define KD_ARG_KD_READ_LIST(t, T, n, op) , T const *const *const *n, size_t kd_n_##n
+#define KD_ARG_KD_WRITE_LIST(t, T, n, op) , T *const *const *n, size_t kd_n_##n
 #define KD_ANCHOR_READ(n) kd_anchor_of(n)
 #define KD_ANCHOR_WRITE(n) kd_anchor_of(n)
 #define KD_REF_READ(n) (n)
@@ -257,8 +298,17 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #else
 #define KD_TYPE_KD_READ(t, T, n, op) typedef union { T *const *rw; T const *const *ro; } kd_arg_##t##_##n __attribute__((transparent_union));
 #define KD_TYPE_KD_WRITE(t, T, n, op) typedef union { T *const *rw; } kd_arg_##t##_##n __attribute__((transparent_union));
+#define KD_TYPE_KD_READ_LIST(t, T, n, op) \
+	KD_TYPE_LIST_(t, T const, n) \
+	typedef union { T *const *const *rw; T const *const *const *ro; } kd_arg_##t##_##n __attribute__((transparent_union));
+#define KD_TYPE_KD_WRITE_LIST(t, T, n, op) \
+	KD_TYPE_LIST_(t, T, n) \
+	typedef union { T *const *const *rw; } kd_arg_##t##_##n __attribute__((transparent_union));
+#define KD_NO_LIST(list) (list){NULL, 0}
 #define KD_ARG_KD_READ(t, T, n, op) , kd_arg_##t##_##n n
 #define KD_ARG_KD_WRITE KD_ARG_KD_READ
+#define KD_ARG_KD_READ_LIST(t, T, n, op) , kd_arg_##t##_##n n, size_t kd_n_##n
+#define KD_ARG_KD_WRITE_LIST KD_ARG_KD_READ_LIST
 #define KD_ANCHOR_READ(n) kd_anchor_of(n.ro)
 #define KD_ANCHOR_WRITE(n) kd_anchor_of(n.rw)
 #define KD_REF_READ(n) n.ro
@@ -274,6 +324,8 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_VALID_KD_WRITE(t, T, n, op) \
 	if (KD_UNLIKELY(!kd_is_reference(KD_REF_WRITE(n)))) \
 		kdds_no_reference(#t, #n);
+#define KD_VALID_KD_READ_LIST KD_VALID_KD_VALUE
+#define KD_VALID_KD_WRITE_LIST KD_VALID_KD_VALUE
 
 /* Calling the body in place of a push. Whether the arguments allow it (kd_fresh): the links of all,
  * the sums of uses of what is read and of what is written, and contributions one by one. */
@@ -281,6 +333,8 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_LINKS_KD_VALUE(t, T, n, op)
 #define KD_LINKS_KD_READ(t, T, n, op) | kd_links_of(KD_REF_READ(n))
 #define KD_LINKS_KD_WRITE(t, T, n, op) | kd_links_of(KD_REF_WRITE(n))
+#define KD_LINKS_KD_READ_LIST KD_LINKS_KD_VALUE
+#define KD_LINKS_KD_WRITE_LIST KD_LINKS_KD_VALUE
 #define KD_READS(t, x) KD_APPLY(KD_READS_, t, KD_TUPLE_##x)
 #define KD_READS_KD_VALUE(t, T, n, op)
 #define KD_READS_KD_READ(t, T, n, op) + kd_use_of(KD_ANCHOR_READ(n)) - KD_FREE_USE(0)
@@ -292,6 +346,9 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_READS_KD_WRITE_ARRAY KD_READS_KD_VALUE
 #define KD_READS_KD_UPDATE_ARRAY KD_READS_KD_VALUE
 #define KD_READS_KD_REDUCE_ARRAY KD_READS_KD_VALUE
+#define KD_READS_KD_READ_LIST KD_READS_KD_VALUE
+#define KD_READS_KD_WRITE_LIST KD_READS_KD_VALUE
+#define KD_READS_KD_UPDATE_LIST KD_READS_KD_VALUE
 #define KD_WRITES(t, x) KD_APPLY(KD_WRITES_, t, KD_TUPLE_##x)
 #define KD_WRITES_KD_VALUE(t, T, n, op)
 #define KD_WRITES_KD_READ KD_WRITES_KD_VALUE
@@ -302,6 +359,9 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_WRITES_KD_WRITE_ARRAY(t, T, n, op) + (kd_use_of(KD_ANCHOR_WRITE(n)) ^ KD_FREE_USE(1))
 #define KD_WRITES_KD_UPDATE_ARRAY KD_WRITES_KD_WRITE_ARRAY
 #define KD_WRITES_KD_REDUCE_ARRAY KD_WRITES_KD_VALUE
+#define KD_WRITES_KD_READ_LIST KD_WRITES_KD_VALUE
+#define KD_WRITES_KD_WRITE_LIST KD_WRITES_KD_VALUE
+#define KD_WRITES_KD_UPDATE_LIST KD_WRITES_KD_VALUE
 #define KD_ADDS(t, x) KD_APPLY(KD_ADDS_, t, KD_TUPLE_##x)
 #define KD_ADDS_KD_VALUE(t, T, n, op)
 #define KD_ADDS_KD_READ KD_ADDS_KD_VALUE
@@ -312,11 +372,16 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_ADDS_KD_WRITE_ARRAY KD_ADDS_KD_VALUE
 #define KD_ADDS_KD_UPDATE_ARRAY KD_ADDS_KD_VALUE
 #define KD_ADDS_KD_REDUCE_ARRAY(t, T, n, op_) && kd_may_add(kd_type_##t.naccess, KD_ANCHOR_WRITE(n), 1, &(op_)->kd_op)
+#define KD_ADDS_KD_READ_LIST KD_ADDS_KD_VALUE
+#define KD_ADDS_KD_WRITE_LIST KD_ADDS_KD_VALUE
+#define KD_ADDS_KD_UPDATE_LIST KD_ADDS_KD_VALUE
 /* all anchors */
 #define KD_ALL(t, x) KD_SORT(KD_ALL_, t, KD_TUPLE_##x)
 #define KD_ALL_KD_VALUE(t, T, n, op)
 #define KD_ALL_KD_READ(t, T, n, op) KD_ANCHOR_READ(n),
 #define KD_ALL_KD_WRITE(t, T, n, op) KD_ANCHOR_WRITE(n),
+#define KD_ALL_KD_READ_LIST KD_ALL_KD_VALUE
+#define KD_ALL_KD_WRITE_LIST KD_ALL_KD_VALUE
 /* the arguments, and what is done to them around the call */
 #define KD_LEND(t, x) KD_APPLY(KD_LEND_, t, KD_TUPLE_##x)
 #define KD_LEND_KD_VALUE(t, T, n, op)
@@ -328,6 +393,9 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_LEND_KD_WRITE_ARRAY KD_LEND_KD_VALUE
 #define KD_LEND_KD_UPDATE_ARRAY KD_LEND_KD_VALUE
 #define KD_LEND_KD_REDUCE_ARRAY KD_LEND_KD_REDUCE
+#define KD_LEND_KD_READ_LIST KD_LEND_KD_VALUE
+#define KD_LEND_KD_WRITE_LIST KD_LEND_KD_VALUE
+#define KD_LEND_KD_UPDATE_LIST KD_LEND_KD_VALUE
 #define KD_RETURN(t, x) KD_APPLY(KD_RETURN_, t, KD_TUPLE_##x)
 #define KD_RETURN_KD_VALUE(t, T, n, op)
 #define KD_RETURN_KD_READ KD_RETURN_KD_VALUE
@@ -338,53 +406,78 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_RETURN_KD_WRITE_ARRAY KD_RETURN_KD_VALUE
 #define KD_RETURN_KD_UPDATE_ARRAY KD_RETURN_KD_VALUE
 #define KD_RETURN_KD_REDUCE_ARRAY KD_RETURN_KD_REDUCE
+#define KD_RETURN_KD_READ_LIST KD_RETURN_KD_VALUE
+#define KD_RETURN_KD_WRITE_LIST KD_RETURN_KD_VALUE
+#define KD_RETURN_KD_UPDATE_LIST KD_RETURN_KD_VALUE
 #define KD_HAND(t, x) KD_SORT(KD_HAND_, t, KD_TUPLE_##x)
 #define KD_HAND_KD_VALUE(t, T, n, op) , n
 #define KD_HAND_KD_READ(t, T, n, op) , *KD_REF_READ(n), KD_ANCHOR_READ(n)
 #define KD_HAND_KD_WRITE(t, T, n, op) , *KD_REF_WRITE(n), KD_ANCHOR_WRITE(n)
+#define KD_HAND_KD_READ_LIST(t, T, n, op) , KD_NO_LIST(kd_list_##t##_##n)
+#define KD_HAND_KD_WRITE_LIST KD_HAND_KD_READ_LIST
 /* What the body is given of a reference: where the data are, and the anchor. */
 #define KD_TAKE(t, x) KD_SORT(KD_TAKE_, t, KD_TUPLE_##x)
 #define KD_TAKE_KD_VALUE KD_PARAM_KD_VALUE
 #define KD_TAKE_KD_READ(t, T, n, op) , T const *kd_at_##n, struct kdds_anchor *kd_anchor_##n
 #define KD_TAKE_KD_WRITE(t, T, n, op) , T *kd_at_##n, struct kdds_anchor *kd_anchor_##n
+#define KD_TAKE_KD_READ_LIST KD_PARAM_KD_READ_LIST
+#define KD_TAKE_KD_WRITE_LIST KD_PARAM_KD_READ_LIST
 #define KD_SEE(t, x) KD_SORT(KD_SEE_, t, KD_TUPLE_##x)
 #define KD_SEE_KD_VALUE(t, T, n, op)
 #define KD_SEE_KD_READ(t, T, n, op) kd_handle(T const) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n, 1};
 #define KD_SEE_KD_WRITE(t, T, n, op) kd_handle(T) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n, 1};
+#define KD_SEE_KD_READ_LIST KD_SEE_KD_VALUE
+#define KD_SEE_KD_WRITE_LIST KD_SEE_KD_VALUE
 #define KD_GIVE(t, x) KD_SORT(KD_GIVE_, t, KD_TUPLE_##x)
 #define KD_GIVE_KD_VALUE(t, T, n, op) , n
 #define KD_GIVE_KD_READ(t, T, n, op) , &n.at
 #define KD_GIVE_KD_WRITE KD_GIVE_KD_READ
+#define KD_GIVE_KD_READ_LIST KD_GIVE_KD_VALUE
+#define KD_GIVE_KD_WRITE_LIST KD_GIVE_KD_VALUE
 /* Anchors in place of references: a function that is not inlined gets no address of a handle. */
 #define KD_NEAR(t, x) KD_SORT(KD_NEAR_, t, KD_TUPLE_##x)
 #define KD_NEAR_KD_VALUE KD_ARG_KD_VALUE
 #define KD_NEAR_KD_READ(t, T, n, op) , struct kdds_anchor *n
 #define KD_NEAR_KD_WRITE KD_NEAR_KD_READ
+#define KD_NEAR_KD_READ_LIST(t, T, n, op)
+#define KD_NEAR_KD_WRITE_LIST KD_NEAR_KD_READ_LIST
 #define KD_FIND(t, x) KD_SORT(KD_FIND_, t, KD_TUPLE_##x)
 #define KD_FIND_KD_VALUE(t, T, n, op) , n
 #define KD_FIND_KD_READ(t, T, n, op) , KD_ANCHOR_READ(n)
 #define KD_FIND_KD_WRITE(t, T, n, op) , KD_ANCHOR_WRITE(n)
+#define KD_FIND_KD_READ_LIST(t, T, n, op)
+#define KD_FIND_KD_WRITE_LIST KD_FIND_KD_READ_LIST
 #define KD_AMONG(t, x) KD_SORT(KD_AMONG_, t, KD_TUPLE_##x)
 #define KD_AMONG_KD_VALUE(t, T, n, op)
 #define KD_AMONG_KD_READ(t, T, n, op) n,
 #define KD_AMONG_KD_WRITE KD_AMONG_KD_READ
+#define KD_AMONG_KD_READ_LIST KD_AMONG_KD_VALUE
+#define KD_AMONG_KD_WRITE_LIST KD_AMONG_KD_VALUE
 /* whether parts are among them: of anchors, and of references */
 #define KD_TRACKS(t, x) KD_SORT(KD_TRACKS_, t, KD_TUPLE_##x)
 #define KD_TRACKS_KD_VALUE(t, T, n, op)
 #define KD_TRACKS_KD_READ(t, T, n, op) | kd_tracked(n)
 #define KD_TRACKS_KD_WRITE KD_TRACKS_KD_READ
+#define KD_TRACKS_KD_READ_LIST KD_TRACKS_KD_VALUE
+#define KD_TRACKS_KD_WRITE_LIST KD_TRACKS_KD_VALUE
 #define KD_TRACKS_AT(t, x) KD_SORT(KD_TRACKS_AT_, t, KD_TUPLE_##x)
 #define KD_TRACKS_AT_KD_VALUE(t, T, n, op)
 #define KD_TRACKS_AT_KD_READ(t, T, n, op) | kd_tracked_at(KD_REF_READ(n))
 #define KD_TRACKS_AT_KD_WRITE(t, T, n, op) | kd_tracked_at(KD_REF_WRITE(n))
+#define KD_TRACKS_AT_KD_READ_LIST KD_TRACKS_AT_KD_VALUE
+#define KD_TRACKS_AT_KD_WRITE_LIST KD_TRACKS_AT_KD_VALUE
 #define KD_PLACES(t, x) KD_SORT(KD_PLACES_, t, KD_TUPLE_##x)
 #define KD_PLACES_KD_VALUE(t, T, n, op)
 #define KD_PLACES_KD_READ(t, T, n, op) (char *)n - (char *)kd_f,
 #define KD_PLACES_KD_WRITE KD_PLACES_KD_READ
+#define KD_PLACES_KD_READ_LIST KD_PLACES_KD_VALUE
+#define KD_PLACES_KD_WRITE_LIST KD_PLACES_KD_VALUE
 #define KD_PLACES_AT(t, x) KD_SORT(KD_PLACES_AT_, t, KD_TUPLE_##x)
 #define KD_PLACES_AT_KD_VALUE(t, T, n, op)
 #define KD_PLACES_AT_KD_READ(t, T, n, op) (char *)KD_ANCHOR_READ(n) - (char *)kd_f,
 #define KD_PLACES_AT_KD_WRITE(t, T, n, op) (char *)KD_ANCHOR_WRITE(n) - (char *)kd_f,
+#define KD_PLACES_AT_KD_READ_LIST KD_PLACES_AT_KD_VALUE
+#define KD_PLACES_AT_KD_WRITE_LIST KD_PLACES_AT_KD_VALUE
 /* Where there are, the library orders the push that comes. */
 #define KD_TRACK(t, type, tracks, places, ...) \
 	if (KD_UNLIKELY(0 KD_MAP(tracks, t, ##__VA_ARGS__))) { \
@@ -395,11 +488,15 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_BACK_KD_VALUE(t, T, n, op) , n
 #define KD_BACK_KD_READ(t, T, n, op) , kd_anchor_##n
 #define KD_BACK_KD_WRITE KD_BACK_KD_READ
+#define KD_BACK_KD_READ_LIST(t, T, n, op)
+#define KD_BACK_KD_WRITE_LIST KD_BACK_KD_READ_LIST
 /* the same parameters, passed on */
 #define KD_NAME(t, x) KD_SORT(KD_NAME_, t, KD_TUPLE_##x)
 #define KD_NAME_KD_VALUE(t, T, n, op) , n
 #define KD_NAME_KD_READ KD_NAME_KD_VALUE
 #define KD_NAME_KD_WRITE KD_NAME_KD_VALUE
+#define KD_NAME_KD_READ_LIST(t, T, n, op)
+#define KD_NAME_KD_WRITE_LIST KD_NAME_KD_READ_LIST
 
 /* filling the closure */
 #define KD_FILL(t, x) KD_APPLY(KD_FILL_, t, KD_TUPLE_##x)
@@ -414,12 +511,43 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_FILL_KD_WRITE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_W)
 #define KD_FILL_KD_UPDATE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_RW)
 #define KD_FILL_KD_REDUCE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_CW)
+#define KD_FILL_KD_READ_LIST(t, T, n, op)
+#define KD_FILL_KD_WRITE_LIST KD_FILL_KD_READ_LIST
+#define KD_FILL_KD_UPDATE_LIST KD_FILL_KD_READ_LIST
+/* The values only: the library has filled the rest. */
+#define KD_COPY(t, x) KD_SORT(KD_COPY_, t, KD_TUPLE_##x)
+#define KD_COPY_KD_VALUE KD_FILL_KD_VALUE
+#define KD_COPY_KD_READ KD_FILL_KD_READ_LIST
+#define KD_COPY_KD_WRITE KD_FILL_KD_READ_LIST
+#define KD_COPY_KD_READ_LIST KD_FILL_KD_READ_LIST
+#define KD_COPY_KD_WRITE_LIST KD_FILL_KD_READ_LIST
+/* what it fills in: the references of each shared parameter */
+#define KD_GATHER(t, x) KD_SORT(KD_GATHER_, t, KD_TUPLE_##x)
+#define KD_GATHER_KD_VALUE(t, T, n, op)
+#define KD_GATHER_KD_READ(t, T, n, op) const void *const kd_one_##n = KD_REF_READ(n);
+#define KD_GATHER_KD_WRITE(t, T, n, op) const void *const kd_one_##n = KD_REF_WRITE(n);
+#define KD_GATHER_KD_READ_LIST KD_GATHER_KD_VALUE
+#define KD_GATHER_KD_WRITE_LIST KD_GATHER_KD_VALUE
+#define KD_GIVEN(t, x) KD_SORT(KD_GIVEN_, t, KD_TUPLE_##x)
+#define KD_GIVEN_KD_VALUE(t, T, n, op)
+#define KD_GIVEN_KD_READ(t, T, n, op) {&kd_one_##n, 1},
+#define KD_GIVEN_KD_WRITE KD_GIVEN_KD_READ
+#define KD_GIVEN_KD_READ_LIST(t, T, n, op) {(const void *const *)(const void *)KD_REF_READ(n), kd_n_##n},
+#define KD_GIVEN_KD_WRITE_LIST(t, T, n, op) {(const void *const *)(const void *)KD_REF_WRITE(n), kd_n_##n},
+#define KD_TELL(t, x) KD_SORT(KD_TELL_, t, KD_TUPLE_##x)
+#define KD_TELL_KD_VALUE(t, T, n, op) , n
+#define KD_TELL_KD_READ KD_TELL_KD_VALUE
+#define KD_TELL_KD_WRITE KD_TELL_KD_VALUE
+#define KD_TELL_KD_READ_LIST(t, T, n, op) , n, kd_n_##n
+#define KD_TELL_KD_WRITE_LIST KD_TELL_KD_READ_LIST
 
 /* the body: its parameters, their anchors, and the call */
 #define KD_PARAM(t, x) KD_SORT(KD_PARAM_, t, KD_TUPLE_##x)
 #define KD_PARAM_KD_VALUE(t, T, n, op) , T n
 #define KD_PARAM_KD_READ(t, T, n, op) , T const *const *n
 #define KD_PARAM_KD_WRITE(t, T, n, op) , T *const *n
+#define KD_PARAM_KD_READ_LIST(t, T, n, op) , kd_list_##t##_##n n
+#define KD_PARAM_KD_WRITE_LIST KD_PARAM_KD_READ_LIST
 #define KD_OPEN(t, x) KD_APPLY(KD_OPEN_, t, KD_TUPLE_##x)
 #define KD_OPEN_KD_VALUE(t, T, n, op)
 #define KD_OPEN_(T, n, mode) \
@@ -437,10 +565,18 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_OPEN_KD_WRITE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_W)
 #define KD_OPEN_KD_UPDATE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_RW)
 #define KD_OPEN_KD_REDUCE_ARRAY(t, T, n, op) KD_OPEN_ARRAY_(T, n, KDDS_CW)
+#define KD_OPEN_LIST_(t, T, n, mode) \
+	kd_list_##t##_##n n __attribute__((cleanup(kdds_list_close))) = { \
+		(T *const *const *)kdds_list_open(kd_h, offsetof(struct kd_closure_##t, n), mode), kd_c->n.count};
+#define KD_OPEN_KD_READ_LIST(t, T, n, op) KD_OPEN_LIST_(t, T const, n, KDDS_R)
+#define KD_OPEN_KD_WRITE_LIST(t, T, n, op) KD_OPEN_LIST_(t, T, n, KDDS_W)
+#define KD_OPEN_KD_UPDATE_LIST(t, T, n, op) KD_OPEN_LIST_(t, T, n, KDDS_RW)
 #define KD_PASS(t, x) KD_SORT(KD_PASS_, t, KD_TUPLE_##x)
 #define KD_PASS_KD_VALUE(t, T, n, op) , kd_c->n
 #define KD_PASS_KD_READ(t, T, n, op) , n.at, (struct kdds_anchor *)(void *)&n
 #define KD_PASS_KD_WRITE KD_PASS_KD_READ
+#define KD_PASS_KD_READ_LIST(t, T, n, op) , n
+#define KD_PASS_KD_WRITE_LIST KD_PASS_KD_READ_LIST
 
 /* what kdds_for cuts */
 #define KD_CUT(t, x) KD_CUT_(t, KD_CUT_##x)
@@ -458,6 +594,9 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_CUT_WRITE_ARRAY KD_CUT_VALUE
 #define KD_CUT_UPDATE_ARRAY KD_CUT_VALUE
 #define KD_CUT_REDUCE_ARRAY KD_CUT_REDUCE
+#define KD_CUT_READ_LIST KD_CUT_VALUE
+#define KD_CUT_WRITE_LIST KD_CUT_VALUE
+#define KD_CUT_UPDATE_LIST KD_CUT_VALUE
 #define KD_CUT_READ_EACH(T, n) KD_CUT_ARRAY, T, n
 #define KD_CUT_WRITE_EACH KD_CUT_READ_EACH
 #define KD_CUT_UPDATE_EACH KD_CUT_READ_EACH
@@ -471,6 +610,9 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_CUT_KDDS_WRITE_ARRAY KD_CUT_WRITE_ARRAY
 #define KD_CUT_KDDS_UPDATE_ARRAY KD_CUT_UPDATE_ARRAY
 #define KD_CUT_KDDS_REDUCE_ARRAY KD_CUT_REDUCE_ARRAY
+#define KD_CUT_KDDS_READ_LIST KD_CUT_READ_LIST
+#define KD_CUT_KDDS_WRITE_LIST KD_CUT_WRITE_LIST
+#define KD_CUT_KDDS_UPDATE_LIST KD_CUT_UPDATE_LIST
 #define KD_CUT_KDDS_RANGE KD_CUT_RANGE
 #define KD_CUT_KDDS_READ_EACH KD_CUT_READ_EACH
 #define KD_CUT_KDDS_WRITE_EACH KD_CUT_WRITE_EACH
@@ -496,17 +638,21 @@ static inline void kd_caught_in(const struct kdds_type *type)
 	struct { T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; uint64_t kd_links; \
 		 struct kdds_shape kd_shape; }
 
-/** @cond internal */
-#define kd_part(T) \
+/** The same for a part of other data: see kdds_bind_slice. */
+#define kdds_part(T) \
 	struct { T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; uint64_t kd_links; \
 		 struct kdds_shape kd_shape; struct kdds_anchor *kd_whole; size_t kd_size; }
-/** @endcond */
+
+/** The argument for a _LIST parameter: @p refs is an array of @p n references, which is read during
+ *  the spawn only. n is 0 or more; the lists of a task have room for about 1300 references. */
+#define kdds_list(refs, n) (refs), (n)
 
 /** Declares a task, for mutual recursion: other tasks of the file can spawn it before
  *  KDDS_TASK_BODY defines its body. Both macros take the same list of parameters. */
 #define KDDS_TASK_DECLARE(t, ...) \
 	static char kd_parts_##t __attribute__((unused)); \
 	static void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
+	KD_MAP(KD_TYPE, t, ##__VA_ARGS__) \
 	static inline void kd_call_##t(struct kdds_frame *, int, char * KD_MAP(KD_TAKE, t, ##__VA_ARGS__)); \
 	KD_TASK(t, ##__VA_ARGS__)
 
@@ -515,6 +661,7 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KDDS_TASK_EXTERN(t, ...) \
 	extern char kd_parts_##t; \
 	void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
+	KD_MAP(KD_TYPE, t, ##__VA_ARGS__) \
 	void kd_call_##t(struct kdds_frame *, int, char * KD_MAP(KD_TAKE, t, ##__VA_ARGS__)); \
 	KD_TASK(t, ##__VA_ARGS__)
 
@@ -527,12 +674,12 @@ static inline void kd_caught_in(const struct kdds_type *type)
 	KD_MAP(KD_CHECK, t, ##__VA_ARGS__) \
 	KD_ASSERT(sizeof(struct kd_closure_##t) <= KD_CLOSURE_MAX, \
 		  "task " #t ": a closure has no room for VALUEs of 64 KiB or more: share some") \
-	KD_MAP(KD_TYPE, t, ##__VA_ARGS__) \
-	static const struct kdds_param kd_access_##t[] = {KD_MAP(KD_ROW, t, ##__VA_ARGS__) {0, 0, 0, 0, 0, 0, NULL}}; \
+	static const struct kdds_param kd_access_##t[] = {KD_MAP(KD_ROW, t, ##__VA_ARGS__) {0, 0, 0, 0, 0, 0, NULL, NULL}}; \
 	static const struct kdds_type kd_type_##t = { \
 		kd_run_##t, sizeof(struct kd_closure_##t) < 32 ? 32 : sizeof(struct kd_closure_##t), \
 		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), \
-		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t, KD_TYPE_MAGIC, 0 KD_MAP(KD_POINTS, t, ##__VA_ARGS__)}; \
+		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t, KD_TYPE_MAGIC, 0 KD_MAP(KD_POINTS, t, ##__VA_ARGS__), \
+		0 KD_MAP(KD_LISTED, t, ##__VA_ARGS__)}; \
 	__attribute__((unused, always_inline)) static inline void kd_push_##t( \
 		struct kdds_frame *kd_f, int kd_keep, uint32_t kd_attr KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
@@ -553,9 +700,29 @@ static inline void kd_caught_in(const struct kdds_type *type)
 		if (kd_f->keep < kd_top) \
 			kd_f->keep = kd_top; \
 	} \
+	__attribute__((unused, noinline)) static void kd_push_lists_##t( \
+		struct kdds_frame *kd_f, char *kd_top, const struct kdds_type *kd_type, \
+		const struct kdds_loop *kd_loop, uint32_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
+	{ \
+		KD_MAP(KD_GATHER, t, ##__VA_ARGS__) \
+		const struct kdds_given kd_given[] = {KD_MAP(KD_GIVEN, t, ##__VA_ARGS__) {NULL, 0}}; \
+		struct kd_closure_##t *kd_c = (struct kd_closure_##t *)(void *) \
+			kdds_list_push(kd_f, kd_type, kd_attr, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__), kd_given); \
+		KD_MAP(KD_COPY, t, ##__VA_ARGS__) \
+		if (kd_loop) \
+			kdds_loop_begin(&kd_c->kd_head, kd_loop); \
+		if (kd_f->keep < kd_top) \
+			kd_f->keep = kd_top; \
+		kd_commit(kd_f, (char *)kd_c, kd_c->kd_head.bytes); \
+	} \
 	__attribute__((unused, always_inline)) static inline void kd_spawn_##t( \
 		struct kdds_frame *kd_f, struct kd_room *kd_r, uint16_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
 	{ \
+		if (0 KD_MAP(KD_LISTED, t, ##__VA_ARGS__)) { \
+			kd_push_lists_##t(kd_frame_of(kd_f), kd_r ? kd_r->top : NULL, &kd_type_##t, NULL, \
+					  kd_attr KD_MAP(KD_TELL, t, ##__VA_ARGS__)); \
+			return; \
+		} \
 		KD_MAP(KD_VALID, t, ##__VA_ARGS__) \
 		if (!kd_r) { \
 			kd_f = kd_frame_of(kd_f); \
@@ -591,7 +758,8 @@ static inline void kd_caught_in(const struct kdds_type *type)
 	static const struct kdds_type kd_loop_type_##t __attribute__((unused)) = { \
 		kd_run_loop_##t, sizeof(struct kd_loop_closure_##t), \
 		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), \
-		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t, KD_TYPE_MAGIC, 0 KD_MAP(KD_POINTS, t, ##__VA_ARGS__)}; \
+		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t, KD_TYPE_MAGIC, 0 KD_MAP(KD_POINTS, t, ##__VA_ARGS__), \
+		0 KD_MAP(KD_LISTED, t, ##__VA_ARGS__)}; \
 	__attribute__((unused)) static void kd_commit_loop_##t( \
 		struct kdds_frame *kd_f KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
@@ -610,6 +778,11 @@ static inline void kd_caught_in(const struct kdds_type *type)
 	__attribute__((unused, always_inline)) static inline void kd_for_##t( \
 		struct kdds_frame *kd_f KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
 	{ \
+		if (0 KD_MAP(KD_LISTED, t, ##__VA_ARGS__)) { \
+			kd_push_lists_##t(kd_f, kd_f->arena, &kd_loop_type_##t, &kd_loop_##t, \
+					  0 KD_MAP(KD_TELL, t, ##__VA_ARGS__)); \
+			return; \
+		} \
 		KD_MAP(KD_VALID, t, ##__VA_ARGS__) \
 		kd_commit_loop_##t(kd_f KD_MAP(KD_FIND, t, ##__VA_ARGS__)); \
 	}
@@ -619,7 +792,7 @@ static inline void kd_caught_in(const struct kdds_type *type)
 		__attribute__((nonnull(1, 2))); \
 	for_call void kd_call_##t(struct kdds_frame *kd_f, int kd_closure, char *kd_top KD_MAP(KD_TAKE, t, ##__VA_ARGS__)) \
 	{ \
-		struct kd_room kd_r = {kd_top, NULL, 0, kd_closure && kd_type_##t.naccess > 1, !kd_closure, 0, 0, \
+		struct kd_room kd_r = {kd_top, NULL, 0, kd_closure && kd_type_##t.naccess + kd_type_##t.lists > 1, !kd_closure, 0, 0, \
 				       kd_closure ? 0 : kd_link_next(kd_f), &kd_type_##t}; \
 		KD_MAP(KD_SEE, t, ##__VA_ARGS__) \
 		KD_TRY \
@@ -670,6 +843,10 @@ static inline void kd_caught_in(const struct kdds_type *type)
  * as arrays of one element. The other modes take single objects, and arrays of one element without
  * pack functions. Any other array ends the program with a line on stderr, because a task in another
  * process would have only one element of it.
+ *
+ * READ_LIST(T, xs), WRITE_LIST and UPDATE_LIST take as many references as the program passes by
+ * kdds_list(refs, n), of single objects and of data with a shape. The body finds them in xs.ref[0]
+ * to xs.ref[xs.count - 1]; **xs.ref[i] is a T, and kdds_count(xs.ref[i]) the number of its elements.
  *
  * Each name may have the prefix KDDS_, as in KDDS_READ(T, a), for programs in which another header
  * defines READ as a macro.

@@ -74,13 +74,19 @@ static uint32_t mask_of(const struct kdds_closure *c)
 	return kd_load_relaxed(&c->state) >> KD_FAILED_SHIFT;
 }
 
+/* The bit of an access. Those beyond 16, of lists, share the last. */
+static uint32_t bit_of(uint32_t access)
+{
+	return kd_min(access, 31u - KD_FAILED_SHIFT);
+}
+
 /* All accesses of c that are not only reads. */
 static uint32_t outputs_of(const struct kdds_closure *c)
 {
 	uint32_t mask = 0;
 
 	for (uint32_t i = 0; i < c->type->naccess; i++)
-		mask |= (uint32_t)(c->type->access[i].mode != KDDS_R) << i;
+		mask |= (uint32_t)(c->type->access[i].mode != KDDS_R) << bit_of(i);
 	return mask;
 }
 
@@ -101,11 +107,11 @@ static uint32_t affected(struct kdds_closure *d, struct kdds_closure *c, uint32_
 	uint32_t mask = 0;
 
 	for (uint32_t k = 0; k < c->type->naccess; k++)
-		for (uint32_t i = 0; failed >> k & 1 && i < d->type->naccess; i++) {
+		for (uint32_t i = 0; failed >> bit_of(k) & 1 && i < d->type->naccess; i++) {
 			struct kd_value mine = kd_value_of(d, i), theirs = shared_value(c, k);
 
-			if (kd_value_overlaps(&mine, &theirs))
-				mask |= 1u << i;
+			if (c->type->access[k].mode != KDDS_R && kd_value_overlaps(&mine, &theirs))
+				mask |= 1u << bit_of(i);
 		}
 	return mask & outputs_of(d);
 }
@@ -160,10 +166,10 @@ static int failed_in(struct kdds_closure *q, const struct kd_value *v)
 {
 	uint32_t mask = mask_of(q);
 
-	for (uint32_t k = 0; mask >> k; k++) {
+	for (uint32_t k = 0; mask && k < q->type->naccess; k++) {
 		struct kd_value theirs = kd_value_of(q, k);
 
-		if (mask >> k & 1 && kd_value_overlaps(&theirs, v))
+		if (mask >> bit_of(k) & 1 && q->type->access[k].mode != KDDS_R && kd_value_overlaps(&theirs, v))
 			return 1;
 	}
 	return 0;

@@ -14,7 +14,7 @@
  * not run where they are. A writer that may run there does not need them here. */
 static int wants(const struct kdds_closure *c, const struct kd_record *n)
 {
-	return c->type->access[n->access].mode == KDDS_R || c->attr & KDDS_LOCAL;
+	return c->type->access[kd_record_access(n)].mode == KDDS_R || c->attr & KDDS_LOCAL;
 }
 
 static void event(struct kd_view *v, uint32_t what)
@@ -242,13 +242,12 @@ static char *begin_before(struct kd_view *v, char *c, uint32_t n,
 static int join(struct kd_view *v, struct kd_range *r, struct kdds_closure *c, struct kd_record *n,
 		int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
-	struct kd_record before = *n;
+	struct kd_record_place before = kd_record_place(n);
 	int inside = 0;
 
 	if ((n->state == KD_WAITS && kd_ready_waits_for(v, c, n, r->begin, &inside)) ||
 	    !wanted(c, arg)) {
-		n->access = before.access; /* what the range would complete is not complete yet */
-		n->link = before.link;
+		kd_record_return(n, before); /* what the range would complete is not complete yet */
 		return 0;
 	}
 	r->independent &= !inside;
@@ -435,17 +434,18 @@ static char *follower(struct kd_view *v, const char *q,
 
 	for (uint32_t at = kd_record_at(v->stack, q)->waiters; at && steps < READY_STEPS; steps++) {
 		struct kdds_closure *c = kd_closure_at(kd_position_at(v->stack, at));
-		struct kd_record *n = kd_record_at(v->stack, (char *)c), before = *n;
+		struct kd_record *n = kd_record_at(v->stack, (char *)c);
+		uint32_t next = n->next;
 
 		if (n->state == KD_WAITS) {
+			struct kd_record_place before = kd_record_place(n);
 			int ready = !kd_ready_waits_for(v, c, n, NULL, &inside) && wanted(c, arg);
 
-			n->access = before.access; /* complete for the thief, not for others */
-			n->link = before.link;
+			kd_record_return(n, before); /* complete for the thief, not for others */
 			if (ready)
 				return (char *)c;
 		}
-		at = before.next;
+		at = next;
 	}
 	return NULL;
 }

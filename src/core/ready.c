@@ -122,8 +122,8 @@ static int reduced(const struct kd_view *v, struct kdds_closure *q, uint32_t k)
 static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_record *n, const char *from,
 		  int *inside_p)
 {
-	const struct kdds_access *a = kd_closure_access(c, n->access);
-	uint32_t use = use_of(v, c, n->access), link;
+	uint32_t i = kd_record_access(n), use = use_of(v, c, i), link;
+	const struct kdds_access *a = kd_closure_access(c, i);
 	const char *before = (const char *)c;
 	int reads = use == KDDS_R;
 
@@ -145,14 +145,14 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_record *n
 		if (inside ? q->type->reduces : !complete(v, at))
 			return at;
 		*inside_p |= inside;
-		k = access_to(v, q, c, n->access, &several);
+		k = access_to(v, q, c, i, &several);
 		if (several || reduced(v, q, k))
 			return at;
 		if (k == q->type->naccess)
 			return NULL;
 		if ((inside || (kd_record_at(v->stack, at)->state == KD_RETAINED &&
 				v->thief != KD_ANYWHERE)) &&
-		    !same_shape(c, n->access, q))
+		    !same_shape(c, i, q))
 			return at; /* a steal message has one copy of a data item, in one shape, and
 				      so has the rank that retains it */
 		if (reads || use_of(v, q, k) & KDDS_W)
@@ -168,17 +168,18 @@ int kd_ready_needs_pass(const struct kd_view *v, struct kdds_closure *c,
 	int several;
 
 	return kd_record_at(v->stack, q)->state == KD_COMPLETE ||
-	       reduced(v, before, access_to(v, before, c, n->access, &several));
+	       reduced(v, before, access_to(v, before, c, kd_record_access(n), &several));
 }
 
 char *kd_ready_waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_record *n,
 			 const char *from, int *inside_p)
 {
-	for (; n->access < c->type->naccess; n->access++, n->link = 0) {
+	for (uint32_t i = kd_record_access(n); i < c->type->naccess;) {
 		char *q = walk(v, c, n, from, inside_p);
 
 		if (q)
 			return q;
+		kd_record_return(n, (struct kd_record_place){.access = ++i});
 	}
 	return NULL;
 }

@@ -32,10 +32,41 @@ struct kd_record {
 	uint16_t later : 1;  /* a recorded closure uses what it wrote */
 	uint16_t high : 1;   /* KDDS_PRIORITY_HIGH */
 	uint16_t mixes : 1;  /* it contributes to what it also uses otherwise */
-	uint8_t access : 5, state : 3; /* access: the one that waits. KD_RETAINED: whether another
-					  closure reads what this one wrote */
+	uint8_t access : 5, state : 3; /* access: the one that waits, or KD_ACCESS_FAR. KD_RETAINED:
+					  whether another closure reads what this one wrote */
 	uint8_t epoch;    /* that of the index if the record belongs to the frame's current one */
 };
+
+/* The access that waits has its number behind the record: a closure with that many is large. */
+#define KD_ACCESS_FAR 31
+
+static inline uint32_t kd_record_access(const struct kd_record *n)
+{
+	return n->access < KD_ACCESS_FAR ? n->access : *(const uint32_t *)(const void *)(n + 1);
+}
+
+static inline void kd_record_set_access(struct kd_record *n, uint32_t access)
+{
+	n->access = kd_min(access, (uint32_t)KD_ACCESS_FAR) & KD_ACCESS_FAR;
+	if (access >= KD_ACCESS_FAR)
+		*(uint32_t *)(void *)(n + 1) = access;
+}
+
+/* How far the walk of a closure that waits has come. */
+struct kd_record_place {
+	uint32_t access, link;
+};
+
+static inline struct kd_record_place kd_record_place(const struct kd_record *n)
+{
+	return (struct kd_record_place){kd_record_access(n), n->link};
+}
+
+static inline void kd_record_return(struct kd_record *n, struct kd_record_place to)
+{
+	kd_record_set_access(n, to.access);
+	n->link = to.link;
+}
 
 /* The index of a frame. */
 struct kd_index {

@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "core/closure.h"
+#include "core/list.h"
 #include "core/module.h"
 #include "core/watch.h"
 #include "core/worker.h"
@@ -138,6 +139,8 @@ uint64_t kd_type_name(const struct kdds_type *type)
 {
 	if (type->magic != KD_TYPE_MAGIC)
 		return 0;
+	if (type->lists)
+		type = kd_list_base(type);
 	return type->run == run_dynamic ? dynamic_of(type)->wire_name : kd_module_name(type);
 }
 

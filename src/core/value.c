@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/value.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "kdds.h"
 
 struct kd_value kd_value_of(struct kdds_closure *c, uint32_t i)
@@ -99,10 +101,50 @@ static unsigned overlap_of(struct kdds_closure *c, uint32_t i, uint32_t k)
 	return found;
 }
 
+/* An access, and the bytes between whose ends its data lie. */
+struct extent {
+	uintptr_t begin, end;
+	uint32_t access;
+};
+
+static int compare_begins(const void *a, const void *b)
+{
+	const struct extent *x = a, *y = b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* The same for many data items: those whose ends are apart are not compared. */
+static unsigned overlap_of_many(struct kdds_closure *c)
+{
+	struct extent *x = malloc(c->type->naccess * sizeof(*x));
+	unsigned found = 0;
+
+	if (!x)
+		kd_die("out of memory for the %u data items of task %s", c->type->naccess,
+		       c->type->name);
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		struct kd_value v = kd_value_of(c, i);
+		uintptr_t begin = (uintptr_t)v.data;
+
+		x[i] = (struct extent){
+			begin, begin + (kd_value_empty(&v) ? 0 : (v.rows - 1) * stride(&v) + row_bytes(&v)), i};
+	}
+	qsort(x, c->type->naccess, sizeof(*x), compare_begins);
+	for (uint32_t i = 0; i < c->type->naccess; i++)
+		for (uint32_t k = i + 1; k < c->type->naccess && x[k].begin < x[i].end; k++)
+			found |= overlap_of(c, kd_min(x[i].access, x[k].access),
+					    kd_max(x[i].access, x[k].access));
+	free(x);
+	return found;
+}
+
 unsigned kd_value_overlap(struct kdds_closure *c)
 {
 	unsigned found = 0;
 
+	if (c->type->naccess > KDDS_MAX_ACCESSES)
+		return overlap_of_many(c);
 	for (uint32_t i = 1; i < c->type->naccess; i++)
 		for (uint32_t k = 0; k < i; k++)
 			found |= overlap_of(c, k, i);
@@ -112,11 +154,11 @@ unsigned kd_value_overlap(struct kdds_closure *c)
 int kd_value_mixes(struct kdds_closure *c)
 {
 	for (uint32_t i = 0; i < c->type->naccess; i++)
-		for (uint32_t k = 0; k < c->type->naccess; k++) {
+		for (uint32_t k = 0; c->type->access[i].mode == KDDS_CW && k < c->type->naccess;
+		     k++) {
 			struct kd_value a = kd_value_of(c, i), b = kd_value_of(c, k);
 
-			if (c->type->access[i].mode == KDDS_CW &&
-			    c->type->access[k].mode != KDDS_CW && kd_value_overlaps(&a, &b))
+			if (c->type->access[k].mode != KDDS_CW && kd_value_overlaps(&a, &b))
 				return 1;
 		}
 	return 0;

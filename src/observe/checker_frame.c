@@ -159,7 +159,7 @@ static void build(struct kdds_frame *f, char *from)
 	for (char *at = from; at < f->tail; at += kd_closure_at(at)->bytes) {
 		struct kdds_closure *c = kd_closure_at(at);
 
-		grow(kd_max(graph.nnodes, graph.nuses) + KDDS_MAX_ACCESSES + 1);
+		grow(kd_max(graph.nnodes, graph.nuses) + c->type->naccess + 1u);
 		graph.nodes[graph.nnodes++] = (struct node){.at = at, .first = graph.nuses};
 		for (uint32_t i = 0; i < c->type->naccess; i++)
 			add_use(f, c, i);

@@ -6,13 +6,12 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "core/list.h"
 #include "core/module.h"
 #include "core/type.h"
 #include "kdds.h"
 #include "remote/exposed.h"
 #include "remote/net.h"
-
-#define DATA_MAX (KD_STEAL_CLOSURES * KDDS_MAX_ACCESSES)
 
 struct opening {
 	struct kd_incoming *x;
@@ -237,6 +236,8 @@ static size_t open_closure(struct opening *o, char *at, size_t left)
 		return 0;
 	memcpy(&name, at, sizeof(name));
 	c->type = kd_type_at(name);
+	if (c->type && c->type->lists)
+		c->type = kd_list_type_of(c->type, c);
 	if (!c->type || c->type->size != c->bytes || c->type->pointers)
 		return 0;
 	c->state = 0;
@@ -312,7 +313,8 @@ int kd_incoming_open(struct kd_net *net, struct kd_incoming *x, uint32_t from, c
 		return -EBADMSG;
 	memcpy(&head, p, sizeof(head));
 	records = KD_ROUND16((size_t)head.data * sizeof(*o.records));
-	if (head.data > DATA_MAX || !head.closures || head.closures > KD_STEAL_CLOSURES ||
+	/* each is used by an access */
+	if (head.data > head.closure_bytes / sizeof(struct kdds_access) || !head.closures || head.closures > KD_STEAL_CLOSURES ||
 	    head.inline_bytes % 16 || head.closure_bytes % 16 ||
 	    size != sizeof(head) + records + head.inline_bytes + head.closure_bytes)
 		return -EBADMSG;

@@ -18,7 +18,7 @@
 static void say_why(struct kd_net *net, const struct kdds_type *type, const char *why)
 {
 	for (size_t i = 0; i < sizeof(net->kept_here) / sizeof(*net->kept_here); i++) {
-		if (net->kept_here[i] == type)
+		if (net->kept_here[i] && net->kept_here[i]->name == type->name)
 			return;
 		if (!net->kept_here[i]) {
 			net->kept_here[i] = type;

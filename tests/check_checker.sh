@@ -45,33 +45,36 @@ varies()
 }
 
 other='through another reference, so nothing orders the two'
-wrong read_of_write 'task count (child 1 of main), data parameter 1 (WRITE): the task has read'
-wrong read_of_double 'task accumulate (child 1 of main), data parameter 1 (WRITE): the task has'
-wrong unwritten 'task forget (child 1 of main), data parameter 1 (WRITE): the task has not written'
-wrong write_of_read 'task cast (child 1 of main), data parameter 1 (READ): the body has changed'
-wrong write_by_alias 'task alias (child 1 of main), data parameter 1 (READ): the body has changed'
-wrong write_below 'task deep (child 1 of deep), data parameter 1 (READ): the body has changed'
-wrong change_local 'task get (child 1 of main), data parameter 1 (READ): changed by main after'
-wrong change_data 'task get (child 1 of hasty), data parameter 1 (READ): changed by hasty'
-wrong change_array 'task total (child 1 of main), data parameter 1 (READ): changed by main'
-wrong change_block 'task get (child 1 of main), data parameter 1 (READ): changed by main after'
+wrong read_of_write 'task count (child 1 of main), parameter r (WRITE): the task has read'
+wrong read_of_double 'task accumulate (child 1 of main), parameter r (WRITE): the task has'
+wrong unwritten 'task forget (child 1 of main), parameter r (WRITE): the task has not written'
+wrong write_of_read 'task cast (child 1 of main), parameter a (READ): the body has changed'
+wrong write_by_alias 'task alias (child 1 of main), parameter a (READ): the body has changed'
+wrong write_below 'task deep (child 1 of deep), parameter a (READ): the body has changed'
+wrong change_local 'task get (child 1 of main), parameter a (READ): changed by main after'
+wrong change_data 'task get (child 1 of hasty), parameter a (READ): changed by hasty'
+wrong change_array 'task total (child 1 of main), parameter a (READ): changed by main'
+wrong change_block 'task get (child 1 of main), parameter a (READ): changed by main after'
 wrong dead_pointer 'task follow (child 1 of dangle): a VALUE points to a local'
-wrong dead_local 'task get (child 1 of lend), data parameter 1 (READ): refers to a local'
-wrong dead_data 'task get (child 2 of main), data parameter 1 (READ): refers to KDDS_DATA of a body'
-wrong no_value 'task get (child 1 of main), data parameter 1 (READ): nobody has written the data'
-wrong no_value_to_update 'task bump (child 1 of use), data parameter 1 (UPDATE): nobody has written'
-wrong no_value_to_add_to 'task add (child 1 of add_two), data parameter 1 (REDUCE): nobody has'
-wrong tiles "task total (child 2 of main), data parameter 1 (READ): overlaps task fill (child 1 of\
- main), data parameter 1 (WRITE) $other"
-wrong two_references "task get (child 2 of main), data parameter 1 (READ): overlaps task put (child\
- 1 of main), data parameter 1 (WRITE) $other"
-wrong whole_and_part "task bump (child 2 of main), data parameter 1 (UPDATE): overlaps task fill\
- (child 1 of main), data parameter 1 (WRITE) $other"
-wrong assigned_sum 'task set (child 1 of main), data parameter 1 (REDUCE): the task has assigned'
-wrong assigned_maximum 'task last (child 1 of main), data parameter 1 (REDUCE): the task has assig'
+wrong dead_local 'task get (child 1 of lend), parameter a (READ): refers to a local'
+wrong dead_data 'task get (child 2 of main), parameter a (READ): refers to KDDS_DATA of a body'
+wrong no_value 'task get (child 1 of main), parameter a (READ): nobody has written the data'
+wrong no_value_to_update 'task bump (child 1 of use), parameter x (UPDATE): nobody has written'
+wrong no_value_to_add_to 'task add (child 1 of add_two), parameter s (REDUCE): nobody has'
+wrong tiles "task total (child 2 of main), parameter a (READ): overlaps task fill (child 1 of\
+ main), parameter a (WRITE) $other"
+wrong two_references "task get (child 2 of main), parameter a (READ): overlaps task put (child\
+ 1 of main), parameter r (WRITE) $other"
+wrong whole_and_part "task bump (child 2 of main), parameter x (UPDATE): overlaps task fill\
+ (child 1 of main), parameter a (WRITE) $other"
+wrong assigned_sum 'task set (child 1 of main), parameter s (REDUCE): the task has assigned'
+wrong assigned_maximum 'task last (child 1 of main), parameter s (REDUCE): the task has assig'
 wrong neighbour 'task overrun (child 1 of main): the body has changed data that it was not given:'
 wrong undeclared 'task meddle (child 1 of main): the body has changed data that it was not given:'
-wrong not_given 'task get (child 1 of reach), data parameter 1 (READ): was not given to reach'
+wrong write_of_item 'task clear_second (child 1 of main), item 1 of xs (READ_LIST): the body has chan'
+wrong items "task sum_items (child 2 of main), item 2 of xs (READ_LIST): overlaps task put (child 1 of\
+ main), parameter r (WRITE) $other"
+wrong not_given 'task get (child 1 of reach), parameter a (READ): was not given to reach'
 varies undeclared_order
 varies early_read
 fi

@@ -371,6 +371,45 @@ static long not_given(void)
 	return **r;
 }
 
+KDDS_TASK(clear_second, READ_LIST(long, xs))
+{
+	*(long *)same((void *)(uintptr_t)*xs.ref[1]) = 0;
+}
+static long write_of_item(void)
+{
+	KDDS_DATA(long, a);
+	KDDS_DATA(long, b);
+	long *const *both[] = {a, b};
+
+	**a = **b = 1;
+	kdds_spawn(clear_second, kdds_list(both, 2));
+	kdds_sync();
+	return **b;
+}
+
+KDDS_TASK(sum_items, READ_LIST(long, xs), WRITE(long, r))
+{
+	**r = 0;
+	for (size_t i = 0; i < xs.count; i++)
+		**r += **xs.ref[i];
+}
+static long items(void)
+{
+	kdds_data(long) a[3], again;
+	long *const *refs[3], r;
+
+	for (int i = 0; i < 3; i++) {
+		kdds_bind(a[i], &globals[i]);
+		refs[i] = kdds_ref(a[i]);
+	}
+	kdds_bind(again, &globals[2]);
+	KDDS_OVER(long, sum, &r);
+	kdds_spawn(put, 1, kdds_ref(again));
+	kdds_spawn(sum_items, kdds_list(refs, 3), sum);
+	kdds_sync();
+	return r;
+}
+
 /* The checker does not report the last two: the value depends on its number. */
 
 static long hidden;
@@ -417,6 +456,7 @@ int main(int argc, char **argv)
 		CASE(dead_data) CASE(no_value) CASE(no_value_to_update) CASE(no_value_to_add_to)
 		CASE(tiles) CASE(two_references) CASE(whole_and_part) CASE(assigned_sum)
 		CASE(assigned_maximum) CASE(neighbour) CASE(undeclared) CASE(not_given)
+		CASE(write_of_item) CASE(items)
 		CASE(undeclared_order) CASE(early_read)
 	};
 

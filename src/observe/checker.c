@@ -68,8 +68,8 @@ static struct kd_checked_task *task_with(const struct kdds_frame *f)
 
 static struct kd_checked_place place_of(const struct kd_checked_task *t, const struct kd_checked *x)
 {
-	return (struct kd_checked_place){t->name, t->parent, t->child, x ? x->number : 0,
-					 x ? x->mode : 0};
+	return (struct kd_checked_place){t->parent, t->child,
+					 t->closure ? t->closure->type : NULL, x ? x->number : 0};
 }
 
 /* Whether another parameter of t has some of item i: a writer, or (any) a reader, too. */
@@ -134,14 +134,15 @@ static int meets_items(const struct kd_checked_task *t, const struct kd_value *v
 	return 0;
 }
 
-static void add_other(struct kd_checked_task *t, const struct kd_checked *x, const char *task)
+static void add_other(struct kd_checked_task *t, const struct kd_checked *x,
+		      const struct kdds_type *type)
 {
 	struct kd_checked_other *o = &t->others[t->nothers];
 
 	if (t->nothers == KD_CHECKED_OTHERS || kd_value_empty(&x->v) || meets_items(t, &x->v))
 		return;
 	o->item = *x;
-	o->task = task;
+	o->type = type;
 	o->item.hash = kd_value_hash(&x->v, OTHER_MOST);
 	t->nothers++;
 }
@@ -161,7 +162,7 @@ static void add_pending(struct kd_checked_task *t, const struct kd_checked_task 
 			add_other(t, &(struct kd_checked){.v = kd_value_of(c, i),
 							  .mode = c->type->access[i].mode,
 							  .number = i + 1},
-				  c->type->name);
+				  c->type);
 	}
 }
 
@@ -172,7 +173,7 @@ static void add_others(struct kd_checked_task *t)
 	for (const struct kd_checked_task *a = t->below;
 	     a && n < KD_CHECKED_ANCESTORS && t->nothers < KD_CHECKED_OTHERS; a = a->below, n++) {
 		for (uint32_t i = 0; i < a->nitems; i++)
-			add_other(t, &a->items[i], a->name);
+			add_other(t, &a->items[i], a->closure->type);
 		add_pending(t, a);
 	}
 }
@@ -206,17 +207,17 @@ static void check_constants(struct kd_checked_task *t, const char *who)
 
 static void check_others(struct kd_checked_task *t)
 {
-	static const char *const modes[] = {"", "READ", "WRITE", "UPDATE", "REDUCE"};
-
 	for (uint32_t i = 0; i < t->nothers; i++) {
 		struct kd_checked_other *o = &t->others[i];
 		struct kd_checked_place at = place_of(t, NULL);
+		char text[256];
 
 		if (kd_value_hash(&o->item.v, OTHER_MOST) == o->item.hash)
 			continue;
 		kd_checked_report(&at, "the body has changed data that it was not given: "
-				  "data parameter %u (%s) of task %s", o->item.number,
-				  modes[o->item.mode], o->task);
+				  "%s of task %s",
+				  kd_checked_parameter(o->type, o->item.number, text, sizeof(text)),
+				  o->type->name);
 		accept(top, &o->item.v);
 	}
 	t->nothers = 0;

@@ -229,8 +229,8 @@ static struct kd_checked_place place_of(const struct kd_checked_task *t, const s
 {
 	char *at = graph.nodes[u->closure].at;
 
-	return (struct kd_checked_place){kd_closure_at(at)->type->name, t->name,
-					 kd_checker_note(t->stack, at)->child, u->number, u->mode};
+	return (struct kd_checked_place){t->name, kd_checker_note(t->stack, at)->child,
+					 kd_closure_at(at)->type, u->number};
 }
 
 static int joins(const struct use *u)
@@ -321,8 +321,8 @@ static int strays(const struct kd_checked_task *t, const struct use *u,
 			if ((mode == KDDS_R && u->mode == KDDS_R) || !kd_value_meets(&v, &u->v))
 				continue;
 			other = (struct kd_checked_place){
-				kd_closure_at(c)->type->name, a->name,
-				kd_checker_note(a->stack, c)->child, i + 1, mode};
+				a->name, kd_checker_note(a->stack, c)->child,
+				kd_closure_at(c)->type, i + 1};
 			kd_checked_report(&at, "was not given to %s, and %s uses it later",
 					  t->name, kd_checked_text(&other, text, sizeof(text)));
 			return 1;

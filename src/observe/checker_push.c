@@ -107,8 +107,7 @@ static struct kd_checked_place place_of(const struct kd_checked_task *t,
 
 	for (char *at = kd_checked_new(t); at != (char *)c; at += kd_closure_at(at)->bytes)
 		child += !kd_parts_join(kd_closure_at(at));
-	return (struct kd_checked_place){c->type->name, t->name, child, i + 1,
-					 c->type->naccess ? c->type->access[i].mode : 0};
+	return (struct kd_checked_place){t->name, child, c->type, i + 1};
 }
 
 static void report_change(const struct kd_checked_task *t, const struct kdds_closure *c, uint32_t i)
@@ -177,7 +176,7 @@ static void check_values(const struct kd_worker *w, const struct kd_checked_task
 		if (what) {
 			struct kd_checked_place place = place_of(t, c, 0);
 
-			place.parameter = 0;
+			place.number = 0;
 			kd_checked_report(&place, "a VALUE points to %s", what);
 		}
 	}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/log.h"
+#include "core/list.h"
 #include "kdds.h"
 
 #define LINES_MOST 20
@@ -12,19 +13,37 @@
 
 static uint64_t reports;
 
-const char *kd_checked_text(const struct kd_checked_place *at, char *text, size_t bytes)
+const char *kd_checked_parameter(const struct kdds_type *type, unsigned number, char *text,
+				 size_t bytes)
 {
 	static const char *const modes[] = {"", "READ", "WRITE", "UPDATE", "REDUCE"};
+	const struct kdds_param *p = &type->access[number - 1], *first = p;
+
+	while (p->name && first > type->access && first[-1].name == p->name)
+		first--;
+	if (!p->name)
+		snprintf(text, bytes, "data parameter %u (%s)", number, modes[p->mode]);
+	else if (type->lists && kd_list_has(type, number - 1))
+		snprintf(text, bytes, "item %u of %s (%s_LIST)", (unsigned)(p - first), p->name,
+			 modes[p->mode]);
+	else
+		snprintf(text, bytes, "parameter %s (%s)", p->name, modes[p->mode]);
+	return text;
+}
+
+const char *kd_checked_text(const struct kd_checked_place *at, char *text, size_t bytes)
+{
+	char parameter[PLACE_BYTES];
 	size_t n;
 
 	if (!at->parent)
 		n = (size_t)snprintf(text, bytes, "main");
 	else
-		n = (size_t)snprintf(text, bytes, "task %s (child %u of %s)", at->task, at->child,
+		n = (size_t)snprintf(text, bytes, "task %s (child %u of %s)", at->type->name, at->child,
 				     at->parent);
-	if (at->parameter && n < bytes)
-		snprintf(text + n, bytes - n, ", data parameter %u (%s)", at->parameter,
-			 modes[at->mode]);
+	if (at->number && n < bytes)
+		snprintf(text + n, bytes - n, ", %s",
+			 kd_checked_parameter(at->type, at->number, parameter, sizeof(parameter)));
 	return text;
 }
 

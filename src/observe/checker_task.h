@@ -13,7 +13,7 @@
 struct kd_checked {
 	struct kd_value v;
 	uint64_t hash;
-	unsigned mode, number; /* of the parameter; numbers begin with 1 */
+	unsigned mode, number; /* of the access; numbers begin with 1 */
 	int constant; /* the task may not change it; hash is valid */
 	int poisoned; /* it was, when the task began */
 	char *before; /* of a reduction: its rows as the task found them; NULL: not checked */
@@ -22,7 +22,7 @@ struct kd_checked {
 /* One that belongs to another task, and that this one was not given. */
 struct kd_checked_other {
 	struct kd_checked item;
-	const char *task;
+	const struct kdds_type *type;
 };
 
 struct kd_checked_task {
@@ -75,12 +75,17 @@ static inline struct kd_checker_hash *kd_checker_hash(const struct kd_stack *s, 
 	return (void *)(s->spans + ((const char *)access - s->mem));
 }
 
-/* Where a report says that it was found: `parameter' 0 for none. */
+/* Where a report says that it was found. */
 struct kd_checked_place {
-	const char *task, *parent; /* parent NULL: main */
+	const char *parent; /* of the task; NULL: it is main */
 	uint32_t child;
-	unsigned parameter, mode;
+	const struct kdds_type *type;
+	unsigned number; /* of the access of the task; 0: of none */
 };
+
+/* Access `number' of the type as text. */
+const char *kd_checked_parameter(const struct kdds_type *type, unsigned number, char *text,
+				 size_t bytes);
 
 /* Prints a line about the parameter of the task, up to a limit, and counts it. */
 void kd_checked_report(const struct kd_checked_place *at, const char *format, ...) kd_printf(2, 3);

@@ -4,7 +4,8 @@
 EXAMPLES_COMMON = examples/common.c examples/common.h
 
 noinst_PROGRAMS += examples/cg examples/fib examples/heat examples/histogram examples/kmeans \
-	examples/knary examples/mergesort examples/nqueens examples/stencil examples/wordcount
+	examples/knary examples/lu examples/mergesort examples/nqueens examples/pagerank \
+	examples/stencil examples/wordcount
 
 examples_cg_SOURCES = examples/cg.c $(EXAMPLES_COMMON)
 examples_cg_LDADD = libkdds.la -lm
@@ -24,11 +25,17 @@ examples_kmeans_LDADD = libkdds.la
 examples_knary_SOURCES = examples/knary.c $(EXAMPLES_COMMON)
 examples_knary_LDADD = libkdds.la
 
+examples_lu_SOURCES = examples/lu.c $(EXAMPLES_COMMON)
+examples_lu_LDADD = libkdds.la -lm
+
 examples_mergesort_SOURCES = examples/mergesort.c $(EXAMPLES_COMMON)
 examples_mergesort_LDADD = libkdds.la
 
 examples_nqueens_SOURCES = examples/nqueens.c $(EXAMPLES_COMMON)
 examples_nqueens_LDADD = libkdds.la
+
+examples_pagerank_SOURCES = examples/pagerank.c $(EXAMPLES_COMMON)
+examples_pagerank_LDADD = libkdds.la -lm
 
 examples_stencil_SOURCES = examples/stencil.c $(EXAMPLES_COMMON)
 examples_stencil_LDADD = libkdds.la

@@ -177,6 +177,24 @@ wrong mergesort 10 1
 wrong mergesort 10 11
 help mergesort
 
+example 'lu(12, 20): 86 blocks
+residual = R' lu 12 20 25
+example 'lu(1, 1): 1 blocks
+residual = R' lu 1 1
+example 'lu(4, 30): 16 blocks
+residual = R' lu 4 30 100
+wrong lu
+wrong lu 0
+wrong lu 10 10 101
+help lu
+
+example "$(alone pagerank 20000 5)" pagerank 20000 5
+example 'pagerank(1, 1): 1 iterations, page 0 has rank 1.000000e+00 of 1.000000' pagerank 1 1
+wrong pagerank
+wrong pagerank 0
+wrong pagerank 10 0
+help pagerank
+
 example "$(alone kmeans 30000 7)" kmeans 30000 7
 example 'kmeans(1, 1): 2 steps, 0 points changed in the last
 mean square distance = 0' kmeans 1 1 5

@@ -46,7 +46,7 @@ static uint32_t bucket_of(const struct kdds_type *base, const struct counts *cou
 	return (uint32_t)(h >> 32) % BUCKETS;
 }
 
-/* How many rows of d are items of the list whose row in the declared type is p, from row `first' on. */
+/* How many rows of d from row `first' on are items of the list that is p in the declared type. */
 static uint32_t items_of(const struct derived *d, const struct kdds_param *p, uint32_t first)
 {
 	uint32_t n = 0;

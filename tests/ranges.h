@@ -108,6 +108,14 @@ KDDS_TASK(overwrite, VALUE(int, k), WRITE_ARRAY(long, x))
 		**x = k;
 }
 
+KDDS_TASK(blend, VALUE(int, k), READ_LIST(long, xs), UPDATE_LIST(long, ys))
+{
+	for (size_t i = 0; i < xs.count; i++)
+		k = (int)((k * 7 + sum_of(*xs.ref[i], kdds_shape_of(xs.ref[i]))) % 1000003);
+	for (size_t i = 0; i < ys.count; i++)
+		spread(*ys.ref[i], kdds_shape_of(ys.ref[i]), k);
+}
+
 KDDS_TASK(grow, VALUE(int, k), UPDATE_ARRAY(struct list, l), UPDATE(long, x))
 {
 	struct list *list = *l;
@@ -210,7 +218,7 @@ static struct kd_range parcel_range(struct world *w, uint32_t seed, unsigned n)
 			 b = (a + 1 + parcel_roll(PARCEL_DATA - 1)) % PARCEL_DATA;
 		int k = (int)parcel_roll(50);
 
-		switch (parcel_roll(7)) {
+		switch (parcel_roll(8)) {
 		case 0:
 			kdds_spawn(add, k, &single[a].at, &single[b].at);
 			break;
@@ -232,6 +240,15 @@ static struct kd_range parcel_range(struct world *w, uint32_t seed, unsigned n)
 		case 6:
 			kdds_spawn(grow, k, &list[a % 2].at, &single[b].at);
 			break;
+		case 7: {
+			long *const *read[40], *const *written[] = {&array[a].at, &single[a].at};
+			unsigned reads = parcel_roll(41), writes = parcel_roll(3);
+
+			for (unsigned j = 0; j < reads; j++)
+				read[j] = j % 2 ? &array[b].at : &single[b].at;
+			kdds_spawn(blend, k, kdds_list(read, reads), kdds_list(written, writes));
+			break;
+		}
 		}
 	}
 	return (struct kd_range){.frame = kd_self,

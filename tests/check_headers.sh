@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves that each public header compiles alone, and when included twice, in C11 and C++17, with
-# every compiler installed and all its warnings enabled; and that a program in which other headers
-# define the short names of parameters as macros compiles with the prefixed names.
+# every compiler installed and all its warnings enabled. So does a program in which other headers
+# define the short names of parameters as macros, with the prefixed names, and one with tasks in C++
+# namespaces.
 set -eu
 srcdir=${srcdir:-.}
 dir=$(mktemp -d)
@@ -25,7 +26,7 @@ compiles()
 }
 
 names='VALUE READ WRITE UPDATE REDUCE READ_ARRAY WRITE_ARRAY UPDATE_ARRAY REDUCE_ARRAY RANGE
-	READ_EACH WRITE_EACH UPDATE_EACH'
+	READ_EACH WRITE_EACH UPDATE_EACH READ_LIST WRITE_LIST UPDATE_LIST'
 
 for compiler in gcc clang g++ clang++; do
 	for header in kdds.h kdds/inline.h kdds/task.h; do
@@ -57,16 +58,39 @@ for compiler in gcc clang g++ clang++; do
 			(*b)[0] = (*a)[0] + (long)i.begin;
 			(*c)[0]++;
 		}
+		KDDS_TASK(some, KDDS_READ_LIST(long, a), KDDS_WRITE_LIST(long, b),
+			  KDDS_UPDATE_LIST(long, c))
+		{
+			**b.ref[0] = **a.ref[a.count - 1];
+			++**c.ref[0];
+		}
 		void use(long *const *a, long *const *b, long *const *c, long *const *d);
 		void use(long *const *a, long *const *b, long *const *c, long *const *d)
 		{
 			kdds_spawn(one, 1, a, b, c, d);
 			kdds_spawn(many, a, b, c, d);
 			kdds_for(each, kdds_range(0, 1), a, b, c);
+			kdds_spawn(some, kdds_list(&a, 1), kdds_list(&b, 1), kdds_list(&c, 1));
 		}
 		END
 	} > "$dir/program"
 	compiles 'the prefixed names' $compiler
+	case $compiler in *++) ;; *) continue ;; esac
+	cat > "$dir/program" <<-'END'
+	#include <kdds.h>
+	namespace a { namespace b {
+	KDDS_TASK(twice, READ(long, x), WRITE(long, y)) { **y = 2 * **x; }
+	KDDS_TASK(clear, WRITE_EACH(long, x)) { (*x)[0] = 0; }
+	} }
+	void use(long *const *x, long *const *y);
+	void use(long *const *x, long *const *y)
+	{
+		using namespace a::b;
+		kdds_spawn(twice, x, y);
+		kdds_for(clear, y);
+	}
+	END
+	compiles 'tasks in namespaces' $compiler
 done
 
 [ $checked -gt 0 ] || exit 77

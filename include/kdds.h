@@ -200,6 +200,41 @@ struct kdds_failure {
 int kdds_failure(struct kdds_failure *failure_p);
 /** @} */
 
+/** @name Flags
+ * To end a search: tasks look at a flag before they do more work. A flag is a hint. It has no order
+ * with data: a result travels as data, such as a reduction.
+ * @{ */
+/** @cond internal */
+#define KD_FLAG_MAGIC 0x67616c6673646473ull
+/** @endcond */
+/** A flag, declared by KDDS_FLAG. */
+struct kdds_flag {
+	uint64_t magic;    /**< internal, as the others */
+	uint32_t raised;   /**< on this rank */
+	uint32_t lowered;  /**< rank 0: the epoch in which it was */
+	struct kdds_flag *next; /**< that is raised on this rank */
+};
+
+/** At file scope: defines @p flag, a struct kdds_flag that is not raised. A header declares it by
+ *  extern struct kdds_flag. A flag of a library that is loaded after kdds_init is raised on one
+ *  rank only. */
+#define KDDS_FLAG(flag) struct kdds_flag flag = {KD_FLAG_MAGIC, 0, 0, 0}
+
+/** Raises @p flag on this rank, and soon after on the others. Context: any thread, between
+ *  kdds_init and kdds_finalize; not a signal handler. */
+void kdds_raise(struct kdds_flag *flag);
+
+/** Whether this rank knows that @p flag is raised. Costs a load. Context: anywhere. */
+static inline int kdds_raised(const struct kdds_flag *flag)
+{
+	return (int)__atomic_load_n(&flag->raised, __ATOMIC_RELAXED);
+}
+
+/** Lowers @p flag: no task that is spawned afterwards finds it raised, on any rank, until it is
+ *  raised again. Context: main, while no task uses the flag (after kdds_sync). */
+void kdds_lower(struct kdds_flag *flag);
+/** @} */
+
 /** @name Spawn attributes
  * For kdds_spawn_with. They guide thieves only: the owner of a frame always runs its closures in
  * reference order.

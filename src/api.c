@@ -304,6 +304,42 @@ int kdds_failure(struct kdds_failure *failure_p)
 	return failure_p->code;
 }
 
+static struct kd_remote *flag_users(const struct kdds_flag *f, const char *what)
+{
+	const struct kd_pool *p = &kd_rank_self()->pool;
+
+	if (!p->workers)
+		kd_die("%s: the library is not initialised: call kdds_init first", what);
+	if (f->magic != KD_FLAG_MAGIC)
+		kd_die("%s needs a flag that KDDS_FLAG has declared, at file scope", what);
+	return p->remote;
+}
+
+void kdds_raise(struct kdds_flag *f)
+{
+	struct kd_remote *r = flag_users(f, "kdds_raise");
+
+	if (kdds_raised(f))
+		return;
+	if (r)
+		r->ops->raise(r, f);
+	else
+		kd_store_relaxed(&f->raised, 1);
+}
+
+void kdds_lower(struct kdds_flag *f)
+{
+	struct kd_remote *r = flag_users(f, "kdds_lower");
+
+	if (!is_main(running_frame("kdds_lower")))
+		kd_die("kdds_lower: called by a task: only main lowers a flag, since tasks of other "
+		       "ranks may still use it");
+	if (r)
+		r->ops->lower(r, f);
+	else
+		kd_store_relaxed(&f->raised, 0);
+}
+
 void kdds_no_reference(const char *task, const char *param)
 {
 	kd_die("%s%s needs a reference%s%s: it was given the address of a plain pointer, or of a "

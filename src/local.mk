@@ -150,6 +150,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/remote/export.h \
 	src/remote/exposed.c \
 	src/remote/exposed.h \
+	src/remote/flags.c \
+	src/remote/flags.h \
 	src/remote/hooks.h \
 	src/remote/import.c \
 	src/remote/import.h \

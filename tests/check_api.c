@@ -675,6 +675,78 @@ START_TEST(wait_misuse)
 }
 END_TEST
 
+/* Flags. tests/flags.c has the ranks. */
+static KDDS_FLAG(flag);
+
+KDDS_TASK(lower_flag, VALUE(int, i))
+{
+	(void)i;
+	kdds_lower(&flag);
+}
+
+KDDS_TASK(raise_flag, VALUE(int, i), UPDATE(int, n))
+{
+	**n += !i == !kdds_raised(&flag);
+	kdds_raise(&flag);
+}
+
+static void *raise_elsewhere(void *arg)
+{
+	(void)arg;
+	kdds_raise(&flag);
+	return NULL;
+}
+
+START_TEST(flags_of_one_process)
+{
+	start(2);
+	KDDS_DATA(int, n);
+	**n = 0;
+	for (int i = 0; i < 3; i++)
+		kdds_spawn(raise_flag, i, n);
+	kdds_sync();
+	ck_assert_int_eq(**n, 3);
+	ck_assert(kdds_raised(&flag));
+	kdds_lower(&flag);
+	ck_assert(!kdds_raised(&flag));
+	in_thread(raise_elsewhere);
+	ck_assert(kdds_raised(&flag));
+	kdds_lower(&flag);
+	ck_assert_int_eq(kdds_finalize(), 0);
+}
+END_TEST
+
+static void raise_before_init(void *arg)
+{
+	(void)arg;
+	kdds_raise(&flag);
+}
+
+static void raise_no_flag(void *arg)
+{
+	struct kdds_flag none = {0};
+
+	(void)arg;
+	start(1);
+	kdds_raise(&none);
+}
+
+static void lower_in_task(void *arg)
+{
+	(void)arg;
+	start(1);
+	kdds_spawn(lower_flag, 0);
+	kdds_sync();
+}
+
+START_TEST(flag_misuse)
+{
+	expect_death(raise_before_init, "kdds_raise", "kdds_init first");
+	expect_death(raise_no_flag, "kdds_raise", "KDDS_FLAG");
+	expect_death(lower_in_task, "kdds_lower", "only main");
+}
+END_TEST
+
 /* Data. */
 struct big {
 	char bytes[1000];
@@ -2208,6 +2280,8 @@ int main(void)
 	tcase_add_loop_test(tcase, sync_often, 0, COUNTS);
 	tcase_add_loop_test(tcase, wait_for_one, 0, COUNTS);
 	tcase_add_test(tcase, wait_misuse);
+	tcase_add_test(tcase, flags_of_one_process);
+	tcase_add_test(tcase, flag_misuse);
 	tcase_add_loop_test(tcase, fresh_data, 0, COUNTS);
 	tcase_add_loop_test(tcase, called_bodies, 0, COUNTS);
 	tcase_add_loop_test(tcase, shapes, 0, COUNTS);

@@ -206,13 +206,14 @@ tests_oracle_LDADD = libkdds.la
 
 # Run under kddsrun, by check_ranks.sh, check_loops.sh, check_calls.sh and check_parts.sh.
 check_PROGRAMS += tests/ranks tests/sleepers tests/loops tests/calls tests/parts tests/failures \
-	tests/lists
+	tests/lists tests/flags
 tests_ranks_LDADD = libkdds.la
 tests_loops_LDADD = libkdds.la
 tests_calls_LDADD = libkdds.la
 tests_parts_LDADD = libkdds.la
 tests_lists_LDADD = libkdds.la
 tests_failures_LDADD = libkdds.la
+tests_flags_LDADD = libkdds.la
 tests_sleepers_LDADD = libkdds.la
 
 # The launchers' back ends alone, run by check_launchers.sh.
@@ -235,6 +236,7 @@ test_scripts = \
 	tests/check_failures.sh \
 	tests/check_fenced.sh \
 	tests/check_files.sh \
+	tests/check_flags.sh \
 	tests/check_floors.sh \
 	tests/check_headers.sh \
 	tests/check_hosts.sh \

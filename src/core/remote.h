@@ -11,6 +11,7 @@
 struct kd_filter;
 struct kd_range;
 struct kd_worker;
+struct kdds_flag;
 
 struct kd_remote;
 
@@ -38,6 +39,9 @@ struct kd_remote_ops {
 
 	/* There may be work for waiting thieves of other ranks. */
 	void (*available)(struct kd_remote *r);
+	/* A task or main raises a flag; main lowers one. Without locks. */
+	void (*raise)(struct kd_remote *r, struct kdds_flag *f);
+	void (*lower)(struct kd_remote *r, struct kdds_flag *f);
 	/* Results that a thief retains are needed here: KD_RETAINED_WANTED in index.h. */
 	void (*want)(struct kd_remote *r);
 };

@@ -15,6 +15,7 @@
 #include "core/idle.h"
 #include "core/reduce.h"
 #include "remote/ask.h"
+#include "remote/flags.h"
 #include "remote/hooks.h"
 #include "remote/incoming.h"
 #include "remote/net.h"
@@ -394,6 +395,7 @@ void kd_import_work(struct kd_net *net, uint32_t from, const void *body, size_t 
 	if (bytes < sizeof(w) || net->over)
 		return;
 	memcpy(&w, body, sizeof(w));
+	kd_flags_advance(net, w.epoch);
 	im = kd_must(calloc(1, sizeof(*im)));
 	im->net = net;
 	im->victim = from;

@@ -15,6 +15,7 @@
 #include "kdds.h"
 #include "remote/copies.h"
 #include "remote/export.h"
+#include "remote/flags.h"
 #include "remote/hooks.h"
 #include "remote/import.h"
 #include "remote/mac.h"
@@ -131,6 +132,8 @@ static const struct kd_remote_ops remote_ops = {
 	.sleep = kd_export_sleep,
 	.sleepers = kd_export_sleepers,
 	.available = kd_export_available,
+	.raise = kd_flags_raise,
+	.lower = kd_flags_lower,
 	.want = kd_export_want,
 };
 

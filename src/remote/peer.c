@@ -267,6 +267,18 @@ void kd_peer_send(struct kd_net *net, uint32_t rank, struct kd_wire_head *m, int
 	check(p);
 }
 
+void kd_peer_send_down(struct kd_net *net, enum kd_wire_kind kind, const void *body, size_t bytes)
+{
+	for (uint32_t child = 2 * net->rank + 1;
+	     child <= 2 * net->rank + 2 && child < net->size; child++) {
+		struct kd_wire_head *m = kd_peer_message(kind, bytes);
+
+		if (bytes)
+			memcpy(m + 1, body, bytes);
+		kd_peer_send(net, child, m, 0);
+	}
+}
+
 /* How long to wait for an acknowledgement. */
 static uint64_t patience(const struct peer *p)
 {

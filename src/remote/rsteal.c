@@ -8,6 +8,7 @@
 #include "remote/ask.h"
 #include "remote/export.h"
 #include "remote/exposed.h"
+#include "remote/flags.h"
 #include "remote/import.h"
 #include "remote/mac.h"
 #include "remote/net.h"
@@ -24,19 +25,12 @@ void kd_rsteal_stop(struct kd_net *net)
 	kd_exposed_stop(net);
 }
 
-static void tell_end(struct kd_net *net)
-{
-	for (uint32_t child = 2 * net->rank + 1;
-	     child <= 2 * net->rank + 2 && child < net->size; child++)
-		kd_peer_send(net, child, kd_peer_message(KD_WIRE_END, 0), 0);
-}
-
 static void on_end(struct kd_net *net)
 {
 	if (net->over)
 		return;
 	net->over = 1;
-	tell_end(net);
+	kd_peer_send_down(net, KD_WIRE_END, NULL, 0);
 	kd_store(&net->pool->stop, 1);
 	kd_idle_wake_all(net->pool);
 }
@@ -46,7 +40,7 @@ void kd_rsteal_end(struct kd_net *net)
 	kd_net_assert_locked(net);
 	kd_assert(!net->rank && !net->over);
 	net->over = 1;
-	tell_end(net);
+	kd_peer_send_down(net, KD_WIRE_END, NULL, 0);
 }
 
 void kd_rsteal_message(struct kd_net *net, uint32_t from, unsigned kind, const void *body,
@@ -77,6 +71,9 @@ void kd_rsteal_message(struct kd_net *net, uint32_t from, unsigned kind, const v
 		break;
 	case KD_WIRE_SIGNED:
 		kd_read_signed(net, from, body, bytes);
+		break;
+	case KD_WIRE_FLAG:
+		kd_flags_message(net, body, bytes);
 		break;
 	case KD_WIRE_END:
 		on_end(net);

@@ -10,6 +10,7 @@
  *   DONE   thief -> victim   they are complete; their outputs    reliable
  *   FREE   victim -> thief   the outputs have been fetched       reliable
  *   END    down the tree     the job is over                     reliable
+ *   FLAG   up, down the tree  a flag has been raised             reliable
  *   SIGN   reader -> owner   requests the tag of some memory     reliable
  *   SIGNED owner -> reader   the tag                             reliable
  *   ACK                      nothing but the head                may be lost
@@ -21,7 +22,7 @@
 
 enum kd_wire_kind { KD_WIRE_ACK = 1, KD_WIRE_REQ, KD_WIRE_NONE, KD_WIRE_WORK, KD_WIRE_DONE,
 		    KD_WIRE_FREE, KD_WIRE_END, KD_WIRE_SIGN, KD_WIRE_SIGNED, KD_WIRE_BACK,
-		    KD_WIRE_KINDS };
+		    KD_WIRE_FLAG, KD_WIRE_KINDS };
 
 /* Begins every message. */
 struct kd_wire_head {
@@ -60,7 +61,7 @@ struct kd_wire_seal {
 struct kd_wire_work {
 	uint32_t request; /* the one that this answers; 0: for a waiting thief */
 	uint32_t slot, generation; /* identify the export */
-	uint32_t pad;
+	uint32_t epoch;            /* the sender's (flags.h) */
 	struct kd_wire_memory message; /* bytes 0: it follows */
 	struct kd_wire_seal seal;      /* of the steal message in memory */
 };
@@ -135,6 +136,13 @@ struct kd_wire_back {
 struct kd_wire_free {
 	uint32_t import;
 	uint32_t generation; /* the export's, as a check */
+};
+
+/* kind FLAG: from rank 0, the flag is raised; to rank 0, a task has raised it */
+struct kd_wire_flag {
+	uint64_t flag;  /* module name of its struct kdds_flag */
+	uint32_t epoch; /* the sender's (flags.h) */
+	uint32_t pad;
 };
 
 /* kind SIGN: requests the tag of memory of the receiver, under a number of the sender */

@@ -19,6 +19,7 @@
 #include "boot/boot.h"
 #include "core/module.h"
 #include "ranges.h"
+#include "remote/flags.h"
 #include "remote/import.h"
 #include "remote/mac.h"
 #include "remote/read.h"
@@ -79,6 +80,14 @@ void kd_peer_send(struct kd_net *from, uint32_t rank, struct kd_wire_head *m, in
 		memcpy(&answers[nanswers++ % ASKED], m + 1, sizeof(*answers));
 	}
 	free(m);
+}
+
+void kd_peer_send_down(struct kd_net *from, enum kd_wire_kind kind, const void *body, size_t bytes)
+{
+	struct kd_wire_head *m = kd_peer_message(kind, bytes);
+
+	memcpy(m + 1, body, bytes);
+	kd_peer_send(from, 3, m, 0);
 }
 
 static void deliver_answers(void)
@@ -146,6 +155,8 @@ static struct {
 	struct kd_exposed region; /* what rank 2 lets others read */
 	struct kd_wire_memory memory; /* where that is */
 } chain kd_aligned(64);
+
+static KDDS_FLAG(flag);
 
 static unsigned found; /* of KD_RETAINED_, of whatever is retained */
 
@@ -226,6 +237,8 @@ static void begin(unsigned seed, unsigned what)
 	pool.sleepers = seed % 8 == 7;
 	kd_env.verify = seed % 2;
 	pthread_mutex_lock(&net.lock);
+	net.epoch = 0;
+	kd_flags_advance(&net, 1);
 	send_work(&net, 2, 1, &r);
 	found = what;
 	begin_chain();
@@ -295,6 +308,8 @@ static void take_one(const uint8_t *data, size_t size)
 		tame_sign((void *)body);
 	if (data[0] % KD_WIRE_KINDS == KD_WIRE_SIGNED && size - 4 >= sizeof(struct kd_wire_signed))
 		body[0] = last_asked - body[0] % 8;
+	if (data[0] % KD_WIRE_KINDS == KD_WIRE_FLAG && size - 4 >= sizeof(struct kd_wire_flag) && body[0] % 2)
+		body[0] = kd_module_name(&flag);
 	pthread_mutex_lock(&net.lock);
 	if (data[0] % KD_WIRE_KINDS != KD_WIRE_END) /* that is the end of the threads that are not here */
 		kd_rsteal_message(&net, data[1] % 4 == 1 ? 0 : data[1] % 4, data[0] % KD_WIRE_KINDS, body, size - 4);
@@ -368,6 +383,7 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 	struct kd_wire_free f = {.import = 0, .generation = 4};
 	struct kd_wire_sign sign = {.number = i, .memory = {1, 2, ARRAY_BYTES}};
 	struct kd_wire_signed got = {.seal = {.number = i}, .known = i % 2};
+	struct kd_wire_flag raised = {.flag = 1, .epoch = i % 3};
 	const struct kd_wire_result left[2] = {{.memory = {1, 2, ARRAY_BYTES}}, {.memory = {1, 2, ARRAY_BYTES}}};
 	struct kd_outgoing p;
 	struct kd_incoming x;
@@ -400,6 +416,7 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 	at += put_message(data + at, KD_WIRE_DONE, 2, &done, sizeof(done), NULL, 0);
 	at += put_message(data + at, KD_WIRE_SIGN, i % 4, &sign, sizeof(sign), NULL, 0);
 	at += put_message(data + at, KD_WIRE_SIGNED, 2, &got, sizeof(got), NULL, 0);
+	at += put_message(data + at, KD_WIRE_FLAG, 0, &raised, sizeof(raised), NULL, 0);
 	/* The two arrays rest at rank 2, then updates that follow each other, some of them given away before the last is done. */
 	for (uint32_t n = 0; n < 1 + i % CHAIN_LENGTH; n++) {
 		done = (struct kd_wire_done){.slot = 1 + n, .generation = 2 + n, .import = 6 + n, .outputs = n ? 1 : 2};

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
 #include "core/topo.h"
 
 #include <errno.h>
 #include <hwloc.h>
+#include <hwloc/glibc-sched.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +14,7 @@
 
 static hwloc_topology_t topology;
 static hwloc_cpuset_t allowed; /* CPUs of the affinity mask, or our share of them */
+static hwloc_cpuset_t host;    /* CPUs of all ranks of the job on this host */
 static int crowd;              /* processes that share too few CPUs; 0: there are enough */
 
 int kd_topo_init(void)
@@ -27,8 +31,12 @@ int kd_topo_init(void)
 	if (!hwloc_topology_is_thissystem(topology) ||
 	    hwloc_get_cpubind(topology, allowed, HWLOC_CPUBIND_PROCESS))
 		hwloc_bitmap_copy(allowed, hwloc_topology_get_allowed_cpuset(topology));
+	host = hwloc_bitmap_dup(allowed);
+	if (host && getenv(KD_HOST_CPUS_ENV))
+		hwloc_bitmap_list_sscanf(host, getenv(KD_HOST_CPUS_ENV));
 	if (hwloc_topology_restrict(topology, allowed, 0)) {
 		hwloc_bitmap_free(allowed);
+		hwloc_bitmap_free(host);
 		goto destroy;
 	}
 	hwloc_bitmap_copy(allowed, hwloc_topology_get_topology_cpuset(topology));
@@ -44,6 +52,8 @@ failed:
 void kd_topo_fini(void)
 {
 	hwloc_bitmap_free(allowed);
+	hwloc_bitmap_free(host);
+	host = NULL;
 	hwloc_topology_destroy(topology);
 }
 
@@ -168,6 +178,25 @@ void kd_topo_bind(int worker, int workers)
 	if (set && hwloc_topology_is_thissystem(topology))
 		hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_THREAD);
 	hwloc_bitmap_free(set);
+}
+
+void kd_topo_unbind(void)
+{
+	cpu_set_t set;
+
+	/* hwloc_set_cpubind refuses CPUs that are not in the topology, which is restricted */
+	if (host && hwloc_topology_is_thissystem(topology) &&
+	    !hwloc_cpuset_to_glibc_sched_affinity(topology, host, &set, sizeof(set)))
+		sched_setaffinity(0, sizeof(set), &set);
+}
+
+void kd_topo_pass_host(void)
+{
+	char *list = NULL;
+
+	if (hwloc_bitmap_list_asprintf(&list, allowed) >= 0)
+		setenv(KD_HOST_CPUS_ENV, list, 1);
+	free(list);
 }
 
 int kd_topo_bind_share(int share, int shares)

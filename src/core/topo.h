@@ -30,6 +30,12 @@ int kd_topo_place(int worker, int workers);
 int kd_topo_places(void);
 /* Binds the calling thread as worker i of n. Does nothing if there are more workers than CPUs. */
 void kd_topo_bind(int worker, int workers);
+/* The calling thread may use all CPUs of the ranks of the job on this host: those of the process,
+ * and if kddsrun has divided them, those of the others. Does nothing before kd_topo_init. */
+void kd_topo_unbind(void);
+/* In kddsrun: what kd_topo_unbind of the processes that it starts is to know. */
+#define KD_HOST_CPUS_ENV "KDDS_HOST_CPUS"
+void kd_topo_pass_host(void);
 /* Binds the calling process to the i-th of n shares of the CPUs. 1: done; 0: there are fewer CPUs
  * than shares, or the system refuses. */
 int kd_topo_bind_share(int share, int shares);

@@ -19,6 +19,7 @@
 
 #include "base/env.h"
 #include "boot/control.h"
+#include "core/topo.h"
 #include "kdds.h"
 #include "kddsrun/run_agent.h"
 #include "kddsrun/run_agent_limits.h"
@@ -134,7 +135,8 @@ static void add_env(const char *text)
 static void add_environment(void)
 {
 	static const char *const own[] = {KD_CONTROL_ENV "=", "KDDS_RANK=", "KDDS_SIZE=",
-					  "KDDS_LOCAL_RANK=", "KDDS_LOCAL_SIZE="};
+					  "KDDS_LOCAL_RANK=", "KDDS_LOCAL_SIZE=",
+					  KD_HOST_CPUS_ENV "="};
 
 	for (char **e = environ; *e; e++) {
 		int skip = strncmp(*e, "KDDS_", 5) || !strchr(*e, '=');

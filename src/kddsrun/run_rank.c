@@ -46,7 +46,9 @@ static void divide_cpus(const struct run_order *job)
 	cpus = kd_topo_cpus();
 	all = kd_topo_mask_cpus();
 	shared = job->bind && all >= ranks;
-	if (!shared)
+	if (shared)
+		kd_topo_pass_host();
+	else
 		setenv("KDDS_BIND", "none", 1);
 	if ((!shared || cpus < all) && (!workers || !*workers || !strcmp(workers, "0")))
 		set_number("KDDS_WORKERS", (uint32_t)kd_max(cpus / ranks, 1));

@@ -9,6 +9,7 @@
 #include "base/os.h"
 #include "boot/boot.h"
 #include "comm/comm.h"
+#include "core/topo.h"
 
 #define SLEEP_NS 1000000000u
 #define RECALL_NS 2000000u /* between a worker's requests to return what it waits for */
@@ -27,6 +28,7 @@ static void *serve(void *arg)
 	struct kd_net *net = arg;
 
 	kd_os_be_prompt();
+	kd_topo_unbind();
 	pthread_mutex_lock(&net->lock);
 	while (!net->stop) {
 		int events = kd_comm_progress(net->comm);

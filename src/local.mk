@@ -173,6 +173,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/remote/retained.h \
 	src/remote/rsteal.c \
 	src/remote/rsteal.h \
+	src/remote/weigh.c \
+	src/remote/weigh.h \
 	src/remote/wire.h
 src_libkdds_internal_la_CPPFLAGS = $(SRC_CPPFLAGS) $(HWLOC_CFLAGS) $(LIBCRYPTO_CFLAGS) \
 	$(LIBFABRIC_CFLAGS) $(PMIX_CFLAGS)

@@ -510,6 +510,13 @@ int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t remote
 	return got;
 }
 
+int kd_steal_awaited(const struct kd_range *r)
+{
+	const char *park = r->from ? kd_load_relaxed(&r->from->park) : NULL;
+
+	return park && (park == r->begin || park == kd_park_bound(r->begin));
+}
+
 struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, int merge)
 {
 	struct kd_stack *s = r->from, *resumed;

@@ -62,6 +62,10 @@ int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t remote
  * that was parked on them, if any; the caller owns it from now on and must run it. */
 struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *range, int merge);
 
+/* Whether the owner waits for the range, which belongs to a frame or an import. A guess: it may
+ * begin or cease to. */
+int kd_steal_awaited(const struct kd_range *range);
+
 /* The end of the stolen range that begins at c, a closure of s in state KD_DONE. */
 char *kd_steal_end(const struct kd_stack *s, const char *c);
 

@@ -144,6 +144,7 @@ static void count_net(struct kd_rank_counts *c)
 	c->replies = r->replies;
 	c->reply_ns = r->reply_ns;
 	c->fetched_bytes = r->fetched_bytes;
+	c->dear = r->dear;
 	c->same_bytes = r->same_bytes;
 	c->altered = r->altered;
 	c->kept_bytes = r->kept_bytes;

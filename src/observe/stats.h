@@ -34,6 +34,7 @@
 	X(rejected, "messages received and dropped: not of this job, or altered") \
 	X(doubled, "messages received and dropped: seen before") \
 	X(fetched_bytes, "bytes of inputs and outputs read from other ranks") \
+	X(dear, "closures not given to a thief: moving such tasks takes longer than running them") \
 	X(same_bytes, "bytes of inputs not read: older copies in the cache were the same") \
 	X(altered, \
 	  "reads that returned other bytes than the owner has, and were repeated (KDDS_VERIFY)") \

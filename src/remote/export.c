@@ -24,9 +24,13 @@
 #include "remote/peer.h"
 #include "remote/read.h"
 #include "remote/retained.h"
+#include "remote/weigh.h"
 
 #define PROMPT_NS 10000000u     /* between looks for work for waiting thieves; doubled if in vain */
 #define PROMPT_DOUBLINGS 5
+#define DEAR_NS 50000u          /* between looks if all is too dear; doubled if it still is */
+#define DEAR_DOUBLINGS 8u
+#define PACKAGE_NS 30000u       /* that both ranks are busy with a steal message and its results */
 
 struct kd_export {
 	uint32_t generation, thief, slot;
@@ -42,16 +46,23 @@ struct kd_export {
 	uint32_t nlengths; /* see kd_wire_done */
 	uint64_t *lengths;
 	int failed;        /* some of its tasks have */
+	uint64_t sent_ns, answered_ns;
+	uint64_t run_ns, held_ns, fetch_ns; /* see kd_wire_done */
+	int awaited; /* its owner waited for it when DONE arrived */
+	int weighed;
 };
 
 struct kd_exports {
 	struct kd_table table;
 	uint32_t generation;
-	uint32_t *waiting, nwaiting; /* thieves; nwaiting is loaded without the lock */
+	uint32_t *waiting, nwaiting; /* thieves */
 	uint8_t *waits; /* by rank: how many closures it wants; 0: does not wait */
 	uint32_t *rooms; /* by rank: MiB that their data may take, from its last request */
 	uint64_t prompt_ns;
 	uint32_t prompts;
+	uint64_t dear_until_ns; /* all that there was is too dear until then; 0: it was not */
+	uint32_t dear;          /* looks in a row that found nothing else */
+	uint32_t listens; /* owners know that thieves wait; loaded without the lock */
 	uint32_t available, wanted; /* set by any thread, cleared under the lock */
 	/* In the middle of a round through all retained results, for those that closures wait to
 	 * read. If kd_export_want is called meanwhile, another round follows. */
@@ -83,14 +94,14 @@ void kd_export_stop(struct kd_net *net)
 	net->exports = NULL;
 }
 
-/* remember() has added the one sleeper that is not a worker. */
+/* listen() has added the one sleeper that is not a worker. */
 uint32_t kd_export_sleepers(struct kd_remote *r)
 {
 	struct kd_net *net = kd_net_of(r);
 	struct kd_exports *me = net->exports;
 	uint32_t all = kd_load(&net->pool->sleepers);
 
-	return all ? all - (kd_load(&me->nwaiting) != 0) : 0;
+	return all ? all - kd_load(&me->listens) : 0;
 }
 
 /* Dekker: the worker has added itself to the sleepers and then loads the number of retained
@@ -138,7 +149,7 @@ static void check_waiting(struct kd_net *net)
 		for (uint32_t k = 0; k < i; k++)
 			kd_assert(me->waiting[k] != me->waiting[i]);
 	}
-	kd_assert(!me->nwaiting || kd_load(&net->pool->sleepers));
+	kd_assert(!me->listens || (me->nwaiting && kd_load(&net->pool->sleepers)));
 }
 #else
 static inline void check_waiting(struct kd_net *net)
@@ -155,16 +166,20 @@ static uint64_t room_of(struct kd_net *net, uint32_t thief)
 }
 
 /* Work for another rank: followers of results that it retains, closures from the stacks here,
- * or an import that has not been begun. */
-static int find(struct kd_net *net, uint32_t thief, uint32_t want, int hint,
-		struct kd_range *range_p)
+ * or an import that has not been begun. If there is none, *dear_until_p is the time at which
+ * something that was too dear may go; UINT64_MAX: there was no such thing. */
+static int find(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uint64_t now,
+		struct kd_range *range_p, uint64_t *dear_until_p)
 {
 	struct kd_load_filter f;
+	int found;
 
-	kd_load_filter_init(net, &f, room_of(net, thief));
+	kd_load_filter_init(net, &f, room_of(net, thief), now);
 	want = kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
-	return kd_retained_follow(net, thief, want, &f.filter, range_p) ||
-	       kd_search_remote(&net->worker, want, &f.filter, hint, range_p);
+	found = kd_retained_follow(net, thief, want, &f.filter, range_p) ||
+		kd_search_remote(&net->worker, want, &f.filter, hint, range_p);
+	*dear_until_p = f.until_ns;
+	return found;
 }
 
 static void send_work(struct kd_net *net, uint32_t thief, uint32_t request,
@@ -182,6 +197,9 @@ static void send_work(struct kd_net *net, uint32_t thief, uint32_t request,
 	x->generation = ++me->generation;
 	x->range = *range;
 	x->slot = kd_table_add(&me->table, x);
+	x->sent_ns = kd_os_now_ns();
+	kd_weigh_given(net, range, x->sent_ns);
+	me->dear = 0;
 	x->retained = (struct kd_retained){.net = net, .range = &x->range, .thief = thief};
 	me->thief = thief;
 	kd_outgoing_make(net, &x->outgoing, range, retains);
@@ -201,21 +219,39 @@ static void send_work(struct kd_net *net, uint32_t thief, uint32_t request,
 	kd_step(net, KD_STEP_EXPORT, begin, net->rank, x->generation, range->count, thief);
 }
 
+/* Owners leave wake hints on the stacks they turn to, as for a sleeping worker. */
+static void listen(struct kd_net *net)
+{
+	struct kd_exports *me = net->exports;
+
+	if (!me->listens) {
+		/* before find() leaves wake hints; see kd_export_available */
+		kd_store(&me->listens, 1);
+		kd_fetch_add(&net->pool->sleepers, 1);
+	}
+	kd_fence(); /* Dekker, as in nap(): the loads of find() are plain */
+}
+
+/* Owners need not know of waiting thieves: there are none, or until then all would be too dear. */
+static void do_not_listen(struct kd_net *net)
+{
+	struct kd_exports *me = net->exports;
+
+	if (!me->listens)
+		return;
+	/* first: kd_export_sleepers may return one too few, never one too many */
+	kd_fetch_add(&net->pool->sleepers, -1);
+	kd_store(&me->listens, 0);
+}
+
 static void remember(struct kd_net *net, uint32_t thief, uint32_t want)
 {
 	struct kd_exports *me = net->exports;
 
 	if (!me->waits[thief]) {
 		me->waiting[me->nwaiting] = thief;
-		/* before find() leaves wake hints; see kd_export_available */
-		kd_store(&me->nwaiting, me->nwaiting + 1);
-		if (me->nwaiting == 1) {
-			/* owners leave wake hints on the stacks they turn to, as for a
-			 * sleeping worker */
-			kd_fetch_add(&net->pool->sleepers, 1);
+		if (!me->nwaiting++)
 			me->prompts = 0;
-		}
-		kd_fence(); /* Dekker, as in nap(): the loads of find() are plain */
 	}
 	me->waits[thief] = (uint8_t)kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
 }
@@ -224,13 +260,44 @@ static void forget_waiting(struct kd_net *net, uint32_t i)
 {
 	struct kd_exports *me = net->exports;
 
-	/* first: kd_export_sleepers may return one too few, never one too many */
-	if (me->nwaiting == 1)
-		kd_fetch_add(&net->pool->sleepers, -1);
 	kd_assert(i < me->nwaiting);
 	me->waits[me->waiting[i]] = 0;
-	me->waiting[i] = me->waiting[me->nwaiting - 1];
-	kd_store(&me->nwaiting, me->nwaiting - 1);
+	me->waiting[i] = me->waiting[--me->nwaiting];
+	if (!me->nwaiting)
+		do_not_listen(net);
+}
+
+/* Looks for work for the thief. hint: it is remembered. While all that there was is too dear, owners
+ * are not disturbed; the next look after that does so only if it finds nothing at all. */
+static int look(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uint64_t now,
+		struct kd_range *range_p)
+{
+	struct kd_exports *me = net->exports;
+	int quietly = me->dear_until_ns != 0;
+	uint64_t dear_until;
+
+	if (now < me->dear_until_ns)
+		return 0;
+	me->dear_until_ns = 0;
+	if (hint && !quietly)
+		listen(net);
+	if (find(net, thief, want, hint && !quietly, now, range_p, &dear_until))
+		return 1;
+	if (hint && quietly && dear_until == UINT64_MAX) {
+		listen(net);
+		if (find(net, thief, want, 1, now, range_p, &dear_until))
+			return 1;
+	}
+	if (dear_until != UINT64_MAX) {
+		/* a task of another type may come soon if there are such */
+		if (!kd_weigh_any_gains(net))
+			me->dear = DEAR_DOUBLINGS;
+		me->dear_until_ns = kd_min(dear_until, now + ((uint64_t)DEAR_NS << me->dear));
+		me->prompt_ns = me->dear_until_ns;
+		me->dear = kd_min(me->dear + 1, DEAR_DOUBLINGS);
+		do_not_listen(net);
+	}
+	return 0;
 }
 
 void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t bytes)
@@ -239,6 +306,7 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 	struct kd_wire_req r;
 	struct kd_wire_head *m;
 	struct kd_range range;
+	uint64_t now = kd_os_now_ns();
 
 	kd_net_assert_locked(net);
 	if (bytes < sizeof(r) || net->over)
@@ -247,7 +315,7 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 	me->rooms[from] = r.room;
 	if (r.wait)
 		remember(net, from, r.want);
-	if (find(net, from, r.want, (int)r.wait, &range)) {
+	if (look(net, from, r.want, (int)r.wait, now, &range)) {
 		for (uint32_t i = 0; i < me->nwaiting; i++)
 			if (me->waiting[i] == from) {
 				forget_waiting(net, i);
@@ -256,7 +324,7 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 		send_work(net, from, r.request, &range);
 		return;
 	}
-	kd_retained_recall(net, kd_os_now_ns());
+	kd_retained_recall(net, now);
 	m = kd_peer_message(KD_WIRE_NONE, sizeof(r));
 	memcpy(m + 1, &r, sizeof(r));
 	kd_peer_send(net, from, m, 1);
@@ -292,13 +360,13 @@ void kd_export_back(struct kd_net *net, uint32_t from, const void *body, size_t 
 	if (bytes < sizeof(b) || net->over)
 		return;
 	memcpy(&b, body, sizeof(b));
-	kd_load_filter_init(net, &f, UINT64_MAX); /* it has had room for them before */
+	kd_load_filter_init(net, &f, UINT64_MAX, 0); /* it has had room for them before */
 	if (kd_import_take_back(net, from, b.slot, b.generation, &f.filter, &range))
 		send_work(net, from, 0, &range);
 }
 
 /* Sends followers, which only one thief can run, to waiting thieves. */
-static void prompt_followers(struct kd_net *net)
+static void prompt_followers(struct kd_net *net, uint64_t now)
 {
 	struct kd_exports *me = net->exports;
 	struct kd_load_filter f;
@@ -307,7 +375,7 @@ static void prompt_followers(struct kd_net *net)
 	for (uint32_t i = 0; kd_retained_count(net) && i < me->nwaiting;) {
 		uint32_t thief = me->waiting[i];
 
-		kd_load_filter_init(net, &f, room_of(net, thief));
+		kd_load_filter_init(net, &f, room_of(net, thief), now);
 		if (!kd_retained_follow(net, thief, me->waits[thief], &f.filter, &range)) {
 			i++;
 			continue;
@@ -327,13 +395,14 @@ static void prompt(struct kd_net *net, uint64_t now)
 	kd_store(&me->available, 0);
 	/* partner: the exchange in kd_export_available, after the stores find() needs */
 	kd_fence();
-	prompt_followers(net);
+	prompt_followers(net, now);
 	while (me->nwaiting) {
 		uint32_t i = (uint32_t)(now / 1024) % me->nwaiting, thief = me->waiting[i];
 
-		if (!find(net, thief, me->waits[thief], 1, &range)) {
+		if (!look(net, thief, me->waits[thief], 1, now, &range)) {
 			me->prompts = kd_min(me->prompts + 1, PROMPT_DOUBLINGS);
-			me->prompt_ns = now + ((uint64_t)PROMPT_NS << me->prompts);
+			if (!me->dear_until_ns)
+				me->prompt_ns = now + ((uint64_t)PROMPT_NS << me->prompts);
 			kd_retained_recall(net, now);
 			return;
 		}
@@ -348,7 +417,7 @@ void kd_export_available(struct kd_remote *r)
 	struct kd_net *net = kd_net_of(r);
 	struct kd_exports *me = net->exports;
 
-	if (kd_load(&me->nwaiting) && !kd_exchange(&me->available, 1))
+	if (kd_load(&me->listens) && !kd_exchange(&me->available, 1))
 		kd_comm_wake(net->comm);
 }
 
@@ -388,12 +457,29 @@ static int take_failures(struct kd_export *x, const char *bytes, size_t *size_p)
 	return 0;
 }
 
+/* The results are here, or stay at the thief. If the owner waits for them, all the time under way has
+ * been lost, otherwise only what keeps the two ranks busy. */
+static void weigh(struct kd_export *x)
+{
+	uint64_t now = kd_os_now_ns(), away = now - x->sent_ns;
+	uint64_t latency = away - kd_min(x->held_ns, away);
+	uint64_t busy = PACKAGE_NS + x->fetch_ns + (now - x->answered_ns);
+
+	if (x->weighed)
+		return;
+	x->weighed = 1;
+	kd_weigh_returned(x->retained.net, &x->range, now, x->run_ns,
+			  x->awaited || kd_steal_awaited(&x->range) ? latency : busy);
+}
+
 static void finish_export(struct kd_export *x)
 {
 	struct kd_net *net = x->retained.net;
 	struct kd_exports *me = net->exports;
 	struct kd_stack *s;
 	int merge = 0;
+
+	weigh(x);
 
 	kd_assert(!x->retained.pending && !x->retained.lent && !x->retained.reading);
 	if (net->hooks.returned)
@@ -444,6 +530,7 @@ static int may_retain(const struct kd_export *x)
 static void apply(struct kd_export *x, const void *bytes, size_t size)
 {
 	struct kd_net *net = x->retained.net;
+	int retain;
 
 	kd_assert(x->retained.state == KD_EXPORT_ANSWERED);
 	kd_outgoing_hide(&x->outgoing);
@@ -460,10 +547,14 @@ static void apply(struct kd_export *x, const void *bytes, size_t size)
 		       x->thief);
 	kd_assert(x->retained.noutputs <= x->outgoing.ntargets);
 	kd_retained_settle_taken(&x->retained);
-	if (x->retained.noutputs)
-		kd_retained_begin(&x->retained, may_retain(x));
-	else
+	if (!x->retained.noutputs) {
 		finish_export(x);
+		return;
+	}
+	retain = may_retain(x);
+	if (retain)
+		weigh(x);
+	kd_retained_begin(&x->retained, retain);
 }
 
 static void results_arrived(struct kd_read *g)
@@ -493,6 +584,11 @@ void kd_export_done(struct kd_net *net, uint32_t from, const void *body, size_t 
 	x->nlengths = d.lengths;
 	x->home = d.home != 0;
 	x->failed = d.failed != 0;
+	x->run_ns = d.run_ns;
+	x->held_ns = d.held_ns;
+	x->fetch_ns = d.fetch_us * 1000ull;
+	x->answered_ns = kd_os_now_ns();
+	x->awaited = kd_steal_awaited(&x->range);
 	kd_step(net, KD_STEP_RESULT, 0, net->rank, x->generation, 0, from);
 	if (!d.results.bytes) {
 		apply(x, (const char *)body + sizeof(d), bytes - sizeof(d));
@@ -524,7 +620,8 @@ uint64_t kd_export_tick(struct kd_net *net, uint64_t now)
 	/* results that have arrived may give work to waiting thieves, too */
 	if (kd_retained_back(net) && me->nwaiting)
 		kd_store(&me->available, 1);
-	if (me->nwaiting && (kd_load(&me->available) || now >= me->prompt_ns))
+	if (me->nwaiting && now >= me->dear_until_ns &&
+	    (kd_load(&me->available) || now >= me->prompt_ns))
 		prompt(net, now);
 	if (me->seeks || kd_load_relaxed(&me->wanted))
 		return now;

@@ -61,6 +61,7 @@ struct kd_import {
 	size_t message_bytes;
 	uint64_t *lengths; /* of the closures, by 32 bytes, in ticks; NULL: no observer */
 	uint64_t serial, asked_ns, arrived_ns, start_ns; /* asked_ns 0: not requested */
+	int fetched; /* inputs have been read for it */
 	uint64_t ready_ns; /* when it entered the inbox */
 	uint64_t journey_ns; /* from the request, or without one from WORK, to the last input */
 	struct kd_import *link; /* in the inbox, or in the list of finished imports */
@@ -354,6 +355,7 @@ static void open_message(struct kd_import *im, const void *bytes, size_t size)
 	net->counts.imports++;
 	net->counts.imported += im->incoming.count;
 	im->pending = pending = count_pending(im, &fetches);
+	im->fetched = pending != 0;
 	if (!pending) {
 		ready(im);
 		return;
@@ -448,13 +450,18 @@ static void signal_victim(struct kd_import *im)
 		.slot = im->slot, .generation = im->generation, .import = im->id};
 	struct kd_results *r = &im->results;
 	struct kd_wire_head *m;
-	uint64_t ns = kd_os_now_ns() - im->start_ns;
+	uint64_t now = kd_os_now_ns(), ns = now - im->start_ns;
 	int fits;
 
 	kd_assert(!kd_load(&im->left) && im->start_ns >= im->ready_ns);
 	kd_assert(me->live);
 	kd_results_make(r, &im->incoming);
 	done.outputs = r->count;
+	done.run_ns = ns;
+	done.held_ns = now - im->ready_ns;
+	if (im->fetched)
+		done.fetch_us = (uint32_t)kd_min((im->ready_ns - im->arrived_ns) / 1000 + 1,
+						 (uint64_t)UINT32_MAX);
 	done.lengths = add_lengths(r, im);
 	done.failed = add_failures(r, im);
 	/* Only the results stay here, perhaps for long. */

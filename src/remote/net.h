@@ -31,6 +31,7 @@ struct kd_net_counts {
 	uint64_t kept_bytes;         /* results never read: the thief has overwritten them */
 	uint64_t fetched_bytes;      /* inputs and outputs read from other ranks */
 	uint64_t same_bytes;         /* inputs not read, since the tag was that of an older copy */
+	uint64_t dear;               /* closures not given away: moving them takes longer */
 	uint64_t altered;            /* reads that returned other bytes than the owner has */
 	uint64_t replies;            /* steal messages that answered a request */
 	uint64_t reply_ns;           /* time from request to first instruction, summed over those */
@@ -86,6 +87,7 @@ struct kd_net {
 	struct kd_exports *exports;
 	struct kd_imports *imports;
 	struct kd_asking *asking;
+	struct kd_weighing *weighing;
 
 	/* net.c */
 	const struct kd_net_duties *duties;

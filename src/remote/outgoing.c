@@ -13,6 +13,7 @@
 #include "kdds.h"
 #include "remote/copies.h"
 #include "remote/net.h"
+#include "remote/weigh.h"
 
 /* Prints once per type why its closures stay in their process. */
 static void say_why(struct kd_net *net, const struct kdds_type *type, const char *why)
@@ -147,11 +148,23 @@ int kd_load_add(struct kd_net *net, struct kd_load *l, const struct kdds_closure
 	return 1;
 }
 
+static int too_dear(struct kd_load_filter *f, const struct kdds_type *type)
+{
+	uint64_t until = kd_weigh_until(f->net, type);
+
+	if (until <= f->now_ns || !f->now_ns)
+		return 0;
+	f->until_ns = kd_min(f->until_ns, until);
+	f->net->counts.dear++;
+	return 1;
+}
+
 static int wants(struct kd_filter *filter, const struct kdds_closure *c)
 {
 	struct kd_load_filter *f = (struct kd_load_filter *)filter;
 
-	return kd_outgoing_allows(f->net, c) && kd_load_add(f->net, &f->load, c, f->room);
+	return kd_outgoing_allows(f->net, c) && !too_dear(f, c->type) &&
+	       kd_load_add(f->net, &f->load, c, f->room);
 }
 
 static void reset(struct kd_filter *filter)
@@ -159,12 +172,15 @@ static void reset(struct kd_filter *filter)
 	((struct kd_load_filter *)filter)->load.end = NULL;
 }
 
-void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint64_t room)
+void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint64_t room,
+			 uint64_t now_ns)
 {
 	f->filter = (struct kd_filter){wants, reset};
 	f->net = net;
 	f->load.end = NULL;
 	f->room = room;
+	f->now_ns = now_ns;
+	f->until_ns = UINT64_MAX;
 }
 
 /* The record of access i of c: an earlier one of the same data item in the same shape, or a

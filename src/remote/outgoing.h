@@ -81,9 +81,12 @@ struct kd_load_filter {
 	struct kd_net *net;
 	struct kd_load load;
 	uint64_t room;
+	uint64_t now_ns;   /* what is too dear to be moved (weigh.h) stays; 0: nothing is */
+	uint64_t until_ns; /* the earliest time from which something that was refused may go */
 };
 
-void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint64_t room);
+void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint64_t room,
+			 uint64_t now_ns);
 
 /* Whether the thief retains the data item as a result of its own. */
 typedef int kd_outgoing_retains(struct kd_net *net, const struct kd_value *v);

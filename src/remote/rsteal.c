@@ -15,12 +15,14 @@
 #include "remote/peer.h"
 #include "remote/read.h"
 #include "remote/retained.h"
+#include "remote/weigh.h"
 
 void kd_rsteal_stop(struct kd_net *net)
 {
 	kd_import_stop(net);
 	kd_ask_stop(net);
 	kd_export_stop(net);
+	kd_weigh_stop(net);
 	kd_read_stop(net);
 	kd_exposed_stop(net);
 }
@@ -114,6 +116,7 @@ void kd_rsteal_start(struct kd_net *net)
 	kd_read_init(net);
 	kd_ask_start(net);
 	kd_import_start(net);
+	kd_weigh_start(net);
 	kd_export_start(net);
 	kd_net_start(net, &duties);
 }

@@ -119,7 +119,9 @@ struct kd_wire_done {
 	uint32_t home;             /* read the results at once: the sender retains enough already */
 	uint32_t failed;           /* tasks have failed: 32 bits for each closure follow the lengths
 				      (fail.h), and then a struct kdds_failure */
-	uint32_t pad;
+	uint32_t fetch_us;         /* from WORK to the last input's arrival; 0: none was read */
+	uint64_t run_ns;           /* from the first closure's begin to the last one's end */
+	uint64_t held_ns;          /* the same from the last input's arrival on */
 };
 
 struct kd_wire_result {
@@ -160,7 +162,7 @@ struct kd_wire_signed {
 
 _Static_assert(sizeof(struct kd_wire_head) == 40, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_work) == 64, "messages have no holes");
-_Static_assert(sizeof(struct kd_wire_done) == 80, "messages have no holes");
+_Static_assert(sizeof(struct kd_wire_done) == 96, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_sign) == 32, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_signed) == 32, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_steal) % 16 == 0, "parts of a steal message are aligned");

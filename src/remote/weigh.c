@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "remote/weigh.h"
+
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "core/closure.h"
+#include "remote/net.h"
+
+#define TYPES 64           /* closures of more types are always given away */
+#define MEMORY 32u         /* packages: older ones count less */
+#define SAMPLES 128u
+#define LOSSES 8u
+#define LOSS_SHARE 4u
+#define LOOK_NS 250000u    /* what a look for work costs: owners push closures rather than call */
+#define TRIAL_NS 1000000000u
+
+struct account {
+	const struct kdds_type *type;
+	uint64_t run_ns, move_ns; /* sums over packages, older ones decayed */
+	uint32_t packages;
+	uint32_t losses; /* 0: the last packages gained; up to LOSSES */
+	int spawns;      /* children of its closures have been given away */
+	uint64_t until_ns;
+};
+
+struct kd_weighing {
+	struct account accounts[TYPES];
+	uint32_t count;
+};
+
+void kd_weigh_start(struct kd_net *net)
+{
+	net->weighing = kd_must(calloc(1, sizeof(*net->weighing)));
+}
+
+void kd_weigh_stop(struct kd_net *net)
+{
+	free(net->weighing);
+	net->weighing = NULL;
+}
+
+static struct account *find(struct kd_weighing *me, const struct kdds_type *type)
+{
+	for (uint32_t i = 0; i < me->count; i++)
+		if (me->accounts[i].type == type)
+			return &me->accounts[i];
+	return NULL;
+}
+
+/* NULL: there are too many. */
+static struct account *open_account(struct kd_weighing *me, const struct kdds_type *type)
+{
+	struct account *a = find(me, type);
+
+	if (!a && me->count < TYPES) {
+		a = &me->accounts[me->count++];
+		a->type = type;
+	}
+	return a;
+}
+
+static int dear(const struct account *a)
+{
+	/* of the calls of a tree search, few have large trees */
+	return a->losses && a->move_ns > a->run_ns && (!a->spawns || a->packages >= SAMPLES);
+}
+
+uint64_t kd_weigh_until(struct kd_net *net, const struct kdds_type *type)
+{
+	const struct account *a = find(net->weighing, type);
+
+	return a && dear(a) ? a->until_ns : 0;
+}
+
+int kd_weigh_any_gains(struct kd_net *net)
+{
+	const struct kd_weighing *me = net->weighing;
+
+	for (uint32_t i = 0; i < me->count; i++)
+		if (me->accounts[i].packages && !dear(&me->accounts[i]))
+			return 1;
+	return 0;
+}
+
+static void postpone(struct account *a, uint64_t now_ns, uint64_t move_ns)
+{
+	uint64_t pause = LOSS_SHARE * a->losses * (move_ns + LOOK_NS);
+
+	a->until_ns = now_ns + kd_min(pause, (uint64_t)TRIAL_NS);
+}
+
+/* The task whose child the range has. NULL: main, or the range has come from another rank. */
+static const struct kdds_closure *parent_of(const struct kd_range *range)
+{
+	const struct kd_stack *s = range->from;
+
+	if (!s || (range->frame->parent == &s->base && !s->range.count))
+		return NULL;
+	return kd_closure_at(kd_load_relaxed(&range->frame->parent->head));
+}
+
+void kd_weigh_given(struct kd_net *net, const struct kd_range *range, uint64_t now_ns)
+{
+	const struct kdds_closure *parent = parent_of(range);
+	struct account *a = parent ? open_account(net->weighing, parent->type) : NULL;
+
+	if (a)
+		a->spawns = 1;
+	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes) {
+		a = find(net->weighing, kd_closure_at(c)->type);
+		if (a)
+			postpone(a, now_ns, a->move_ns / MEMORY);
+	}
+}
+
+void kd_weigh_returned(struct kd_net *net, const struct kd_range *range, uint64_t now_ns,
+		       uint64_t run_ns, uint64_t move_ns)
+{
+	const struct kdds_type *last = NULL;
+
+	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes) {
+		const struct kdds_type *type = kd_closure_at(c)->type;
+		struct account *a = type == last ? NULL : open_account(net->weighing, type);
+
+		last = type;
+		if (!a)
+			continue;
+		a->packages++;
+		a->run_ns += run_ns - a->run_ns / MEMORY;
+		a->move_ns += move_ns - a->move_ns / MEMORY;
+		a->losses = move_ns > run_ns ?
+				    (uint32_t)kd_min(a->losses + move_ns / (run_ns + 1), (uint64_t)LOSSES) :
+				    a->losses / 2;
+		postpone(a, now_ns, move_ns);
+	}
+}

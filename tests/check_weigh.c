@@ -42,7 +42,7 @@ static void back(const struct kdds_type *a, const struct kdds_type *b, uint64_t 
 	struct kd_range r = range_of(a, b);
 
 	kd_weigh_given(&net, &r, now);
-	kd_weigh_returned(&net, &r, now += run + move, run, move);
+	kd_weigh_returned(&net, &r, now += run + move, run, move, 0);
 }
 
 static int stays(const struct kdds_type *t)
@@ -55,9 +55,9 @@ START_TEST(losses_and_gains)
 	const struct kdds_type *t = &types[0], *other = &types[1];
 	uint64_t pause, longer;
 
-	ck_assert(!stays(t) && !kd_weigh_any_gains(&net));
+	ck_assert(!stays(t) && !kd_weigh_all_lose(&net));
 	back(t, t, 1000, 100000);
-	ck_assert(stays(t) && !stays(other) && !kd_weigh_any_gains(&net));
+	ck_assert(stays(t) && !stays(other) && kd_weigh_all_lose(&net));
 	pause = kd_weigh_until(&net, t) - now;
 	ck_assert_uint_ge(pause, 4 * 100000);
 	now += pause;
@@ -66,7 +66,7 @@ START_TEST(losses_and_gains)
 	longer = kd_weigh_until(&net, t) - now;
 	ck_assert_uint_gt(longer, pause);
 	back(other, other, 100000, 1000);
-	ck_assert(stays(t) && !stays(other) && kd_weigh_any_gains(&net));
+	ck_assert(stays(t) && !stays(other) && !kd_weigh_all_lose(&net));
 	/* trials that gain make it free again, before all the losses are made up for */
 	for (int i = 0; i < 4; i++)
 		back(t, t, 50000, 1000);
@@ -87,6 +87,55 @@ START_TEST(one_at_a_time)
 	now = kd_weigh_until(&net, &types[0]);
 	kd_weigh_given(&net, &r, now);
 	ck_assert(stays(&types[0])); /* although the trial is not back */
+}
+END_TEST
+
+static int large_stays(const struct kdds_type *t, uint64_t bytes)
+{
+	return kd_weigh_large_until(&net, t, bytes) > now;
+}
+
+START_TEST(first_package)
+{
+	const struct kdds_type *t = &types[0];
+	struct kd_range r = range_of(t, t);
+
+	ck_assert(!large_stays(t, 10 * KD_WEIGH_SMALL) && !kd_weigh_gains(&net, t));
+	kd_weigh_given(&net, &r, now);
+	ck_assert(stays(t) && large_stays(t, 10 * KD_WEIGH_SMALL) && !kd_weigh_all_lose(&net));
+	now = kd_weigh_until(&net, t); /* it runs for long: there may be another */
+	ck_assert(!stays(t) && !kd_weigh_gains(&net, t));
+	kd_weigh_returned(&net, &r, ++now, 1000000000, 1000, 0);
+	ck_assert(!stays(t) && !large_stays(t, UINT64_MAX) && kd_weigh_gains(&net, t));
+}
+END_TEST
+
+START_TEST(large_packages)
+{
+	const struct kdds_type *t = &types[0];
+
+	back(t, t, 1000, 100000);
+	now = kd_weigh_until(&net, t);
+	ck_assert(!stays(t) && large_stays(t, 10 * KD_WEIGH_SMALL));
+	ck_assert(kd_weigh_large_until(&net, t, 10 * KD_WEIGH_SMALL) - now >= 10 * 4 * 100000);
+	ck_assert(kd_weigh_large_until(&net, t, UINT64_MAX) - now <= 1000000000);
+	now = kd_weigh_large_until(&net, t, UINT64_MAX);
+	ck_assert(!large_stays(t, UINT64_MAX));
+}
+END_TEST
+
+/* Results that the thief has retained come later. */
+START_TEST(retained)
+{
+	const struct kdds_type *t = &types[0];
+	struct kd_range r = range_of(t, t);
+
+	back(t, t, 100000, 50000);
+	ck_assert(!stays(t));
+	kd_weigh_fetched(&net, &r, ++now, 100000, 10000);
+	ck_assert(!stays(t));
+	kd_weigh_fetched(&net, &r, ++now, 100000, 1000000);
+	ck_assert(stays(t));
 }
 END_TEST
 
@@ -125,14 +174,33 @@ START_TEST(tasks_that_spawn)
 	child.parent = &frame;
 	kd_weigh_given(&net, &r, now);
 	for (int i = 0; i < 100; i++) {
-		kd_weigh_returned(&net, &r, ++now, 1000, 100000);
+		kd_weigh_returned(&net, &r, ++now, 1000, 100000, 0);
 		ck_assert(!stays(&types[0]));
 	}
 	for (int i = 0; i < 100; i++)
-		kd_weigh_returned(&net, &r, ++now, 1000, 100000);
+		kd_weigh_returned(&net, &r, ++now, 1000, 100000, 0);
 	ck_assert(stays(&types[0]));
-	kd_weigh_returned(&net, &r, ++now, 100000000, 100000);
+	kd_weigh_returned(&net, &r, ++now, 100000000, 100000, 0);
 	ck_assert(!stays(&types[0]));
+}
+END_TEST
+
+/* What had to be read for a package is no small call. */
+START_TEST(spawners_with_data)
+{
+	struct kd_stack s = {0};
+	struct kdds_frame child = {0}, frame = {0};
+	struct kd_range r = range_of(&types[0], &types[0]);
+
+	r.from = &s;
+	r.frame = &child;
+	frame.parent = &s.base;
+	frame.head = memory;
+	child.parent = &frame;
+	kd_weigh_given(&net, &r, now);
+	ck_assert(!stays(&types[0]) && large_stays(&types[0], 2 * KD_WEIGH_SMALL));
+	kd_weigh_returned(&net, &r, ++now, 1000, 100000, 1);
+	ck_assert(stays(&types[0]));
 }
 END_TEST
 
@@ -146,9 +214,13 @@ int main(void)
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, losses_and_gains);
 	tcase_add_test(tcase, one_at_a_time);
+	tcase_add_test(tcase, first_package);
+	tcase_add_test(tcase, large_packages);
+	tcase_add_test(tcase, retained);
 	tcase_add_test(tcase, several_types);
 	tcase_add_test(tcase, extremes);
 	tcase_add_test(tcase, tasks_that_spawn);
+	tcase_add_test(tcase, spawners_with_data);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_ENV);

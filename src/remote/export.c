@@ -30,6 +30,8 @@
 #define PROMPT_DOUBLINGS 5
 #define DEAR_NS 50000u          /* between looks if all is too dear; doubled if it still is */
 #define DEAR_DOUBLINGS 8u
+#define LARGE_NS 3000000u       /* without anything smaller, before a large trial; */
+#define SMALL_NS 50000u         /* between looks for something smaller */
 #define PACKAGE_NS 30000u       /* that both ranks are busy with a steal message and its results */
 
 struct kd_export {
@@ -62,6 +64,7 @@ struct kd_exports {
 	uint32_t prompts;
 	uint64_t dear_until_ns; /* all that there was is too dear until then; 0: it was not */
 	uint32_t dear;          /* looks in a row that found nothing else */
+	uint64_t large_ns; /* there has been nothing but large trials since then; 0: there is not */
 	uint32_t listens; /* owners know that thieves wait; loaded without the lock */
 	uint32_t available, wanted; /* set by any thread, cleared under the lock */
 	/* In the middle of a round through all retained results, for those that closures wait to
@@ -167,18 +170,24 @@ static uint64_t room_of(struct kd_net *net, uint32_t thief)
 
 /* Work for another rank: followers of results that it retains, closures from the stacks here,
  * or an import that has not been begun. If there is none, *dear_until_p is the time at which
- * something that was too dear may go; UINT64_MAX: there was no such thing. */
+ * something that was refused may go; UINT64_MAX: there was no such thing. */
 static int find(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uint64_t now,
 		struct kd_range *range_p, uint64_t *dear_until_p)
 {
+	struct kd_exports *me = net->exports;
 	struct kd_load_filter f;
 	int found;
 
 	kd_load_filter_init(net, &f, room_of(net, thief), now);
 	want = kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
+	f.large = me->large_ns && now - me->large_ns >= LARGE_NS;
 	found = kd_retained_follow(net, thief, want, &f.filter, range_p) ||
 		kd_search_remote(&net->worker, want, &f.filter, hint, range_p);
-	*dear_until_p = f.until_ns;
+	if (found || !f.too_large)
+		me->large_ns = 0;
+	else if (!me->large_ns)
+		me->large_ns = now;
+	*dear_until_p = f.too_large ? kd_min(f.until_ns, now + SMALL_NS) : f.until_ns;
 	return found;
 }
 
@@ -290,7 +299,7 @@ static int look(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uin
 	}
 	if (dear_until != UINT64_MAX) {
 		/* a task of another type may come soon if there are such */
-		if (!kd_weigh_any_gains(net))
+		if (kd_weigh_all_lose(net))
 			me->dear = DEAR_DOUBLINGS;
 		me->dear_until_ns = kd_min(dear_until, now + ((uint64_t)DEAR_NS << me->dear));
 		me->prompt_ns = me->dear_until_ns;
@@ -465,11 +474,16 @@ static void weigh(struct kd_export *x)
 	uint64_t latency = away - kd_min(x->held_ns, away);
 	uint64_t busy = PACKAGE_NS + x->fetch_ns + (now - x->answered_ns);
 
-	if (x->weighed)
+	if (x->weighed) {
+		if (x->retained.fetch_ns)
+			kd_weigh_fetched(x->retained.net, &x->range, now, x->run_ns,
+					 now - x->retained.fetch_ns);
 		return;
+	}
 	x->weighed = 1;
 	kd_weigh_returned(x->retained.net, &x->range, now, x->run_ns,
-			  x->awaited || kd_steal_awaited(&x->range) ? latency : busy);
+			  x->awaited || kd_steal_awaited(&x->range) ? latency : busy,
+			  x->fetch_ns || x->retained.noutputs);
 }
 
 static void finish_export(struct kd_export *x)

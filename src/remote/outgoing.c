@@ -15,6 +15,8 @@
 #include "remote/net.h"
 #include "remote/weigh.h"
 
+#define KEPT_NS 1000000000u /* what may not leave the process is looked at again */
+
 /* Prints once per type why its closures stay in their process. */
 static void say_why(struct kd_net *net, const struct kdds_type *type, const char *why)
 {
@@ -159,12 +161,35 @@ static int too_dear(struct kd_load_filter *f, const struct kdds_type *type)
 	return 1;
 }
 
+/* The load, to which a closure of that type has just been added, is large, and no large one may go
+ * now. */
+static int too_large(struct kd_load_filter *f, const struct kdds_type *type)
+{
+	uint64_t until;
+
+	if (f->load.bytes <= KD_WEIGH_SMALL || !f->now_ns || kd_weigh_gains(f->net, type))
+		return 0;
+	until = kd_weigh_large_until(f->net, type, f->load.bytes);
+	if (until <= f->now_ns && f->large)
+		return 0;
+	if (until <= f->now_ns)
+		f->too_large = 1;
+	else
+		f->until_ns = kd_min(f->until_ns, until);
+	f->load.end = NULL;
+	return 1;
+}
+
 static int wants(struct kd_filter *filter, const struct kdds_closure *c)
 {
 	struct kd_load_filter *f = (struct kd_load_filter *)filter;
 
-	return kd_outgoing_allows(f->net, c) && !too_dear(f, c->type) &&
-	       kd_load_add(f->net, &f->load, c, f->room);
+	if (!kd_outgoing_allows(f->net, c)) {
+		f->until_ns = kd_min(f->until_ns, f->now_ns + KEPT_NS);
+		return 0;
+	}
+	return !too_dear(f, c->type) && kd_load_add(f->net, &f->load, c, f->room) &&
+	       !too_large(f, c->type);
 }
 
 static void reset(struct kd_filter *filter)
@@ -181,6 +206,8 @@ void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint64_t 
 	f->room = room;
 	f->now_ns = now_ns;
 	f->until_ns = UINT64_MAX;
+	f->large = 0;
+	f->too_large = 0;
 }
 
 /* The record of access i of c: an earlier one of the same data item in the same shape, or a

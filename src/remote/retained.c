@@ -6,6 +6,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "base/os.h"
 #include "core/index.h"
 #include "core/steal.h"
 #include "remote/net.h"
@@ -252,6 +253,7 @@ static void fetch(struct kd_retained *r, enum kd_export_state to)
 		kd_steal_fetch(r->range);
 	}
 	kd_retained_turn(r, to);
+	r->fetch_ns = kd_os_now_ns();
 	for (uint32_t i = 0; i < r->noutputs; i++)
 		if (!r->outputs[i].taker) {
 			r->reading++;

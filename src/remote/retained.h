@@ -51,6 +51,7 @@ struct kd_retained {
 	uint32_t lent;    /* of these, outputs with a taker */
 	uint32_t reading; /* outputs that are being read */
 	uint64_t bytes;   /* of all outputs */
+	uint64_t fetch_ns; /* when reading them began; 0: it has not */
 	struct kd_retained *newer, *older;  /* in the list of all retained */
 	struct kd_retained *after, *before; /* in the list of those retained by thief */
 	struct kd_output **taken;       /* outputs of other exports that this one overwrites */

@@ -10,6 +10,7 @@
 #define TYPES 64           /* closures of more types are always given away */
 #define MEMORY 32u         /* packages: older ones count less */
 #define SAMPLES 128u
+#define FIRST_NS 5000000u  /* what is not back by then is worth moving, until it is back */
 #define LOSSES 8u
 #define LOSS_SHARE 4u
 #define LOOK_NS 250000u    /* what a look for work costs: owners push closures rather than call */
@@ -21,7 +22,9 @@ struct account {
 	uint32_t packages;
 	uint32_t losses; /* 0: the last packages gained; up to LOSSES */
 	int spawns;      /* children of its closures have been given away */
-	uint64_t until_ns;
+	int reads;       /* data have been read for a package, which did not fit into messages */
+	uint64_t pause_ns; /* between the last trial and a small one, */
+	uint64_t until_ns; /* which may go then */
 };
 
 struct kd_weighing {
@@ -63,7 +66,9 @@ static struct account *open_account(struct kd_weighing *me, const struct kdds_ty
 static int dear(const struct account *a)
 {
 	/* of the calls of a tree search, few have large trees */
-	return a->losses && a->move_ns > a->run_ns && (!a->spawns || a->packages >= SAMPLES);
+	if (a->spawns && !a->reads && a->packages < SAMPLES)
+		return 0;
+	return !a->packages || (a->losses && a->move_ns > a->run_ns);
 }
 
 uint64_t kd_weigh_until(struct kd_net *net, const struct kdds_type *type)
@@ -73,21 +78,40 @@ uint64_t kd_weigh_until(struct kd_net *net, const struct kdds_type *type)
 	return a && dear(a) ? a->until_ns : 0;
 }
 
-int kd_weigh_any_gains(struct kd_net *net)
+uint64_t kd_weigh_large_until(struct kd_net *net, const struct kdds_type *type, uint64_t bytes)
+{
+	const struct account *a = find(net->weighing, type);
+	uint64_t times = kd_min(bytes / KD_WEIGH_SMALL, (uint64_t)TRIAL_NS);
+
+	if (!a || (a->packages && !dear(a)))
+		return 0;
+	return a->until_ns + kd_min(a->pause_ns * times, (uint64_t)TRIAL_NS);
+}
+
+int kd_weigh_gains(struct kd_net *net, const struct kdds_type *type)
+{
+	const struct account *a = find(net->weighing, type);
+
+	return a && a->packages && !dear(a);
+}
+
+int kd_weigh_all_lose(struct kd_net *net)
 {
 	const struct kd_weighing *me = net->weighing;
+	uint32_t packages = 0;
 
-	for (uint32_t i = 0; i < me->count; i++)
-		if (me->accounts[i].packages && !dear(&me->accounts[i]))
-			return 1;
-	return 0;
+	for (uint32_t i = 0; i < me->count; i++) {
+		if (kd_weigh_gains(net, me->accounts[i].type))
+			return 0;
+		packages += me->accounts[i].packages;
+	}
+	return packages != 0;
 }
 
 static void postpone(struct account *a, uint64_t now_ns, uint64_t move_ns)
 {
-	uint64_t pause = LOSS_SHARE * a->losses * (move_ns + LOOK_NS);
-
-	a->until_ns = now_ns + kd_min(pause, (uint64_t)TRIAL_NS);
+	a->pause_ns = kd_min(LOSS_SHARE * a->losses * (move_ns + LOOK_NS), (uint64_t)TRIAL_NS);
+	a->until_ns = now_ns + a->pause_ns;
 }
 
 /* The task whose child the range has. NULL: main, or the range has come from another rank. */
@@ -108,14 +132,21 @@ void kd_weigh_given(struct kd_net *net, const struct kd_range *range, uint64_t n
 	if (a)
 		a->spawns = 1;
 	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes) {
-		a = find(net->weighing, kd_closure_at(c)->type);
-		if (a)
+		a = open_account(net->weighing, kd_closure_at(c)->type);
+		if (a && a->packages)
 			postpone(a, now_ns, a->move_ns / MEMORY);
+		else if (a && !a->until_ns)
+			a->until_ns = now_ns + FIRST_NS;
 	}
 }
 
+static void lose(struct account *a, uint64_t run_ns, uint64_t move_ns)
+{
+	a->losses = (uint32_t)kd_min(a->losses + move_ns / (run_ns + 1), (uint64_t)LOSSES);
+}
+
 void kd_weigh_returned(struct kd_net *net, const struct kd_range *range, uint64_t now_ns,
-		       uint64_t run_ns, uint64_t move_ns)
+		       uint64_t run_ns, uint64_t move_ns, int reads)
 {
 	const struct kdds_type *last = NULL;
 
@@ -127,11 +158,31 @@ void kd_weigh_returned(struct kd_net *net, const struct kd_range *range, uint64_
 		if (!a)
 			continue;
 		a->packages++;
+		a->reads |= reads;
 		a->run_ns += run_ns - a->run_ns / MEMORY;
 		a->move_ns += move_ns - a->move_ns / MEMORY;
-		a->losses = move_ns > run_ns ?
-				    (uint32_t)kd_min(a->losses + move_ns / (run_ns + 1), (uint64_t)LOSSES) :
-				    a->losses / 2;
+		if (move_ns > run_ns)
+			lose(a, run_ns, move_ns);
+		else
+			a->losses /= 2;
+		postpone(a, now_ns, move_ns);
+	}
+}
+
+void kd_weigh_fetched(struct kd_net *net, const struct kd_range *range, uint64_t now_ns,
+		      uint64_t run_ns, uint64_t move_ns)
+{
+	const struct kdds_type *last = NULL;
+
+	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes) {
+		const struct kdds_type *type = kd_closure_at(c)->type;
+		struct account *a = type == last ? NULL : find(net->weighing, type);
+
+		last = type;
+		if (!a)
+			continue;
+		a->move_ns += move_ns;
+		lose(a, run_ns, move_ns);
 		postpone(a, now_ns, move_ns);
 	}
 }

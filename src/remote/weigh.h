@@ -6,13 +6,18 @@
  * closures may be longer, or find their data in the thief's cache. The running time includes all
  * descendants, so a call that is the root of a large tree weighs what the tree does.
  *
- * A trial takes place after TRIAL_SHARE times what the last one has cost. It so costs at most that
- * share of the time, whatever the network. The net lock protects everything here.
+ * A trial takes place after LOSS_SHARE times what the last one has cost, and more if trials go on
+ * failing. It so costs at most that share of the time, whatever the network. Nothing is known of the
+ * first package of a type, so trials have few data: a larger one waits longer, in proportion. The
+ * net lock protects everything here.
  */
 #ifndef KD_WEIGH_H
 #define KD_WEIGH_H
 
 #include "core/stack.h"
+
+/* Bytes of data, in and out, of a small trial. */
+#define KD_WEIGH_SMALL 2097152u
 
 struct kd_net;
 
@@ -21,12 +26,20 @@ void kd_weigh_stop(struct kd_net *net);
 
 /* Until when closures of that type stay here; a time that has passed: they need not. */
 uint64_t kd_weigh_until(struct kd_net *net, const struct kdds_type *type);
-/* Whether there is a type that is worth moving. */
-int kd_weigh_any_gains(struct kd_net *net);
+/* The same for a range of so many bytes, more than KD_WEIGH_SMALL. */
+uint64_t kd_weigh_large_until(struct kd_net *net, const struct kdds_type *type, uint64_t bytes);
+/* Whether closures of the type are known to be worth moving. */
+int kd_weigh_gains(struct kd_net *net, const struct kdds_type *type);
+/* Whether packages have come back, and closures of none of their types are worth moving. */
+int kd_weigh_all_lose(struct kd_net *net);
 /* The range is given away. */
 void kd_weigh_given(struct kd_net *net, const struct kd_range *range, uint64_t now_ns);
-/* It is back: it has run that long, and to move it there and back has taken that long. */
+/* It is back: it has run that long, and to move it there and back has taken that long. reads: data
+ * were read that did not fit into the messages. */
 void kd_weigh_returned(struct kd_net *net, const struct kd_range *range, uint64_t now_ns,
-		       uint64_t run_ns, uint64_t move_ns);
+		       uint64_t run_ns, uint64_t move_ns, int reads);
+/* Results that the thief had retained are here now: reading them has taken that long. */
+void kd_weigh_fetched(struct kd_net *net, const struct kd_range *range, uint64_t now_ns,
+		      uint64_t run_ns, uint64_t move_ns);
 
 #endif

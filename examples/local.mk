@@ -3,9 +3,12 @@
 
 EXAMPLES_COMMON = examples/common.c examples/common.h
 
-noinst_PROGRAMS += examples/cg examples/fib examples/heat examples/histogram examples/kmeans \
-	examples/knary examples/lu examples/mergesort examples/nqueens examples/pagerank \
-	examples/stencil examples/wordcount
+noinst_PROGRAMS += examples/barneshut examples/cg examples/fib examples/heat examples/histogram \
+	examples/kmeans examples/knary examples/lu examples/mergesort examples/nqueens \
+	examples/pagerank examples/stencil examples/wordcount
+
+examples_barneshut_SOURCES = examples/barneshut.c $(EXAMPLES_COMMON)
+examples_barneshut_LDADD = libkdds.la -lm
 
 examples_cg_SOURCES = examples/cg.c $(EXAMPLES_COMMON)
 examples_cg_LDADD = libkdds.la -lm

@@ -105,7 +105,7 @@ right()
 
 for example in 'fib 15' 'nqueens 7 7' 'knary 6 3' 'knary --cilk 5 3 2' 'stencil 60 10 7' \
 	'cg 10' 'mergesort 3000 100' 'heat 40 50 2000' 'histogram 10000 30' 'kmeans 1000 7' 'cholesky 150 32' \
-	'lu 8 9 30' 'pagerank 500 4'; do
+	'lu 8 9 30' 'pagerank 500 4' 'barneshut 300 3'; do
 	# shellcheck disable=SC2086 # its arguments
 	right examples/$example
 done

@@ -195,6 +195,13 @@ wrong pagerank 0
 wrong pagerank 10 0
 help pagerank
 
+example "$(alone barneshut 3000 3)" barneshut 3000 3
+example 'barneshut(2): 1 steps, forces differ from sums by 0.0000' barneshut 2 1
+wrong barneshut
+wrong barneshut 1
+wrong barneshut 10 0
+help barneshut
+
 example "$(alone kmeans 30000 7)" kmeans 30000 7
 example 'kmeans(1, 1): 2 steps, 0 points changed in the last
 mean square distance = 0' kmeans 1 1 5

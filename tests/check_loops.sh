@@ -44,7 +44,7 @@ done
 [ $failed = 0 ] || exit 1
 echo "one hash: $(cat "$dir/first")"
 for example in 'heat 60 20' 'histogram 100000' 'kmeans 20000 10 10' 'cg 30' 'mergesort 30000' \
-	'lu 10 30' 'pagerank 20000'; do
+	'lu 10 30' 'pagerank 20000' 'barneshut 3000 3'; do
 	rm "$dir/first"
 	for ranks in 1 2 8; do
 		same "$ranks ranks: $example" ./kddsrun -n $ranks --workers 1 examples/$example

@@ -269,6 +269,17 @@ START_TEST(window)
 }
 END_TEST
 
+/* A stream in one direction does not wait for acknowledgements that something else could carry. */
+START_TEST(stream)
+{
+	for (uint32_t n = 0; n < 3 * WINDOW; n++)
+		send_one(1, n, 4, 0);
+	pass(18 * MS);
+	ck_assert_uint_eq(total[1], 3 * WINDOW);
+	ck_assert_uint_eq(at->peer_counts.repeated, 0);
+}
+END_TEST
+
 /* The last of a window comes first, the first last; each of them again; then what lies beyond the
  * window. */
 START_TEST(edges)
@@ -526,6 +537,7 @@ int main(void)
 	tcase_add_test(t, carried);
 	tcase_add_test(t, silent);
 	tcase_add_test(t, window);
+	tcase_add_test(t, stream);
 	tcase_add_test(t, edges);
 	tcase_add_test(t, repetition);
 	tcase_add_test(t, loose);

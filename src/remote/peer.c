@@ -45,6 +45,7 @@ struct peer {
 	int64_t way_ns, spread_ns; /* round-trip time, its variation, smoothed; 0: not measured */
 	uint64_t next;        /* all numbers below have been received */
 	uint64_t beyond;      /* bit i: number next + 1 + i has been received, too */
+	uint64_t told;        /* all numbers below have been acknowledged */
 	uint64_t ack_ns;      /* when to acknowledge at the latest; 0: no need */
 	uint64_t retry_ns;    /* wait after the engine was full; 0: it was not */
 	int heard;            /* since the last look() */
@@ -172,7 +173,7 @@ static struct peer *meet(struct kd_net *net, uint32_t rank)
 	if (!p)
 		kd_die("out of memory for the state of the connection to rank %u", rank);
 	p->rank = rank;
-	p->next = 1;
+	p->next = p->told = 1;
 	queue_init(&p->kept);
 	queue_init(&p->loose);
 	return peers->at[rank] = p;
@@ -221,6 +222,7 @@ static int transmit(struct kd_net *net, struct peer *p, struct kd_wire_head *m)
 		p->retry_ns = kd_min(p->retry_ns ? 2 * p->retry_ns : RETRY_NS, RETRY_NS_MAX);
 		return -EAGAIN;
 	}
+	p->told = p->next;
 	p->retry_ns = p->ack_ns = 0;
 	if (kd_unlikely(net->hooks.sent != NULL))
 		net->hooks.sent(m);
@@ -364,6 +366,8 @@ void kd_peer_receive(struct kd_net *net, const void *message, size_t len)
 			net->peer_counts.doubled++;
 			return;
 		}
+		if (p->next - p->told >= WINDOW / 2) /* the sender must not wait */
+			p->ack_ns = 1;
 	}
 	check(p);
 	peers->receive(net, m->from, m->kind, m + 1, m->bytes);

@@ -211,7 +211,7 @@ int kdds_failure(struct kdds_failure *failure_p);
 struct kdds_flag {
 	uint64_t magic;    /**< internal, as the others */
 	uint32_t raised;   /**< on this rank */
-	uint32_t lowered;  /**< rank 0: the epoch in which it was */
+	uint64_t lowered;  /**< rank 0: the epoch in which it was */
 	struct kdds_flag *next; /**< that is raised on this rank */
 };
 

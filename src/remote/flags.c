@@ -14,35 +14,34 @@ static struct kd_wire_flag flag_message(const struct kd_net *net, const struct k
 	return (struct kd_wire_flag){.flag = kd_module_name(f), .epoch = net->epoch};
 }
 
-/* Rank 0: it is raised, everywhere. One without a name is used by tasks that stay here. */
+/* Rank 0: it is raised, everywhere. */
 static void announce(struct kd_net *net, const struct kdds_flag *f)
 {
 	struct kd_wire_flag body = flag_message(net, f);
 
-	if (body.flag)
-		kd_peer_send_down(net, KD_WIRE_FLAG, &body, sizeof(body));
+	kd_peer_send_down(net, KD_WIRE_FLAG, &body, sizeof(body));
 }
 
 static void ask_root(struct kd_net *net, const struct kdds_flag *f)
 {
 	struct kd_wire_flag body = flag_message(net, f);
-	struct kd_wire_head *m;
+	struct kd_wire_head *m = kd_peer_message(KD_WIRE_FLAG, sizeof(body));
 
-	if (!body.flag)
-		return;
-	m = kd_peer_message(KD_WIRE_FLAG, sizeof(body));
 	memcpy(m + 1, &body, sizeof(body));
 	kd_peer_send(net, 0, m, 0);
 }
 
-/* Raises it on this rank. Returns 0 if it was. */
+/* Raises it on this rank. Returns 0 if it was, or has no name: the tasks that use it stay here, and
+ * its memory may be gone before main lowers another flag. */
 static int raise_here(struct kd_net *net, struct kdds_flag *f)
 {
 	if (f->raised)
 		return 0;
+	kd_store_relaxed(&f->raised, 1);
+	if (!kd_module_name(f))
+		return 0;
 	f->next = net->raised;
 	net->raised = f;
-	kd_store_relaxed(&f->raised, 1);
 	return 1;
 }
 
@@ -75,17 +74,28 @@ void kd_flags_raise(struct kd_remote *r, struct kdds_flag *f)
 void kd_flags_lower(struct kd_remote *r, struct kdds_flag *f)
 {
 	struct kd_net *net = kd_net_of(r);
+	int announces;
 
 	pthread_mutex_lock(&net->lock);
 	lower_here(net, f);
 	f->lowered = ++net->epoch;
-	for (f = net->raised; f; f = f->next)
-		announce(net, f);
+	announces = net->announces = net->raised != NULL;
 	pthread_mutex_unlock(&net->lock);
-	kd_net_nudge(net);
+	if (announces)
+		kd_net_nudge(net);
 }
 
-void kd_flags_advance(struct kd_net *net, uint32_t epoch)
+void kd_flags_tick(struct kd_net *net)
+{
+	kd_net_assert_locked(net);
+	if (!net->announces || net->over)
+		return;
+	net->announces = 0;
+	for (const struct kdds_flag *f = net->raised; f; f = f->next)
+		announce(net, f);
+}
+
+void kd_flags_advance(struct kd_net *net, uint64_t epoch)
 {
 	kd_net_assert_locked(net);
 	if (epoch <= net->epoch)

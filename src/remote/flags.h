@@ -25,7 +25,9 @@ void kd_flags_raise(struct kd_remote *r, struct kdds_flag *f);
 void kd_flags_lower(struct kd_remote *r, struct kdds_flag *f);
 
 /* A message with this epoch has arrived. */
-void kd_flags_advance(struct kd_net *net, uint32_t epoch);
+void kd_flags_advance(struct kd_net *net, uint64_t epoch);
+/* Rank 0, after main has lowered flags: sends FLAG again for those that are still raised. */
+void kd_flags_tick(struct kd_net *net);
 /* FLAG has arrived. */
 void kd_flags_message(struct kd_net *net, const void *body, size_t bytes);
 

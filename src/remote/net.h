@@ -67,7 +67,8 @@ struct kd_net {
 	uint32_t rank, size;     /* 0 and 1 outside a job of several ranks */
 	pthread_mutex_t lock;    /* the net lock */
 	uint32_t demand;         /* sleeping workers that want work of other ranks */
-	uint32_t epoch;          /* flags.h */
+	uint64_t epoch;          /* flags.h */
+	int announces;           /* rank 0: FLAG is to be sent again for the raised flags */
 	struct kdds_flag *raised; /* on this rank, linked */
 	int over; /* END has been sent or received: no more work is requested or given */
 	uint64_t room;           /* bytes that the data of a steal message may take: outgoing.h */

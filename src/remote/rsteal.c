@@ -93,6 +93,7 @@ static uint64_t steals(struct kd_net *net, uint64_t now)
 	if (net->over)
 		return UINT64_MAX;
 	retry = kd_read_retry(net, now);
+	kd_flags_tick(net);
 	prompt = kd_export_tick(net, now);
 	return more ? now : kd_min(due, kd_min(retry, prompt));
 }

@@ -61,7 +61,8 @@ struct kd_wire_seal {
 struct kd_wire_work {
 	uint32_t request; /* the one that this answers; 0: for a waiting thief */
 	uint32_t slot, generation; /* identify the export */
-	uint32_t epoch;            /* the sender's (flags.h) */
+	uint32_t pad[3];
+	uint64_t epoch; /* the sender's (flags.h) */
 	struct kd_wire_memory message; /* bytes 0: it follows */
 	struct kd_wire_seal seal;      /* of the steal message in memory */
 };
@@ -143,8 +144,7 @@ struct kd_wire_free {
 /* kind FLAG: from rank 0, the flag is raised; to rank 0, a task has raised it */
 struct kd_wire_flag {
 	uint64_t flag;  /* module name of its struct kdds_flag */
-	uint32_t epoch; /* the sender's (flags.h) */
-	uint32_t pad;
+	uint64_t epoch; /* the sender's (flags.h) */
 };
 
 /* kind SIGN: requests the tag of memory of the receiver, under a number of the sender */
@@ -161,8 +161,9 @@ struct kd_wire_signed {
 };
 
 _Static_assert(sizeof(struct kd_wire_head) == 40, "messages have no holes");
-_Static_assert(sizeof(struct kd_wire_work) == 64, "messages have no holes");
+_Static_assert(sizeof(struct kd_wire_work) == 80, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_done) == 96, "messages have no holes");
+_Static_assert(sizeof(struct kd_wire_flag) == 16, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_sign) == 32, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_signed) == 32, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_steal) % 16 == 0, "parts of a steal message are aligned");

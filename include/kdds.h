@@ -363,6 +363,9 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 #define KD_BIND_ARRAY(d, ptr, n) \
 	kd_anchor_init_row(&(d).kd_shape, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), \
 			   kd_bound(kd_room), n)
+#define KD_BIND_TILE(d, ptr, rows, cols, ld, pack) \
+	kd_anchor_init_array(&(d).kd_shape, KD_LIKE((d).at, ptr), KD_ALLOWS((d).at), \
+			     kd_bound(kd_room), rows, cols, ld, pack)
 /** @endcond */
 
 /** Makes @p d, an object of type kdds_data(T), refer to the T at @p ptr. */
@@ -374,9 +377,7 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 #define kdds_bind_tile(d, ptr, rows, cols, ld) kdds_bind_packed(d, ptr, rows, cols, ld, NULL)
 /** The same with functions that convert the data to bytes for another process. */
 #define kdds_bind_packed(d, ptr, rows, cols, ld, pack) \
-	kd_anchor_show(kd_anchor_init_array(&(d).kd_shape, KD_LIKE((d).at, ptr), \
-					    KD_ALLOWS((d).at), kd_bound(kd_room), rows, cols, ld, \
-					    pack))
+	kd_anchor_show(KD_BIND_TILE(d, ptr, rows, cols, ld, pack))
 
 /** The reference to the data of @p d, an object of type kdds_data(T) or kdds_array(T). */
 #define kdds_ref(d) ((__typeof__((d).at) const *)&(d).at)
@@ -391,8 +392,15 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 	kdds_array(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
 	T *const *const x = (KD_BIND_ARRAY(kd_data_##x, ptr, n), kd_handle_on(kd_handle_##x, kd_data_##x))
+/** Declares @p x, a reference to a 2-D view of the T at @p ptr: see kdds_bind_tile. */
+#define KDDS_OVER_TILE(T, x, ptr, rows, cols, ld) \
+	kdds_array(T) kd_data_##x; \
+	kd_handle(T) kd_handle_##x; \
+	T *const *const x = (KD_BIND_TILE(kd_data_##x, ptr, rows, cols, ld, NULL), \
+			     kd_handle_on(kd_handle_##x, kd_data_##x))
 /** Declares @p x, a reference to @p n new T that live as long as those of KDDS_DATA. */
 #define KDDS_DATA_ARRAY(T, x, n) \
+	KD_NEW(T) \
 	const size_t kd_n_##x = n; \
 	kdds_array(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
@@ -403,6 +411,7 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 /** Declares @p x, a reference to new T in @p rows rows of @p cols, one after another in memory, that
  *  live as long as those of KDDS_DATA. */
 #define KDDS_DATA_TILE(T, x, rows, cols) \
+	KD_NEW(T) \
 	const size_t kd_rows_##x = rows, kd_cols_##x = cols; \
 	kdds_array(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \

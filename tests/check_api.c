@@ -983,7 +983,8 @@ START_TEST(shapes)
 		kdds_spawn(hands_on, one, 0, 0, 0, NULL, dg);
 		kdds_spawn(hands_on, &single.at, 0, 0, 0, NULL, dg);
 		kdds_spawn(hands_on, row, 1, 100, 100, NULL, dg);
-		kdds_spawn(hands_on, &tile.at, 9, 3, 10, NULL, dg);
+		KDDS_OVER_TILE(double, over, m + 1, 9, 3, 10);
+		kdds_spawn(hands_on, i % 2 ? over : kdds_ref(tile), 9, 3, 10, NULL, dg);
 		kdds_spawn(hands_on, &packed.at, 10, 10, 10, &pack, dg);
 		kdds_spawn(hands_on, &none.at, 1, 0, 0, NULL, dg);
 	}

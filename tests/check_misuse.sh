@@ -680,6 +680,32 @@ struct value { value() {} int *p; };
 KDDS_TASK(t, VALUE(value, v)) { (void)v; }
 END
 
+misuse 'new data that nobody constructs' 'new data are not initialised, but this type is not' c++ <<'END'
+#if BAD
+struct value { value(const value &from) : p(from.p) {} int *p; };
+#else
+struct value { value() {} int *p; };
+#endif
+void f();
+void f()
+{
+	KDDS_SELF;
+	KDDS_DATA(value, x);
+	KDDS_DATA_ARRAY(value, y, 3);
+	KDDS_DATA_TILE(value, z, 3, 4);
+	(void)x, (void)y, (void)z;
+}
+END
+
+misuse 'a body with another mode than its declaration' <<'END'
+KDDS_TASK_DECLARE(t, WRITE(long, x), READ(long, y))
+#if BAD
+KDDS_TASK_BODY(t, UPDATE(long, x), READ(long, y)) { **x = **y; }
+#else
+KDDS_TASK_BODY(t, WRITE(long, x), READ(long, y)) { **x = **y; }
+#endif
+END
+
 misuse 'a reduction of what is not trivially copyable' \
 	'task t, parameter s: what is reduced is copied as bytes, but this type is not' c++ <<'END'
 struct total {

@@ -179,6 +179,17 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_CHECK_KD_WRITE_LIST KD_CHECK_KD_READ
 #define KD_CHECK_KD_UPDATE_LIST KD_CHECK_KD_READ
 
+/* Nobody constructs new data. */
+#define KD_NEW(T) \
+	KD_ASSERT(KD_IS_BYTES(T), \
+		  "new data are not initialised, but this type is not trivially copyable: construct " \
+		  "an object and use KDDS_OVER")
+
+/* The declaration and the definition of a task must agree in this type. */
+#define KD_MODE(t, x) KD_MODE_(t, KD_TUPLE_##x)
+#define KD_MODE_(...) KD_MODE_IS(__VA_ARGS__)
+#define KD_MODE_IS(t, kind, T, n, op) typedef struct kind kd_mode_of_##n##_in_##t;
+
 /* the fields of the closure */
 #define KD_FIELD(t, x) KD_APPLY(KD_FIELD_, t, KD_TUPLE_##x)
 #define KD_FIELD_KD_VALUE(t, T, n, op) __typeof__(T) n;
@@ -619,29 +630,43 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_CUT_KDDS_UPDATE_EACH KD_CUT_UPDATE_EACH
 /** @endcond */
 
-/** The type of an anchor whose data is a T: an object that a body declares, alone or in arrays, for
- *  data that it provides itself. Its first member, @c at, points to the data. kdds_ref(x) is
- *  the reference that kdds_spawn takes. See kdds_bind. */
-#define kdds_data(T) \
-	struct { T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; uint64_t kd_links; }
-
 /** @cond internal */
-#define kd_handle(T) struct { T *at; uint64_t kd_kind; struct kdds_anchor *kd_anchor; uint64_t kd_part; }
+#define KD_ANCHOR_FIELDS(T) \
+	T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; uint64_t kd_links;
+#define KD_ARRAY_FIELDS(T) KD_ANCHOR_FIELDS(T) struct kdds_shape kd_shape;
+#define KD_PART_FIELDS(T) KD_ARRAY_FIELDS(T) struct kdds_anchor *kd_whole; size_t kd_size;
+#define KD_HANDLE_FIELDS(T) T *at; uint64_t kd_kind; struct kdds_anchor *kd_anchor; uint64_t kd_part;
+#ifdef __cplusplus
+template <typename T> struct kd_data_type { KD_ANCHOR_FIELDS(T) };
+template <typename T> struct kd_array_type { KD_ARRAY_FIELDS(T) };
+template <typename T> struct kd_part_type { KD_PART_FIELDS(T) };
+template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
+#define kdds_data(T) kd_data_type<T>
+#define kdds_array(T) kd_array_type<T>
+#define kdds_part(T) kd_part_type<T>
+#define kd_handle(T) kd_handle_type<T>
+#else
+#define kd_handle(T) struct { KD_HANDLE_FIELDS(T) }
+#endif
 #define kd_handle_on(handle, anchor) \
 	((handle).at = (anchor).at, (handle).kd_kind = KD_HANDLE, \
 	 (handle).kd_anchor = (struct kdds_anchor *)(void *)&(anchor), \
 	 (handle).kd_part = sizeof(anchor) != sizeof(struct kdds_anchor), &(handle).at)
 /** @endcond */
 
+#ifndef __cplusplus
+/** The type of an anchor whose data is a T: an object that a body declares, alone or in arrays, for
+ *  data that it provides itself. Its first member, @c at, points to the data. kdds_ref(x) is
+ *  the reference that kdds_spawn takes. See kdds_bind. In C each use is another type, as is that of
+ *  the two macros below. */
+#define kdds_data(T) struct { KD_ANCHOR_FIELDS(T) }
+
 /** The same for data with a shape: see kdds_bind_array. */
-#define kdds_array(T) \
-	struct { T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; uint64_t kd_links; \
-		 struct kdds_shape kd_shape; }
+#define kdds_array(T) struct { KD_ARRAY_FIELDS(T) }
 
 /** The same for a part of other data: see kdds_bind_slice. */
-#define kdds_part(T) \
-	struct { T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; uint64_t kd_links; \
-		 struct kdds_shape kd_shape; struct kdds_anchor *kd_whole; size_t kd_size; }
+#define kdds_part(T) struct { KD_PART_FIELDS(T) }
+#endif
 
 /** The argument for a _LIST parameter: @p refs is an array of @p n references, which is read during
  *  the spawn only. n is 0 or more; the lists of a task have room for about 1300 references. */
@@ -650,6 +675,7 @@ static inline void kd_caught_in(const struct kdds_type *type)
 /** Declares a task, for mutual recursion: other tasks of the file can spawn it before
  *  KDDS_TASK_BODY defines its body. Both macros take the same list of parameters. */
 #define KDDS_TASK_DECLARE(t, ...) \
+	KD_MAP(KD_MODE, t, ##__VA_ARGS__) \
 	static char kd_parts_##t __attribute__((unused)); \
 	static void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
 	KD_MAP(KD_TYPE, t, ##__VA_ARGS__) \
@@ -659,6 +685,7 @@ static inline void kd_caught_in(const struct kdds_type *type)
 /** Declares a task that several files spawn, in a header. One file defines it with
  *  KDDS_TASK_DEFINE. In a header for C and C++ it stands within extern "C". */
 #define KDDS_TASK_EXTERN(t, ...) \
+	KD_MAP(KD_MODE, t, ##__VA_ARGS__) \
 	extern char kd_parts_##t; \
 	void kd_run_##t(struct kdds_closure *, struct kdds_frame *); \
 	KD_MAP(KD_TYPE, t, ##__VA_ARGS__) \
@@ -821,10 +848,13 @@ static inline void kd_caught_in(const struct kdds_type *type)
 /** @endcond */
 
 /** The body of a task declared by KDDS_TASK_DECLARE. */
-#define KDDS_TASK_BODY(t, ...) KD_BODY(t, static, static inline, ##__VA_ARGS__)
+#define KDDS_TASK_BODY(t, ...) \
+	KD_MAP(KD_MODE, t, ##__VA_ARGS__) \
+	KD_BODY(t, static, static inline, ##__VA_ARGS__)
 
 /** The body of a task declared by KDDS_TASK_EXTERN, in one file of the program or library. */
 #define KDDS_TASK_DEFINE(t, ...) \
+	KD_MAP(KD_MODE, t, ##__VA_ARGS__) \
 	char kd_parts_##t; \
 	KD_BODY(t, , , ##__VA_ARGS__)
 
@@ -945,6 +975,7 @@ static inline void kd_fail(struct kd_room *room, int code, const char *text)
 /** Declares @p x, a reference to a new T that lives until the block of the declaration has been left
  *  and the tasks that use it are complete. Like a local variable it is not initialised. */
 #define KDDS_DATA(T, x) \
+	KD_NEW(T) \
 	kdds_data(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
 	KD_LIFETIME(x); \

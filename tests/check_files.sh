@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves that tasks which a header declares (KDDS_TASK_EXTERN) and one file defines can be spawned
 # from another file: in C and C++, with every compiler installed, from a static and a shared
-# library, in one process and on three ranks; and that a definition with other parameters, or a
-# second definition, is an error.
+# library, in one process and on three ranks; and that a definition with other parameters or modes,
+# or a second definition, is an error. A library that dlclose would remove keeps its tasks to itself.
 set -eu
 [ -z "${SANITIZE-}" ] || exit 77
 build=$PWD
@@ -164,12 +164,14 @@ for one in $compilers; do
 	expect "in a shared library, with $one, on three ranks" \
 		env KDDS_WORKERS=1 ./kddsrun -n 3 "$dir/program"
 
-	printf '#include "tasks.h"\nKDDS_TASK_DEFINE(fib, VALUE(long, n), WRITE(long, r)) { **r = n; }\n' \
-		> "$dir/wrong"
-	! $one $(language $one) $flags -c "$dir/wrong" -o "$dir/wrong.o" 2> /dev/null || {
-		echo "FAILED: $one accepts a definition with other parameters"
-		failed=$((failed + 1))
-	}
+	for parameters in 'VALUE(long, n), WRITE(long, r)' 'VALUE(int, n), UPDATE(long, r)'; do
+		printf '#include "tasks.h"\nKDDS_TASK_DEFINE(fib, %s) { **r = n; }\n' "$parameters" \
+			> "$dir/wrong"
+		! $one $(language $one) $flags -c "$dir/wrong" -o "$dir/wrong.o" 2> /dev/null || {
+			echo "FAILED: $one accepts a definition with other parameters: $parameters"
+			failed=$((failed + 1))
+		}
+	done
 	$one $(language $one) $flags -c "$dir/tasks" -o "$dir/again.o"
 	! $one "$dir/main.o" "$dir/tasks.o" "$dir/again.o" -o "$dir/twice" $library 2> /dev/null || {
 		echo "FAILED: $one links two definitions"
@@ -177,4 +179,78 @@ for one in $compilers; do
 	}
 done
 [ $checked -gt 0 ] || exit 77
+
+# Two plug-ins, one after the other. Where the second one takes the place of the first, other ranks
+# would run the tasks of the first.
+cat > "$dir/plug.c" <<'END'
+#include <kdds.h>
+
+KDDS_TASK(step, UPDATE(long, x))
+{
+	for (volatile int i = 0; i < 200000; i++)
+		;
+	**x += STEP;
+}
+
+void apply(long *const *x);
+void apply(long *const *x)
+{
+	kdds_spawn(step, x);
+}
+END
+cat > "$dir/plugs.c" <<'END'
+#include <dlfcn.h>
+#include <kdds.h>
+#include <stdio.h>
+
+static long value[64];
+
+static void run(void *library)
+{
+	void (*apply)(long *const *);
+
+	*(void **)&apply = dlsym(library, "apply");
+	for (int i = 0; i < 64; i++) {
+		KDDS_OVER(long, x, &value[i]);
+		apply(x);
+	}
+	kdds_sync();
+}
+
+int main(void)
+{
+	void *one = dlopen("plug1.so", RTLD_NOW);
+	long sum = 0;
+
+	if (!one || kdds_init())
+		return 1;
+	run(one);
+	dlclose(one);
+	run(dlopen("plug2.so", RTLD_NOW));
+	for (int i = 0; i < 64; i++)
+		sum += value[i];
+	printf("%ld\n", sum);
+	return kdds_finalize() ? 1 : 0;
+}
+END
+set -- $compilers
+for step in 1 100; do
+	$1 -shared -fPIC -O1 -I"$include" -DSTEP=$step "$dir/plug.c" -o "$dir/plug$step.so" $library
+done
+mv "$dir/plug100.so" "$dir/plug2.so"
+$1 -O1 -I"$include" "$dir/plugs.c" -o "$dir/plugs" $library
+# plug COMMAND...: it prints the sum, and may say that plug2's tasks stay in their process.
+plug()
+{
+	if [ "$(timeout 60 "$@" 2> "$dir/err")" = 6464 ] && ! grep -v 'task step stays' "$dir/err"; then
+		echo "ok: plug-ins: $*"
+	else
+		echo "FAILED: plug-ins: $*: $(cat "$dir/err")"
+		failed=$((failed + 1))
+	fi
+}
+plug env KDDS_WORKERS=2 "$dir/plugs"
+plug env KDDS_WORKERS=1 ./kddsrun -n 2 "$dir/plugs"
+plug env KDDS_WORKERS=1 ./kddsrun -n 4 "$dir/plugs"
+KDDS_TRACE=$dir/trace plug env KDDS_WORKERS=2 "$dir/plugs"
 [ $failed -eq 0 ]

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "core/module.h"
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <errno.h>
 #include <link.h>
@@ -18,6 +19,7 @@ struct segment {
 };
 
 struct module {
+	const char *file; /* "": the program */
 	uintptr_t base;
 	uint32_t fingerprint;
 	uint32_t segments;
@@ -65,7 +67,7 @@ static int add(struct dl_phdr_info *info, size_t size, void *arg)
 		return -ENOMEM;
 	modules = grown;
 	m = &modules[count++];
-	*m = (struct module){.base = info->dlpi_addr};
+	*m = (struct module){.file = info->dlpi_name, .base = info->dlpi_addr};
 	for (int i = 0; i < info->dlpi_phnum && !id; i++) {
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
 
@@ -97,6 +99,17 @@ int kd_module_init(void)
 	if (error)
 		kd_error("out of memory for the list of the program's modules");
 	return error;
+}
+
+void kd_module_keep(void)
+{
+	for (size_t i = 0; i < count; i++)
+		if (modules[i].file && *modules[i].file) {
+			void *m = dlopen(modules[i].file, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+
+			if (m) /* it is not the kernel's */
+				dlclose(m);
+		}
 }
 
 void kd_module_fini(void)

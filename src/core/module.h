@@ -14,6 +14,9 @@
  * error message. */
 int kd_module_init(void);
 void kd_module_fini(void);
+/* Keeps them in the process: another library would be loaded to the place of one that dlclose has
+ * removed, and what lies there would go by the names of the first. */
+void kd_module_keep(void);
 
 /* The name of what lies at p; 0: p is not in a module. Bit 31 of a name is 0; others may use it. */
 uint64_t kd_module_name(const void *p);

@@ -16,6 +16,7 @@
 #include "base/siphash.h"
 #include "boot/boot.h"
 #include "core/closure.h"
+#include "core/module.h"
 #include "remote/hooks.h"
 #include "remote/net.h"
 
@@ -144,6 +145,7 @@ int kd_trace_start(uint32_t rank, uint32_t size)
 	kd_observe.trace = !error;
 	if (error)
 		return error;
+	kd_module_keep(); /* events point to types */
 	kd_watch.stole = stole;
 	kd_watch.keeps = keeps;
 	kd_observe.net->hooks.step = step;

@@ -149,6 +149,7 @@ int kd_job_start(struct kd_net *net)
 	net->size = net->boot.size;
 	if (net->size == 1)
 		return 0;
+	kd_module_keep();
 	error = join_job(net);
 	if (error)
 		return error;

@@ -61,6 +61,7 @@ wrong dead_data 'task get (child 2 of main), parameter a (READ): refers to KDDS_
 wrong no_value 'task get (child 1 of main), parameter a (READ): nobody has written the data'
 wrong no_value_to_update 'task bump (child 1 of use), parameter x (UPDATE): nobody has written'
 wrong no_value_to_add_to 'task add (child 1 of add_two), parameter s (REDUCE): nobody has'
+wrong no_value_to_add_to_in_order 'task add_real (child 1 of main), parameter s (REDUCE): nobody has'
 wrong tiles "task total (child 2 of main), parameter a (READ): overlaps task fill (child 1 of\
  main), parameter a (WRITE) $other"
 wrong two_references "task get (child 2 of main), parameter a (READ): overlaps task put (child\
@@ -109,6 +110,8 @@ for example in 'fib 15' 'nqueens 7 7' 'knary 6 3' 'knary --cilk 5 3 2' 'stencil 
 	# shellcheck disable=SC2086 # its arguments
 	right examples/$example
 done
+right tests/wrong right_sums
+right tests/wrong right_failure
 right examples/wordcount --chunk 7 "${srcdir:-.}/NEWS"
 for seed in 1 2 3 4; do
 	KDDS_CHECK=$seed timeout 100 tests/oracle -j -s 2 -n $((1000 * seed)) > "$dir/out" \

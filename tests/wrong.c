@@ -329,6 +329,16 @@ static long no_value_to_add_to(void)
 	return **r;
 }
 
+KDDS_TASK(add_real, VALUE(double, n), REDUCE(double, s, KDDS_SUM(double))) { **s += n; }
+static long no_value_to_add_to_in_order(void)
+{
+	KDDS_DATA(double, s);
+
+	kdds_spawn(add_real, 1, s);
+	kdds_sync();
+	return **s > 0;
+}
+
 KDDS_TASK(overrun, UPDATE(long, x)) { ((long *)same(*x))[1] = 2; }
 static long neighbour(void)
 {
@@ -443,6 +453,38 @@ static long early_read(void)
 	return **r;
 }
 
+/* No mistakes: sums that are small only now and then, and a contribution to what was to be written
+ * by a task that has failed. */
+KDDS_TASK(balance, VALUE(int, n), REDUCE(int, s, KDDS_SUM(int))) { **s += n; }
+KDDS_TASK(flip, VALUE(uint64_t, n), REDUCE(uint64_t, s, KDDS_XOR(uint64_t))) { **s ^= n; }
+static long right_sums(void)
+{
+	static const int amounts[] = {10000, -9000, 8000, -8500};
+	KDDS_DATA(int, s);
+	KDDS_DATA(uint64_t, x);
+
+	**s = 0;
+	**x = 0;
+	for (int i = 0; i < 8; i++) {
+		kdds_spawn(balance, amounts[i % 4], s);
+		kdds_spawn(flip, 0x123456789abcdef0u * (uint64_t)(i % 4 + 1), x);
+	}
+	kdds_sync();
+	return **s + (long)(**x % 1000);
+}
+
+KDDS_TASK(give_up, WRITE(long, r)) { if (r) kdds_fail(1, "not today"); else **r = 0; }
+static long right_failure(void)
+{
+	struct kdds_failure f;
+	KDDS_DATA(long, s);
+
+	kdds_spawn(give_up, s);
+	kdds_spawn(add, 1, s);
+	kdds_sync();
+	return kdds_failure(&f);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -454,10 +496,11 @@ int main(int argc, char **argv)
 		CASE(write_by_alias) CASE(write_below) CASE(change_local) CASE(change_data)
 		CASE(change_array) CASE(change_block) CASE(dead_pointer) CASE(dead_local)
 		CASE(dead_data) CASE(no_value) CASE(no_value_to_update) CASE(no_value_to_add_to)
+		CASE(no_value_to_add_to_in_order)
 		CASE(tiles) CASE(two_references) CASE(whole_and_part) CASE(assigned_sum)
 		CASE(assigned_maximum) CASE(neighbour) CASE(undeclared) CASE(not_given)
 		CASE(write_of_item) CASE(items)
-		CASE(undeclared_order) CASE(early_read)
+		CASE(undeclared_order) CASE(early_read) CASE(right_sums) CASE(right_failure)
 	};
 
 	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(*cases); i++)

@@ -9,6 +9,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "core/closure.h"
+#include "core/reduce.h"
 #include "core/sched.h"
 #include "core/watch.h"
 #include "core/worker.h"
@@ -102,8 +103,19 @@ static int unwritten(const struct kd_checked *x)
 static void check_input(const struct kd_checked_task *t, const struct kd_checked *x)
 {
 	struct kd_checked_place at = place_of(t, x);
+	struct kd_checked in = *x;
 
-	if (x->mode != KDDS_W && unwritten(x))
+	if (x->mode == KDDS_CW) {
+		/* it contributes even if the task that should have written the data has failed */
+		if (t->below && kd_load_relaxed(&t->below->frame->failed))
+			return;
+		if (kd_load_relaxed(&t->closure->state) & KD_PRIVATE) {
+			if (t->below && t->below->stack != t->stack)
+				return; /* before the task that writes them, perhaps */
+			in.v.data = kd_reduce_original(t->closure, x->number - 1);
+		}
+	}
+	if (x->mode != KDDS_W && unwritten(&in))
 		kd_checked_report(&at, "nobody has written the data since they began to exist");
 }
 

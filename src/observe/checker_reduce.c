@@ -91,12 +91,12 @@ static int keeps_sum(enum kind kind, char *p, const char *before, size_t n, size
 
 	for (size_t i = 0; i < n; i++, p += size, before += size) {
 		uint64_t now = get(p, size), old = get(before, size);
-		int lost = is_small(now, size);
+		int added = is_small(old, size), lost = added && is_small(now, size);
 		uint64_t sum = now;
 
 		if (lost)
 			sum = combine(kind, now, old, 0);
-		else if (is_small(old, size))
+		else if (added)
 			sum = combine(kind, now, large(size), 1);
 		memcpy(p, &sum, size);
 		keeps &= !lost;

@@ -78,6 +78,8 @@ wrong items "task sum_items (child 2 of main), item 2 of xs (READ_LIST): overlap
 wrong not_given 'task get (child 1 of reach), parameter a (READ): was not given to reach'
 varies undeclared_order
 varies early_read
+varies loop_position
+varies loop_whole
 fi
 echo "$checked mistakes"
 

@@ -420,7 +420,7 @@ static long items(void)
 	return r;
 }
 
-/* The checker does not report the last two: the value depends on its number. */
+/* The checker does not report what follows: the value depends on its number. */
 
 static long hidden;
 
@@ -451,6 +451,45 @@ static long early_read(void)
 	kdds_spawn(peek, r);
 	kdds_sync();
 	return **r;
+}
+
+/* A body that does not know that it runs on parts of the loop. */
+static long position, numbers[1000];
+
+KDDS_TASK(enumerate, UPDATE_EACH(long, x))
+{
+	for (size_t k = 0; k < kdds_count(x); k++)
+		(*x)[k] = position++;
+}
+static long loop_position(void)
+{
+	long moved = 0;
+	KDDS_OVER_ARRAY(long, x, numbers, 1000);
+
+	position = 0;
+	kdds_for(enumerate, x);
+	kdds_sync();
+	for (long k = 0; k < 1000; k++)
+		moved += numbers[k] != k;
+	return moved;
+}
+
+KDDS_TASK(own_position, UPDATE_EACH(long, x), REDUCE(long, s, KDDS_SUM(long)))
+{
+	for (size_t k = 0; k < kdds_count(x); k++)
+		**s += (*x)[k] == (long)k;
+}
+static long loop_whole(void)
+{
+	long n = 0;
+	KDDS_OVER(long, s, &n);
+	KDDS_OVER_ARRAY(long, x, numbers, 1000);
+
+	for (long k = 0; k < 1000; k++)
+		numbers[k] = k;
+	kdds_for(own_position, x, s);
+	kdds_sync();
+	return n;
 }
 
 /* No mistakes: sums that are small only now and then, and a contribution to what was to be written
@@ -500,7 +539,8 @@ int main(int argc, char **argv)
 		CASE(tiles) CASE(two_references) CASE(whole_and_part) CASE(assigned_sum)
 		CASE(assigned_maximum) CASE(neighbour) CASE(undeclared) CASE(not_given)
 		CASE(write_of_item) CASE(items)
-		CASE(undeclared_order) CASE(early_read) CASE(right_sums) CASE(right_failure)
+		CASE(undeclared_order) CASE(early_read) CASE(loop_position) CASE(loop_whole)
+		CASE(right_sums) CASE(right_failure)
 	};
 
 	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(*cases); i++)

@@ -24,6 +24,7 @@
 #include "core/closure.h"
 #include "core/fail.h"
 #include "core/reduce.h"
+#include "core/watch.h"
 #include "core/worker.h"
 #include "kdds.h"
 
@@ -214,6 +215,19 @@ static struct kd_pace *pace_of(const struct kdds_loop *loop)
 	return &kd_self_worker->pace[(uintptr_t)loop / sizeof(*loop) % KD_PACES];
 }
 
+/* The observers divide it. */
+static void run_divided(const struct walk *w, struct kdds_closure *p)
+{
+	size_t end = w->n > 1 ? kd_watch.divide(kd_self_worker, w->n) : w->n;
+	size_t middle = end + (w->n - end) / 2;
+
+	run(w, p, 0, end);
+	if (middle > end)
+		commit(w, end, middle);
+	if (w->n > middle)
+		commit(w, middle, w->n);
+}
+
 static void run_exact(const struct walk *w, struct kdds_closure *p)
 {
 	struct kd_pace *pace = pace_of(w->loop);
@@ -311,6 +325,8 @@ static size_t run_leaves(const struct walk *w, struct kdds_closure **level,
 
 	run(w, p, 0, begin_of(w, 1));
 	for (size_t i = 1; i < leaves; i++) {
+		if (n == 1 && kd_watch.divide && kd_watch.divide(kd_self_worker, 2) == 1)
+			return i;
 		if (n == 1 && !alone) {
 			double ns = (double)(kd_os_now_ns() - start);
 
@@ -358,6 +374,8 @@ void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kd
 	if (ordered(c)) {
 		w.leaf = part->leaf ? (size_t)kd_min(part->leaf, (uint64_t)w.n) : leaf_of(w.n, combined(c));
 		run_ordered(&w, p, alone);
+	} else if (kd_watch.divide) {
+		run_divided(&w, p);
 	} else if (alone) {
 		run(&w, p, 0, w.n);
 	} else {

@@ -52,6 +52,8 @@ struct kd_watch {
 	void (*push)(struct kd_worker *w, struct kdds_frame *f, size_t bytes);
 	/* Whether the closures of f run before that, as when it is full. Asked once or twice. */
 	int (*full)(struct kd_worker *w, struct kdds_frame *f);
+	/* How many of n parts of a loop, 2 or more, run before it divides; n: all of them. */
+	size_t (*divide)(struct kd_worker *w, size_t n);
 	/* New KDDS_DATA have been allocated: they do not lie in the arena of the stack. */
 	void (*made)(void *data, size_t bytes);
 	/* A type is destroyed. 1: its memory belongs to the observers until they end. */

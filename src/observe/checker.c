@@ -429,6 +429,16 @@ static int full(struct kd_worker *w, struct kdds_frame *f)
 	return chance(w, 4);
 }
 
+/* At least half of the loop, so that it has no more than some sqrt(n) parts. */
+static size_t divide(struct kd_worker *w, size_t n)
+{
+	size_t rest = 0;
+
+	for (size_t most = n / 2; most && rest < most && !chance(w, 4);)
+		rest += (most + 3) / 4;
+	return n - kd_min(rest, n / 2);
+}
+
 static void push(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
 {
 	kd_checker_push(w, task_with(f), bytes);
@@ -448,6 +458,7 @@ int kd_checker_start(const struct kd_net *net)
 	kd_watch.tasks = &hooks;
 	kd_watch.push = push;
 	kd_watch.full = full;
+	kd_watch.divide = divide;
 	kd_watch.made = kd_poison;
 	order = kd_env.check;
 	return 0;

@@ -700,7 +700,7 @@ KD_INLINE void kd_order(struct kdds_frame *f, struct kdds_anchor *const *a, unsi
 	uint32_t uses = 0;
 
 	for (unsigned i = 0; i < n; i++)
-		uses |= (uint32_t)a[i]->use;
+		uses |= (uint16_t)a[i]->use;
 	if (KD_UNLIKELY(uses & KD_USE_PART)) {
 		__atomic_store_n(&f->ordered, 1, __ATOMIC_RELAXED);
 		__atomic_store_n(&f->floor, KD_FLOOR_PUSH, __ATOMIC_RELAXED);

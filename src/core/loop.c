@@ -122,8 +122,9 @@ void kdds_loop_begin(struct kdds_closure *c, const struct kdds_loop *loop)
 	for (uint32_t i = 0; i < c->type->naccess; i++)
 		if (c->type->access[i].mode & KDDS_W && c->type->access[i].mode != KDDS_CW &&
 		    !is_cut(loop, c->type->access[i].offset))
-			kd_die("kdds_for: all parts of the loop would write one parameter of task "
-			       "%s: declare it WRITE_EACH, UPDATE_EACH or REDUCE", c->type->name);
+			kd_die("kdds_for: all parts of the loop would write parameter %s of task %s: "
+			       "declare it WRITE_EACH, UPDATE_EACH or REDUCE",
+			       c->type->access[i].name, c->type->name);
 	*part_of(c, loop) = (struct kdds_loop_part){.length = n};
 }
 
@@ -321,11 +322,12 @@ static size_t run_leaves(const struct walk *w, struct kdds_closure **level,
 {
 	struct kdds_closure *p = level[0];
 	uint64_t start = alone ? 0 : kd_os_now_ns();
+	const int watched = kd_watch.divide != NULL;
 	unsigned n = 1; /* subtrees */
 
 	run(w, p, 0, begin_of(w, 1));
 	for (size_t i = 1; i < leaves; i++) {
-		if (n == 1 && kd_watch.divide && kd_watch.divide(kd_self_worker, 2) == 1)
+		if (n == 1 && watched && kd_watch.divide(kd_self_worker, 2) == 1)
 			return i;
 		if (n == 1 && !alone) {
 			double ns = (double)(kd_os_now_ns() - start);

@@ -53,6 +53,7 @@ wrong write_by_alias 'task alias (child 1 of main), parameter a (READ): the body
 wrong write_below 'task deep (child 1 of deep), parameter a (READ): the body has changed'
 wrong change_local 'task get (child 1 of main), parameter a (READ): changed by main after'
 wrong change_data 'task get (child 1 of hasty), parameter a (READ): changed by hasty'
+wrong change_after_wait 'task get (child 2 of main), parameter a (READ): changed by main after'
 wrong change_array 'task total (child 1 of main), parameter a (READ): changed by main'
 wrong change_block 'task get (child 1 of main), parameter a (READ): changed by main after'
 wrong dead_pointer 'task follow (child 1 of dangle): a VALUE points to a local'

@@ -453,6 +453,24 @@ static long early_read(void)
 	return **r;
 }
 
+/* A ring of two: the second buffer is still in use. */
+static long change_after_wait(void)
+{
+	static long buffer[2];
+	KDDS_OVER(long, a, &buffer[0]);
+	KDDS_OVER(long, b, &buffer[1]);
+	KDDS_DATA(long, r);
+	KDDS_DATA(long, q);
+
+	buffer[0] = buffer[1] = 1;
+	kdds_spawn(get, a, r);
+	kdds_spawn(get, b, q);
+	kdds_wait(a);
+	buffer[1] = 2;
+	kdds_sync();
+	return **r + **q;
+}
+
 /* A body that does not know that it runs on parts of the loop. */
 static long position, numbers[1000];
 
@@ -539,7 +557,7 @@ int main(int argc, char **argv)
 		CASE(tiles) CASE(two_references) CASE(whole_and_part) CASE(assigned_sum)
 		CASE(assigned_maximum) CASE(neighbour) CASE(undeclared) CASE(not_given)
 		CASE(write_of_item) CASE(items)
-		CASE(undeclared_order) CASE(early_read) CASE(loop_position) CASE(loop_whole)
+		CASE(undeclared_order) CASE(early_read) CASE(change_after_wait) CASE(loop_position) CASE(loop_whole)
 		CASE(right_sums) CASE(right_failure)
 	};
 

@@ -300,8 +300,12 @@ static void leave(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *un
 
 static void waited(struct kd_stack *s, struct kdds_frame *f)
 {
+	struct kd_checked_task *t = task_with(f);
+
 	(void)s;
-	task_with(f)->seen = kd_load_relaxed(&f->head) ? f->tail : NULL;
+	t->seen = kd_load_relaxed(&f->head) ? f->tail : NULL;
+	if (t->seen)
+		kd_checker_push_again(t);
 }
 
 static void resume(struct kd_worker *w)

@@ -105,7 +105,9 @@ static struct kd_checked_place place_of(const struct kd_checked_task *t,
 {
 	uint32_t child = t->children + 1;
 
-	for (char *at = kd_checked_new(t); at != (char *)c; at += kd_closure_at(at)->bytes)
+	if ((char *)c < kd_checked_new(t))
+		child = kd_checker_note(t->stack, c)->child;
+	for (char *at = kd_checked_new(t); at < (char *)c; at += kd_closure_at(at)->bytes)
 		child += !kd_parts_join(kd_closure_at(at));
 	return (struct kd_checked_place){t->name, child, c->type, i + 1};
 }
@@ -237,14 +239,25 @@ void kd_checker_push(struct kd_worker *w, struct kd_checked_task *t, size_t byte
 			remember(t->items[i].v.data, kd_value_extent(&t->items[i].v));
 }
 
+/* The first closure of t's frame that may not have run. */
+static char *first_left(const struct kd_checked_task *t)
+{
+	char *head = kd_load_relaxed(&t->frame->head);
+
+	return t->seen && head ? head : kd_checked_new(t);
+}
+
 void kd_checker_push_end(struct kd_worker *w, struct kd_checked_task *t, const char *low)
 {
 	finish(w, t);
 	push.closure = NULL;
-	for (char *at = kd_checked_new(t); at < t->frame->tail; at += kd_closure_at(at)->bytes) {
+	for (char *at = first_left(t); at < t->frame->tail; at += kd_closure_at(at)->bytes) {
 		struct kdds_closure *c = kd_closure_at(at);
 
-		check_alive(w, t, c, low);
+		if (kd_checker_note(t->stack, c)->done)
+			continue;
+		if (at >= kd_checked_new(t))
+			check_alive(w, t, c, low);
 		for (uint32_t i = 0; i < c->type->naccess; i++) {
 			struct kd_value v = kd_value_of(c, i);
 
@@ -252,6 +265,21 @@ void kd_checker_push_end(struct kd_worker *w, struct kd_checked_task *t, const c
 			    kd_value_hash(&v, HASH_MOST) !=
 				    kd_checker_hash(t->stack, kd_closure_access(c, i))->hash)
 				report_change(t, c, i);
+		}
+	}
+}
+
+void kd_checker_push_again(struct kd_checked_task *t)
+{
+	for (char *at = first_left(t); at < t->frame->tail; at += kd_closure_at(at)->bytes) {
+		struct kdds_closure *c = kd_closure_at(at);
+
+		for (uint32_t i = 0; i < c->type->naccess && !kd_checker_note(t->stack, c)->done; i++) {
+			struct kd_value v = kd_value_of(c, i);
+
+			if (!kd_value_empty(&v))
+				kd_checker_hash(t->stack, kd_closure_access(c, i))->hash =
+					kd_value_hash(&v, HASH_MOST);
 		}
 	}
 }

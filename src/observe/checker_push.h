@@ -19,4 +19,7 @@ void kd_checker_push(struct kd_worker *w, struct kd_checked_task *t, size_t byte
 /* The closures of t's frame are about to run. The C stack below `low' is not in use. */
 void kd_checker_push_end(struct kd_worker *w, struct kd_checked_task *t, const char *low);
 
+/* Some of them have run, and have changed data that others wait for. */
+void kd_checker_push_again(struct kd_checked_task *t);
+
 #endif

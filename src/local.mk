@@ -117,6 +117,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/observe/checker.h \
 	src/observe/checker_frame.c \
 	src/observe/checker_frame.h \
+	src/observe/checker_line.c \
+	src/observe/checker_line.h \
 	src/observe/checker_push.c \
 	src/observe/checker_push.h \
 	src/observe/checker_reduce.c \

@@ -3,7 +3,7 @@
 # Proves that KDDS_CHECK finds the mistake in each program of tests/wrong.c, names its task and
 # parameter, and makes the program fail, or that the program's result depends on the number that
 # KDDS_CHECK has; and that it finds none in the examples and in the random programs of tests/oracle,
-# which give the same values with all numbers.
+# which give the same values with all numbers. Reports name the line of the spawn.
 set -eu
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
@@ -21,7 +21,8 @@ wrong()
 	status=0
 	KDDS_CHECK=1 timeout 60 tests/wrong "$1" > "$dir/out" 2> "$dir/err" || status=$?
 	[ $status = 1 ] || fail "$1: status $status"
-	grep -qF "kdds: KDDS_CHECK: $2" "$dir/err" || fail "$1: not '$2': $(cat "$dir/err")"
+	sed 's/, wrong\.c:[0-9]*)/)/g' "$dir/err" | grep -qF "kdds: KDDS_CHECK: $2" ||
+		fail "$1: not '$2': $(cat "$dir/err")"
 	tail -n 1 "$dir/err" | grep -Eq '^kdds: KDDS_CHECK found [0-9]+ mistakes?$' ||
 		fail "$1: the last line is $(tail -n 1 "$dir/err")"
 	timeout 60 tests/wrong "$1" > "$dir/out" 2> "$dir/err" || fail "$1 without: status $?"
@@ -77,6 +78,58 @@ wrong write_of_item 'task clear_second (child 1 of main), item 1 of xs (READ_LIS
 wrong items "task sum_items (child 2 of main), item 2 of xs (READ_LIST): overlaps task put (child 1 of\
  main), parameter r (WRITE) $other"
 wrong not_given 'task get (child 1 of reach), parameter a (READ): was not given to reach'
+# Of each spawn the comment says in which line it is.
+cat > "$dir/lines" <<'END'
+#include <kdds.h>
+
+KDDS_TASK(get, READ(long, a), WRITE(long, r)) { **r = **a; }
+
+static void helper(long *const *a, long *const *r)
+{
+	KDDS_SELF;
+	kdds_spawn(get, a, /* 8 */
+		   r);
+}
+
+KDDS_TASK(outer, UPDATE(long, x))
+{
+	KDDS_DATA(long, r);
+	kdds_spawn(get, x, r); /* 15 */
+	**x = 3;
+}
+
+int main(void)
+{
+	static long v = 1, w;
+	if (kdds_init())
+		return 1;
+	KDDS_OVER(long, a, &v);
+	KDDS_OVER(long, r, &w);
+	helper(a, r);
+	v = 2;
+	kdds_sync();
+	kdds_spawn(outer, a);
+	kdds_spawn_with(KDDS_LOCAL, get, a, r); /* 30 */
+	v = 7;
+	return kdds_finalize();
+}
+END
+for pair in gcc:c clang:c g++:c++ clang++:c++; do
+	compiler=${pair%:*}
+	command -v $compiler > /dev/null && command -v addr2line > /dev/null || continue
+	case $compiler in clang*) command -v llvm-addr2line > /dev/null || continue ;; esac
+	for level in -O0 -O2; do
+		$compiler -x ${pair#*:} $level -g -I"${srcdir:-.}/include" "$dir/lines" -o "$dir/program" \
+			-x none -L.libs -lkdds -Wl,-rpath,"$PWD/.libs"
+		KDDS_CHECK=1 timeout 60 "$dir/program" 2> "$dir/err" || :
+		for spawn in 'get (child 1 of main, lines:8)' 'get (child 1 of outer, lines:15)' \
+			'get (child 3 of main, lines:30)'; do
+			grep -qF "task $spawn" "$dir/err" ||
+				fail "$compiler $level: not '$spawn': $(cat "$dir/err")"
+		done
+		checked=$((checked + 1))
+	done
+done
 varies undeclared_order
 varies early_read
 varies loop_position

@@ -153,6 +153,18 @@ const void *kd_module_at(uint64_t name, size_t size, int executable)
 	return NULL;
 }
 
+static const struct module *own(void)
+{
+	static const char library;
+
+	return module_of((uintptr_t)&library, 1, 0);
+}
+
+int kd_module_is_own(const void *p)
+{
+	return module_of((uintptr_t)p, 1, 0) == own();
+}
+
 int kd_module_is_code(uintptr_t p)
 {
 	return module_of(p, 1, 1) != NULL;
@@ -160,8 +172,7 @@ int kd_module_is_code(uintptr_t p)
 
 uint64_t kd_module_build(void)
 {
-	static const char library;
-	const struct module *own = module_of((uintptr_t)&library, 1, 0);
+	const struct module *library = own();
 
-	return count ? (uint64_t)modules[0].fingerprint << 32 | (own ? own->fingerprint : 0) : 0;
+	return count ? (uint64_t)modules[0].fingerprint << 32 | (library ? library->fingerprint : 0) : 0;
 }

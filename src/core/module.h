@@ -24,6 +24,8 @@ uint64_t kd_module_name(const void *p);
  * executable: it must be a function. */
 const void *kd_module_at(uint64_t name, size_t size, int executable);
 
+/* Whether the address lies in the module that has this library. */
+int kd_module_is_own(const void *p);
 /* Whether code lies at the address. */
 int kd_module_is_code(uintptr_t p);
 

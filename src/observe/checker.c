@@ -14,6 +14,7 @@
 #include "core/watch.h"
 #include "core/worker.h"
 #include "observe/checker_frame.h"
+#include "observe/checker_line.h"
 #include "observe/checker_push.h"
 #include "observe/checker_reduce.h"
 #include "observe/checker_task.h"
@@ -69,7 +70,7 @@ static struct kd_checked_task *task_with(const struct kdds_frame *f)
 
 static struct kd_checked_place place_of(const struct kd_checked_task *t, const struct kd_checked *x)
 {
-	return (struct kd_checked_place){t->parent, t->child,
+	return (struct kd_checked_place){t->parent, t->child, t->line,
 					 t->closure ? t->closure->type : NULL, x ? x->number : 0};
 }
 
@@ -359,6 +360,7 @@ static void begin(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
 	t->name = t->closure->type->name;
 	t->parent = parent->name;
 	t->child = kd_checker_note(parent->stack, c)->child;
+	t->line = kd_checker_note(parent->stack, c)->line;
 	t->stack = s;
 	t->frame = g;
 	kd_frame_clear(g);
@@ -490,6 +492,7 @@ void kd_checker_stop(void)
 	while (top)
 		end_task();
 	kd_checker_frame_free();
+	kd_checker_line_free();
 	kd_watch = (struct kd_watch){.tasks = NULL};
 	if (!reports)
 		return;

@@ -228,8 +228,9 @@ static int follows(uint32_t from, uint32_t to)
 static struct kd_checked_place place_of(const struct kd_checked_task *t, const struct use *u)
 {
 	char *at = graph.nodes[u->closure].at;
+	const struct kd_checker_note *note = kd_checker_note(t->stack, at);
 
-	return (struct kd_checked_place){t->name, kd_checker_note(t->stack, at)->child,
+	return (struct kd_checked_place){t->name, note->child, note->line,
 					 kd_closure_at(at)->type, u->number};
 }
 
@@ -322,7 +323,7 @@ static int strays(const struct kd_checked_task *t, const struct use *u,
 				continue;
 			other = (struct kd_checked_place){
 				a->name, kd_checker_note(a->stack, c)->child,
-				kd_closure_at(c)->type, i + 1};
+				kd_checker_note(a->stack, c)->line, kd_closure_at(c)->type, i + 1};
 			kd_checked_report(&at, "was not given to %s, and %s uses it later",
 					  t->name, kd_checked_text(&other, text, sizeof(text)));
 			return 1;
@@ -364,8 +365,8 @@ void kd_checker_frame_begin(struct kd_checked_task *t)
 	if (f->tail == new)
 		return;
 	for (char *at = new; at < f->tail; at += kd_closure_at(at)->bytes)
-		*kd_checker_note(t->stack, at) = (struct kd_checker_note){
-			.child = kd_parts_join(kd_closure_at(at)) ? 0 : ++t->children};
+		kd_checker_note(t->stack, at)->child = kd_parts_join(kd_closure_at(at)) ? 0 :
+										  ++t->children;
 	build(f, oldest(t, new));
 	if (!t->ordered)
 		check_overlaps(t);

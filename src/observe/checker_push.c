@@ -7,6 +7,7 @@
 
 #include "core/closure.h"
 #include "core/parts.h"
+#include "observe/checker_line.h"
 #include "observe/checker_value.h"
 
 #define REGIONS 64
@@ -109,7 +110,8 @@ static struct kd_checked_place place_of(const struct kd_checked_task *t,
 		child = kd_checker_note(t->stack, c)->child;
 	for (char *at = kd_checked_new(t); at < (char *)c; at += kd_closure_at(at)->bytes)
 		child += !kd_parts_join(kd_closure_at(at));
-	return (struct kd_checked_place){t->name, child, c->type, i + 1};
+	return (struct kd_checked_place){t->name, child, kd_checker_note(t->stack, c)->line, c->type,
+					 i + 1};
 }
 
 static void report_change(const struct kd_checked_task *t, const struct kdds_closure *c, uint32_t i)
@@ -224,6 +226,8 @@ void kd_checker_push(struct kd_worker *w, struct kd_checked_task *t, size_t byte
 	push.used = 0;
 	push.closure = t->frame->tail;
 	memset(push.closure, 0, bytes);
+	*kd_checker_note(t->stack, push.closure) = (struct kd_checker_note){
+		.line = kd_checker_line_here()};
 	if (on_stack(w, here))
 		remember(here, kd_min((size_t)(w->c_stack + w->c_size - here),
 				      (size_t)STACK_BYTES));

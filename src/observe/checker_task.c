@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "core/list.h"
 #include "kdds.h"
+#include "observe/checker_line.h"
 
 #define LINES_MOST 20
 #define PLACE_BYTES 256
@@ -33,14 +34,15 @@ const char *kd_checked_parameter(const struct kdds_type *type, unsigned number, 
 
 const char *kd_checked_text(const struct kd_checked_place *at, char *text, size_t bytes)
 {
+	const char *line = kd_checker_line_text(at->line);
 	char parameter[PLACE_BYTES];
 	size_t n;
 
 	if (!at->parent)
 		n = (size_t)snprintf(text, bytes, "main");
 	else
-		n = (size_t)snprintf(text, bytes, "task %s (child %u of %s)", at->type->name, at->child,
-				     at->parent);
+		n = (size_t)snprintf(text, bytes, "task %s (child %u of %s%s%s)", at->type->name,
+				     at->child, at->parent, line ? ", " : "", line ? line : "");
 	if (at->number && n < bytes)
 		snprintf(text + n, bytes - n, ", %s",
 			 kd_checked_parameter(at->type, at->number, parameter, sizeof(parameter)));

@@ -29,6 +29,7 @@ struct kd_checked_task {
 	struct kd_checked_task *below; /* the task that runs it, usually its parent */
 	const char *name, *parent;
 	uint32_t child;    /* its number among the children of its parent */
+	uint32_t line;     /* where it was spawned (checker_line.h) */
 	uint32_t children; /* that have begun, or wait */
 	struct kdds_closure *closure; /* NULL: main */
 	struct kd_stack *stack;
@@ -59,6 +60,8 @@ static inline char *kd_checked_new(const struct kd_checked_task *t)
 struct kd_checker_note {
 	uint32_t child; /* its number */
 	uint32_t done;
+	uint32_t line;  /* where it was spawned (checker_line.h) */
+	uint32_t pad;
 };
 
 struct kd_checker_hash {
@@ -78,7 +81,7 @@ static inline struct kd_checker_hash *kd_checker_hash(const struct kd_stack *s, 
 /* Where a report says that it was found. */
 struct kd_checked_place {
 	const char *parent; /* of the task; NULL: it is main */
-	uint32_t child;
+	uint32_t child, line;
 	const struct kdds_type *type;
 	unsigned number; /* of the access of the task; 0: of none */
 };

@@ -101,7 +101,8 @@ KDDS_TASK(move, UPDATE_EACH(struct body, bodies), READ_EACH(struct vector, force
 		struct vector f = (*forces)[i];
 
 		add(&b->speed, (struct vector){STEP * f.x, STEP * f.y, STEP * f.z});
-		add(&b->at, (struct vector){STEP * b->speed.x, STEP * b->speed.y, STEP * b->speed.z});
+		f = b->speed;
+		add(&b->at, (struct vector){STEP * f.x, STEP * f.y, STEP * f.z});
 	}
 }
 
@@ -175,8 +176,9 @@ static uint32_t build(struct cell *cells, uint32_t count, const struct body *bod
 	}
 	c->at = (struct vector){c->at.x / c->mass, c->at.y / c->mass, c->at.z / c->mass};
 	for (size_t i = 0, k; level && i < n; i = k) {
-		for (k = i + 1; k < n && (bodies[k].key ^ bodies[i].key) >> 3 * (level - 1) == 0; k++)
-			;
+		for (k = i + 1; k < n; k++)
+			if ((bodies[k].key ^ bodies[i].key) >> 3 * (level - 1))
+				break;
 		count = build(cells, count, bodies + i, k - i, level - 1, edge / 2);
 	}
 	c->skip = count;

@@ -119,8 +119,8 @@ for pair in gcc:c clang:c g++:c++ clang++:c++; do
 	command -v $compiler > /dev/null && command -v addr2line > /dev/null || continue
 	case $compiler in clang*) command -v llvm-addr2line > /dev/null || continue ;; esac
 	for level in -O0 -O2; do
-		$compiler -x ${pair#*:} $level -g -I"${srcdir:-.}/include" "$dir/lines" -o "$dir/program" \
-			-x none -L.libs -lkdds -Wl,-rpath,"$PWD/.libs"
+		$compiler -x ${pair#*:} $level -g -I"${srcdir:-.}/include" "$dir/lines" \
+			-o "$dir/program" -x none -L.libs -lkdds -Wl,-rpath,"$PWD/.libs"
 		KDDS_CHECK=1 timeout 60 "$dir/program" 2> "$dir/err" || :
 		for spawn in 'get (child 1 of main, lines:8)' 'get (child 1 of outer, lines:15)' \
 			'get (child 3 of main, lines:30)'; do

@@ -3,7 +3,8 @@
 # Proves that tasks which a header declares (KDDS_TASK_EXTERN) and one file defines can be spawned
 # from another file: in C and C++, with every compiler installed, from a static and a shared
 # library, in one process and on three ranks; and that a definition with other parameters or modes,
-# or a second definition, is an error. A library that dlclose would remove keeps its tasks to itself.
+# or a second definition, is an error. A library that dlclose would remove keeps its tasks to
+# itself.
 set -eu
 [ -z "${SANITIZE-}" ] || exit 77
 build=$PWD

@@ -557,7 +557,8 @@ int main(int argc, char **argv)
 		CASE(tiles) CASE(two_references) CASE(whole_and_part) CASE(assigned_sum)
 		CASE(assigned_maximum) CASE(neighbour) CASE(undeclared) CASE(not_given)
 		CASE(write_of_item) CASE(items)
-		CASE(undeclared_order) CASE(early_read) CASE(change_after_wait) CASE(loop_position) CASE(loop_whole)
+		CASE(undeclared_order) CASE(early_read) CASE(change_after_wait) CASE(loop_position)
+		CASE(loop_whole)
 		CASE(right_sums) CASE(right_failure)
 	};
 

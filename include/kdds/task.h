@@ -182,8 +182,8 @@ static inline void kd_caught_in(const struct kdds_type *type)
 /* Nobody constructs new data. */
 #define KD_NEW(T) \
 	KD_ASSERT(KD_IS_BYTES(T), \
-		  "new data are not initialised, but this type is not trivially copyable: construct " \
-		  "an object and use KDDS_OVER")
+		  "new data are not initialised, but this type is not trivially copyable: " \
+		  "construct an object and use KDDS_OVER")
 
 /* The declaration and the definition of a task must agree in this type. */
 #define KD_MODE(t, x) KD_MODE_(t, KD_TUPLE_##x)
@@ -632,10 +632,12 @@ static inline void kd_caught_in(const struct kdds_type *type)
 
 /** @cond internal */
 #define KD_ANCHOR_FIELDS(T) \
-	T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; uint64_t kd_links;
+	T *at; int32_t kd_single; int16_t kd_use; uint16_t kd_shaped; void *kd_self; \
+	uint64_t kd_links;
 #define KD_ARRAY_FIELDS(T) KD_ANCHOR_FIELDS(T) struct kdds_shape kd_shape;
 #define KD_PART_FIELDS(T) KD_ARRAY_FIELDS(T) struct kdds_anchor *kd_whole; size_t kd_size;
-#define KD_HANDLE_FIELDS(T) T *at; uint64_t kd_kind; struct kdds_anchor *kd_anchor; uint64_t kd_part;
+#define KD_HANDLE_FIELDS(T) \
+	T *at; uint64_t kd_kind; struct kdds_anchor *kd_anchor; uint64_t kd_part;
 #ifdef __cplusplus
 template <typename T> struct kd_data_type { KD_ANCHOR_FIELDS(T) };
 template <typename T> struct kd_array_type { KD_ARRAY_FIELDS(T) };

@@ -122,8 +122,8 @@ void kdds_loop_begin(struct kdds_closure *c, const struct kdds_loop *loop)
 	for (uint32_t i = 0; i < c->type->naccess; i++)
 		if (c->type->access[i].mode & KDDS_W && c->type->access[i].mode != KDDS_CW &&
 		    !is_cut(loop, c->type->access[i].offset))
-			kd_die("kdds_for: all parts of the loop would write parameter %s of task %s: "
-			       "declare it WRITE_EACH, UPDATE_EACH or REDUCE",
+			kd_die("kdds_for: all parts of the loop would write parameter %s of task "
+			       "%s: declare it WRITE_EACH, UPDATE_EACH or REDUCE",
 			       c->type->access[i].name, c->type->name);
 	*part_of(c, loop) = (struct kdds_loop_part){.length = n};
 }

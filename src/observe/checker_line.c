@@ -17,7 +17,7 @@
 #include "core/module.h"
 
 #define FRAMES_MOST 32 /* of the library and the program */
-#define CALLS 3        /* of the program: the functions of a task are between its body and the library */
+#define CALLS 3        /* of the program: a body calls the library by functions of the task */
 #define LINES 4096u    /* places; of further ones nothing is known */
 #define TEXT_BYTES 512
 
@@ -79,8 +79,8 @@ static FILE *run(char **args, pid_t *pid_p)
 	return out;
 }
 
-/* Whether the line is one of the library's headers, or of a function that KDDS_TASK defines there, but
- * not of a body. */
+/* Whether the line is one of the library's headers, or of a function that KDDS_TASK defines there,
+ * but not of a body. */
 static int is_ours(const char *function, const char *place)
 {
 	return !strncmp(function, "kdds_", 5) || strstr(place, "kdds/inline.h:") ||
@@ -88,9 +88,9 @@ static int is_ours(const char *function, const char *place)
 	       (!strncmp(function, "kd_", 3) && strncmp(function, "kd_body_", 8));
 }
 
-/* The innermost function of the program in what addr2line prints: pairs of a function and a line, "??"
- * if it does not know. A body that appears twice has, first, what is inlined into it. NULL: there is
- * no such function. */
+/* The innermost function of the program in what addr2line prints: pairs of a function and a line,
+ * "??" if it does not know. A body that appears twice has, first, what is inlined into it. NULL:
+ * there is no such function. */
 static char *program_line(FILE *out)
 {
 	char function[TEXT_BYTES], place[TEXT_BYTES], *text = NULL;

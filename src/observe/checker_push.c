@@ -278,7 +278,9 @@ void kd_checker_push_again(struct kd_checked_task *t)
 	for (char *at = first_left(t); at < t->frame->tail; at += kd_closure_at(at)->bytes) {
 		struct kdds_closure *c = kd_closure_at(at);
 
-		for (uint32_t i = 0; i < c->type->naccess && !kd_checker_note(t->stack, c)->done; i++) {
+		if (kd_checker_note(t->stack, c)->done)
+			continue;
+		for (uint32_t i = 0; i < c->type->naccess; i++) {
 			struct kd_value v = kd_value_of(c, i);
 
 			if (!kd_value_empty(&v))

@@ -216,7 +216,8 @@ static void send_work(struct kd_net *net, uint32_t thief, uint32_t request,
 	net->counts.exports++;
 	net->counts.exported += range->count;
 	work = (struct kd_wire_work){
-		.request = request, .slot = x->slot, .generation = x->generation, .epoch = net->epoch};
+		.request = request, .slot = x->slot, .generation = x->generation,
+		.epoch = net->epoch};
 	fits = sizeof(*m) + sizeof(work) + x->outgoing.size <= KD_COMM_MESSAGE_BYTES;
 	if (!fits)
 		kd_outgoing_expose(&x->outgoing, &work.message, &work.seal);

@@ -110,7 +110,9 @@ static struct kdds_flag *find(uint64_t name)
 {
 	struct kdds_flag *f = (void *)(uintptr_t)kd_module_at(name, sizeof(*f), 0);
 
-	return f && !((uintptr_t)f % _Alignof(struct kdds_flag)) && f->magic == KD_FLAG_MAGIC ? f : NULL;
+	if (!f || (uintptr_t)f % _Alignof(struct kdds_flag) || f->magic != KD_FLAG_MAGIC)
+		return NULL;
+	return f;
 }
 
 void kd_flags_message(struct kd_net *net, const void *body, size_t bytes)

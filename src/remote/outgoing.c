@@ -50,8 +50,9 @@ int kd_outgoing_allows(struct kd_net *net, const struct kdds_closure *c)
 		return 0;
 	}
 	if (kd_value_overlap(any) & (KD_OVERLAP_VIEWS | KD_OVERLAP_REDUCED))
-		return 0; /* in another process each parameter would have a copy of its own. (Wrong
-			   * values were seen even if all of them only read.) */
+		/* In another process each parameter would have a copy of its own. Even if all of
+		 * them only read, another closure of the range might write one of the copies. */
+		return 0;
 	for (uint32_t i = 0; i < type->naccess; i++) {
 		struct kd_value v = kd_value_of(any, i);
 

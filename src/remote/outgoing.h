@@ -83,7 +83,7 @@ struct kd_load_filter {
 	uint64_t room;
 	uint64_t now_ns;   /* what is too dear to be moved (weigh.h) stays; 0: nothing is */
 	uint64_t until_ns; /* the earliest time from which something that was refused may go */
-	int large;         /* a range with many data may go although such tasks are not known to gain */
+	int large;         /* a range with many data may go, although such tasks may not gain */
 	int too_large;     /* such a range was refused */
 };
 

@@ -160,11 +160,11 @@ START_TEST(extremes)
 }
 END_TEST
 
-/* Calls of a tree search: most are small. */
-START_TEST(tasks_that_spawn)
+/* Two closures of types[0] whose parent is another. */
+static struct kd_range children(void)
 {
-	struct kd_stack s = {0};
-	struct kdds_frame child = {0}, frame = {0};
+	static struct kd_stack s;
+	static struct kdds_frame child, frame;
 	struct kd_range r = range_of(&types[0], &types[0]);
 
 	r.from = &s;
@@ -172,6 +172,14 @@ START_TEST(tasks_that_spawn)
 	frame.parent = &s.base;
 	frame.head = memory;
 	child.parent = &frame;
+	return r;
+}
+
+/* Calls of a tree search: most are small. */
+START_TEST(tasks_that_spawn)
+{
+	struct kd_range r = children();
+
 	kd_weigh_given(&net, &r, now);
 	for (int i = 0; i < 100; i++) {
 		kd_weigh_returned(&net, &r, ++now, 1000, 100000, 0);
@@ -188,15 +196,8 @@ END_TEST
 /* What had to be read for a package is no small call. */
 START_TEST(spawners_with_data)
 {
-	struct kd_stack s = {0};
-	struct kdds_frame child = {0}, frame = {0};
-	struct kd_range r = range_of(&types[0], &types[0]);
+	struct kd_range r = children();
 
-	r.from = &s;
-	r.frame = &child;
-	frame.parent = &s.base;
-	frame.head = memory;
-	child.parent = &frame;
 	kd_weigh_given(&net, &r, now);
 	ck_assert(!stays(&types[0]) && large_stays(&types[0], 2 * KD_WEIGH_SMALL));
 	kd_weigh_returned(&net, &r, ++now, 1000, 100000, 1);

@@ -189,7 +189,8 @@ void kdds_part_error(const struct kdds_anchor *whole, size_t row, size_t col, si
 		kd_die("a slice of a tile whose rows are %zu elements and %zu apart: use "
 		       "KDDS_SUBTILE", s->cols, s->ld);
 	kd_die("KDDS_SLICE, KDDS_SUBTILE: a part of %zu x %zu elements from element (%td, %td) on "
-	       "does not lie in data of %zu x %zu", kd_max(rows, 1), cols, (ptrdiff_t)row, (ptrdiff_t)col,
+	       "does not lie in data of %zu x %zu",
+	       kd_max(rows, 1), cols, (ptrdiff_t)row, (ptrdiff_t)col,
 	       s ? s->rows : 1, s ? s->cols : 1);
 }
 

@@ -174,5 +174,7 @@ uint64_t kd_module_build(void)
 {
 	const struct module *library = own();
 
-	return count ? (uint64_t)modules[0].fingerprint << 32 | (library ? library->fingerprint : 0) : 0;
+	if (!count)
+		return 0;
+	return (uint64_t)modules[0].fingerprint << 32 | (library ? library->fingerprint : 0);
 }

@@ -54,7 +54,7 @@ struct taker {
 	const struct kd_pool *pool;
 };
 
-/* While tasks have failed, closures stay: elsewhere nobody knows what they must not use. Asked when
+/* While tasks have failed, closures stay: other ranks do not know which data have failed. Asked when
  * the closure is known to be ready, so a failure that it must not miss has been reported. */
 static int leaves(const struct taker *taker)
 {

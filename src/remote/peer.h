@@ -51,7 +51,7 @@ struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes);
 /* Sends m to rank and frees it later. once: the message may be lost, but it is not dropped merely
  * because the engine has no room for it yet, as while a connection is being made. */
 void kd_peer_send(struct kd_net *net, uint32_t rank, struct kd_wire_head *m, int once);
-/* Sends a reliable message down the tree of ranks: to 2r + 1 and 2r + 2, if there are such ranks. */
+/* Sends a reliable message down the tree of ranks: to 2r + 1 and 2r + 2, if there are such. */
 void kd_peer_send_down(struct kd_net *net, enum kd_wire_kind kind, const void *body, size_t bytes);
 
 /* Checks a message that the engine has received, and delivers it if it is new. */

@@ -512,6 +512,14 @@ void kd_sched_loop(struct kd_worker *w)
 	}
 }
 
+/* A body has emptied its frame, and uses the memory again without a claim in between. */
+static void let_visitor_leave(struct kd_stack *s)
+{
+	kd_compiler_fence();
+	if (kd_load_acquire(&s->flags))
+		await_visitor(s);
+}
+
 void kd_sched_empty(struct kd_stack *s, struct kdds_frame *f)
 {
 	kd_frame_renew(f);
@@ -519,6 +527,7 @@ void kd_sched_empty(struct kd_stack *s, struct kdds_frame *f)
 		kd_watch.tasks->waited(s, f);
 	kd_blocks_sweep(s, f);
 	kd_store_release(&s->drains, s->drains + 1);
+	let_visitor_leave(s);
 }
 
 int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, const char *last, int patient)
@@ -556,9 +565,6 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, const char *last, 
 	kd_blocks_sweep(s, f);
 	kd_store_release(&s->drains, s->drains + 1);
 	kd_stack_check(s);
-	/* The body uses the memory again without a claim in between. */
-	kd_compiler_fence();
-	if (kd_load_acquire(&s->flags))
-		await_visitor(s);
+	let_visitor_leave(s);
 	return f->tail == kd_frame_first(f);
 }

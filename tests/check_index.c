@@ -1416,6 +1416,30 @@ START_TEST(on_last_worker)
 }
 END_TEST
 
+/* Two that become ready together, although the older one began to wait for the last of the range later:
+ * the thief takes the younger. */
+START_TEST(fired_after_each_other)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r;
+	long v[4] = {0};
+	KDDS_OVER(long, a, &v[0]);
+	KDDS_OVER(long, b, &v[1]);
+	KDDS_OVER(long, c, &v[2]);
+	KDDS_OVER(long, d, &v[3]);
+
+	kdds_spawn(put, a);
+	kdds_spawn(put, b);
+	kdds_spawn(join, a, b, c);
+	kdds_spawn(join, b, a, d);
+	ck_assert_int_eq(take_range(&r, 2, 1000), 0);
+	ck_assert_uint_eq(r.count, 2);
+	complete(&r);
+	ck_assert_int_eq(visit(&r, 1, 0), 1);
+	ck_assert_uint_eq(number(r.begin), 3);
+}
+END_TEST
+
 /* The programs of which the cost is taken: N closures on few data. */
 enum { N = 10000, DATA = 16 };
 
@@ -2149,6 +2173,7 @@ int main(void)
 	tcase_add_test(tcase, one_shape);
 	tcase_add_test(tcase, on_worker);
 	tcase_add_test(tcase, on_last_worker);
+	tcase_add_test(tcase, fired_after_each_other);
 	tcase_add_loop_test(tcase, away_pairs, 0, 2 * 3 * 3);
 	tcase_add_loop_test(tcase, away_apart, 0, 2);
 	tcase_add_test(tcase, away_range);

@@ -107,6 +107,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/type.h \
 	src/core/value.c \
 	src/core/value.h \
+	src/core/visit.c \
+	src/core/visit.h \
 	src/core/watch.h \
 	src/core/worker.c \
 	src/core/worker.h \

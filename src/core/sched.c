@@ -30,7 +30,7 @@ enum claim { RUN, RUN_SPECIAL, AGAIN, SKIP, BLOCK, HALT };
 
 static void help(struct kd_worker *w, struct kd_stack *s, char *c);
 
-/* Stops fencing. Partner: visit() in steal.c, which sets KD_LOCK and then loads ack. Either it
+/* Stops fencing. Partner: kd_visit() in visit.c, which sets KD_LOCK and then loads ack. Either it
  * finds 0 and calls membarrier, or we find its lock and continue to fence. */
 static void unshare(struct kd_stack *s)
 {
@@ -254,7 +254,7 @@ run_loop(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, cons
 		}
 		/* A thief may move the tail of the base below a closure that is not claimed yet. */
 		kd_assert(f == &s->base || c < kd_load_relaxed(&f->tail));
-		/* Dekker with visit() in steal.c. Owner: claim, then flags; thief: flags, then
+		/* Dekker with kd_visit() in visit.c. Owner: claim, then flags; thief: flags, then
 		 * (membarrier) the claim. */
 		kd_store_release(&f->head, c);
 		kd_compiler_fence();

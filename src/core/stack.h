@@ -114,7 +114,7 @@ struct kd_stack {
 			    the stack meanwhile, unless the closure is marked (kd_park_bound):
 			    then the runner waits for it at the foot of its C stack */
 	char *records;   /* record.h: the readiness records, half as large as mem */
-	struct kdds_frame *low; /* see lowest() in steal.c */
+	struct kdds_frame *low; /* see kd_visit_lowest() */
 	char *low_head;
 	uint64_t low_gen, low_drains;
 	uint64_t robbed; /* number of visits that took something */

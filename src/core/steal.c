@@ -9,7 +9,7 @@
 #include "core/index.h"
 #include "core/record.h"
 #include "core/remote.h"
-#include "core/value.h"
+#include "core/visit.h"
 #include "core/watch.h"
 
 #define FRAMES_PER_VISIT 256
@@ -19,83 +19,16 @@
 #define MISS_DOUBLINGS 6 /* a visit delays the victim by some microseconds: in vain, at most one
 			    in 64 us */
 
-/* Begins a visit: takes the lock and stops the owner at its next claim. 0: someone else holds the
- * lock, or the stack is not in use. */
-static int visit(struct kd_worker *w, struct kd_stack *s, int hint)
-{
-	if (hint) /* the last look before sleep must leave its wake hint */
-		kd_stack_lock(s);
-	else if (!kd_stack_trylock(s))
-		return 0;
-	if (!kd_load_acquire(&s->active)) {
-		kd_stack_unlock(s);
-		return 0;
-	}
-	kd_store_relaxed(&s->visits, s->visits + 1);
-	/*
-	 * Dekker: our flag, then their claim. The read-modify-write is our fence. The owner's claim
-	 * precedes its load of flags. We are done if the owner fences in between (ack, set before
-	 * that fence and still set after our flag), or if there is no owner (park, likewise: the
-	 * next owner takes over by a compare-and-swap and loads flags after it). Otherwise
-	 * membarrier fences the owner.
-	 */
-	kd_fetch_or(&s->flags, KD_LOCK | KD_SHARED);
-	if (!kd_load(&s->ack) && !kd_load(&s->park) && w->pool->membarrier) {
-		kd_os_membarrier();
-		kd_count(w, membarriers, 1);
-	}
-	return 1;
-}
-
-struct taker {
-	int worker, place;
-	int anything;
-	struct kd_filter *filter; /* NULL: the thief is in this process */
-	const struct kd_pool *pool;
-};
-
-/* While tasks have failed, closures stay: other ranks do not know which data have failed. Asked when
- * the closure is known to be ready, so a failure that it must not miss has been reported. */
-static int leaves(const struct taker *taker)
-{
-	return !taker->filter || !kd_load(&taker->pool->failing);
-}
-
-static int liked(const struct kdds_closure *c, const struct taker *taker)
-{
-	/* The owner reduces in place, and another parameter of the task sees the result; with a
-	 * thief's private copy it would not. */
-	if (c->type->reduces &&
-	    kd_value_overlap(kd_closure_at((const char *)c)) & KD_OVERLAP_REDUCED)
-		return 0;
-	if (taker->anything)
-		return 1;
-	if (c->attr & KDDS_PRIORITY_LOW)
-		return 0;
-	if (!(c->attr & 0x1000u))
-		return 1;
-	return (c->attr & 0x7ffu) == (unsigned)(c->attr & 0x800u ? taker->place : taker->worker);
-}
-
-static int wanted(const struct kdds_closure *c, void *arg)
-{
-	const struct taker *taker = arg;
-
-	if (!liked(c, taker) || !leaves(taker))
-		return 0;
-	return !taker->filter || taker->filter->wants(taker->filter, c);
-}
-
 /* Takes the far half of what remains of the range that the victim itself has stolen; for another
  * process, at most `remote` closures. */
-static int divide(struct kd_stack *s, uint32_t remote, const struct taker *taker,
+static int divide(struct kd_stack *s, uint32_t remote, const struct kd_taker *taker,
 		  struct kd_range *range_p)
 {
 	char *head = kd_load_acquire(&s->base.head), *end = kd_load_relaxed(&s->base.tail), *half;
 	uint32_t n = 0, count;
 
 	kd_assert_locked(s);
-	if (!s->range.independent || s->range.fine || !leaves(taker))
+	if (!s->range.independent || s->range.fine || !kd_taker_leaves(taker))
 		return 0;
 	if (!head)
 		head = s->range.begin;
@@ -120,34 +53,9 @@ static int divide(struct kd_stack *s, uint32_t remote, const struct taker *taker
 	return 1;
 }
 
-/*
- * Frames at the bottom of the stack that have nothing left to take are not looked at again: low is
- * the lowest frame above them. They end together, with the closure at base.head. So low stays valid
- * while that closure runs and no body has emptied its frame and refilled it. (The gen of low itself
- * proves nothing: it can survive in a hole of whatever lies there now.)
- *
- * The owner stores top first, then head or drains; we load those two before top. So what we record
- * under a new head is never what we saw below an old top.
- */
-static struct kdds_frame *lowest(struct kd_stack *s, struct kdds_frame **top_p)
-{
-	char *head = kd_load_acquire(&s->base.head);
-	uint64_t drains = kd_load_acquire(&s->drains);
-
-	*top_p = kd_load_acquire(&s->top);
-	if (!s->low || *top_p == &s->base || s->low_head != head || s->low_gen != s->base.gen ||
-	    s->low_drains != drains) {
-		s->low = (struct kdds_frame *)s->mem;
-		s->low_head = head;
-		s->low_gen = s->base.gen;
-		s->low_drains = drains;
-	}
-	return s->low;
-}
-
 struct search {
 	struct kd_stack *stack;
-	struct taker taker;
+	struct kd_taker taker;
 	uint32_t length; /* closures to take; see kd_index_take */
 	struct kdds_frame *top;
 	struct kdds_frame *unwanted; /* has ready closures, but the thief prefers to leave them */
@@ -162,7 +70,7 @@ struct search {
 
 static int take_from(struct search *x, unsigned budget)
 {
-	x->begin = kd_index_take(&x->view, budget, x->length, wanted, &x->taker, &x->most);
+	x->begin = kd_index_take(&x->view, budget, x->length, kd_taker_wants, &x->taker, &x->most);
 	return x->begin != NULL;
 }
 
@@ -248,7 +156,7 @@ static void watch(struct kd_stack *s, const struct search *x)
  * younger one. 0: none. */
 static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
 {
-	struct kdds_frame *low = lowest(s, &x->top);
+	struct kdds_frame *low = kd_visit_lowest(s, &x->top);
 	int more;
 
 	if (search_up(x, from ? from : low, !from, &more) || (more && !from && search_down(x)))
@@ -345,48 +253,6 @@ static void rest(struct kd_worker *w, uint64_t rest_ns)
 		w->rest_ns = rest_ns;
 }
 
-/* Marks the closure at c as stolen: the owner does not get past it before it is done. */
-static void mark(char *c)
-{
-	struct kdds_closure *closure = kd_closure_at(c);
-
-	kd_assert(!(kd_load_relaxed(&closure->state) & (KD_STOLEN | KD_DONE | KD_PRIVATE)));
-	kd_store_release(&closure->state, kd_load_relaxed(&closure->state) | KD_STOLEN);
-}
-
-/* Makes the reductions of the stolen range use private copies, which the owner of its frame merges
- * when it passes the range. */
-static void make_private(const struct kd_range *r)
-{
-	for (char *at = r->begin; at < r->end; at += kd_closure_at(at)->bytes) {
-		struct kdds_closure *c = kd_closure_at(at);
-
-		if (c->type->reduces)
-			kd_store_relaxed(&c->state, kd_load_relaxed(&c->state) | KD_SPECIAL);
-	}
-}
-
-/* From here on the owner continues. It still cannot reach what lies behind a marked closure: the
- * mark is stored before the lock is cleared, and an owner that finds no lock loads the state
- * after it. */
-static void let_go(struct kd_stack *s)
-{
-	kd_assert(kd_load_relaxed(&s->flags) & KD_LOCK);
-	kd_assert_locked(s);
-	kd_fetch_and(&s->flags, ~(uint32_t)KD_LOCK);
-}
-
-static void pass_events(struct kd_stack *s)
-{
-	struct kd_remote *r = s->home->pool->remote;
-	uint32_t events = r && kd_load_relaxed(&s->events) ? kd_exchange(&s->events, 0) : 0;
-
-	if (events & KD_STACK_WANTED)
-		r->ops->want(r);
-	if (events & KD_STACK_FOLLOWER)
-		r->ops->available(r);
-}
-
 int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *request,
 	     struct kd_range *range_p)
 {
@@ -401,7 +267,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 	if (request->filter)
 		request->filter->reset(request->filter);
 	kd_count(w, attempts, 1);
-	if ((!request->hint && looks_empty(s)) || !visit(w, s, request->hint))
+	if ((!request->hint && looks_empty(s)) || !kd_visit(w, s, request->hint))
 		return 0;
 	if (kd_scope_holds(s, scope)) {
 		if (s != scope->stack)
@@ -410,11 +276,11 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 			got = search(&x, s, s == scope->stack ? scope->frame : NULL);
 	}
 	if (got) {
-		mark(x.begin ? x.begin : range_p->begin);
-		let_go(s);
+		kd_visit_mark(x.begin ? x.begin : range_p->begin);
+		kd_visit_end(s);
 		if (x.begin)
-			kd_index_extend(&x.view, x.begin, x.most, wanted, &x.taker, range_p);
-		make_private(range_p);
+			kd_index_extend(&x.view, x.begin, x.most, kd_taker_wants, &x.taker, range_p);
+		kd_visit_make_private(range_p);
 		if (x.begin && !request->remote)
 			kd_index_look_ahead(&x.view, range_p->count);
 		kd_range_check(range_p);
@@ -437,10 +303,10 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 			kd_fetch_or(&s->flags, KD_HINT);
 			hint_running(s);
 		}
-		let_go(s);
+		kd_visit_end(s);
 	}
 	kd_stack_unlock(s);
-	pass_events(s);
+	kd_visit_events(s);
 	if (got) {
 		kd_count(w, steal_ns, range_p->start_ns - start_ns);
 		if (kd_unlikely(kd_watch.stole != NULL))
@@ -458,7 +324,7 @@ void kd_steal_retain(const struct kd_range *r, uint32_t thief)
 	kd_index_retain(&v, r, thief);
 	kd_index_check_stolen(&v);
 	kd_stack_unlock(r->from);
-	pass_events(r->from);
+	kd_visit_events(r->from);
 }
 
 void kd_steal_fetch(const struct kd_range *r)
@@ -470,7 +336,7 @@ void kd_steal_fetch(const struct kd_range *r)
 	kd_index_fetch(&v, r);
 	kd_index_check_stolen(&v);
 	kd_stack_unlock(r->from);
-	pass_events(r->from);
+	kd_visit_events(r->from);
 }
 
 unsigned kd_steal_look_retained(const struct kd_range *r, unsigned asked)
@@ -482,7 +348,7 @@ unsigned kd_steal_look_retained(const struct kd_range *r, unsigned asked)
 	kd_index_open(&v, r->from, r->frame);
 	found = kd_index_look_retained(&v, r, asked);
 	kd_stack_unlock(r->from);
-	pass_events(r->from);
+	kd_visit_events(r->from);
 	return found;
 }
 
@@ -490,23 +356,23 @@ int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t remote
 		    struct kd_filter *filter, struct kd_range *range_p)
 {
 	struct kd_stack *s = away->from;
-	struct taker taker = {.anything = 1, .filter = filter, .pool = s->home->pool};
+	struct kd_taker taker = {.anything = 1, .filter = filter, .pool = s->home->pool};
 	struct kd_view v;
 	int got;
 
 	filter->reset(filter);
 	kd_stack_lock(s);
 	kd_index_open(&v, s, away->frame);
-	got = kd_index_follow(&v, away, thief, remote, wanted, &taker, range_p);
+	got = kd_index_follow(&v, away, thief, remote, kd_taker_wants, &taker, range_p);
 	if (got) { /* no visit: the owner cannot pass `away`, so it is not about to claim c */
-		mark(range_p->begin);
-		make_private(range_p);
+		kd_visit_mark(range_p->begin);
+		kd_visit_make_private(range_p);
 		range_p->remote = 1;
 		kd_range_check(range_p);
 		kd_index_check_stolen(&v);
 	}
 	kd_stack_unlock(s);
-	pass_events(s);
+	kd_visit_events(s);
 	return got;
 }
 
@@ -556,7 +422,7 @@ struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, 
 		resumed = kd_load_acquire(&s->park) == r->begin &&
 					  kd_cas(&s->park, r->begin, NULL) ? s : NULL;
 	}
-	pass_events(s); /* last: it may handle messages */
+	kd_visit_events(s); /* last: it may handle messages */
 	return resumed;
 }
 

@@ -4,6 +4,7 @@
 #define KD_STEAL_H
 
 #include "core/stack.h"
+#include "core/visit.h"
 #include "core/worker.h"
 
 /*
@@ -16,15 +17,6 @@
 struct kd_scope {
 	struct kd_stack *stack;
 	struct kdds_frame *frame;
-};
-
-/* Which closures another process may have: the part of the filter that depends on it. */
-struct kd_filter {
-	/* Returns whether it may have c, too. The range begins at the last closure asked about
-	 * before the range is extended. */
-	int (*wants)(struct kd_filter *f, const struct kdds_closure *c);
-	/* A new range begins. */
-	void (*reset)(struct kd_filter *f);
 };
 
 /* A request: what a thief looks for. */

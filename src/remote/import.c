@@ -14,6 +14,7 @@
 #include "core/fail.h"
 #include "core/idle.h"
 #include "core/reduce.h"
+#include "core/visit.h"
 #include "remote/ask.h"
 #include "remote/flags.h"
 #include "remote/hooks.h"

@@ -14,6 +14,7 @@
 #include "core/stack.h"
 #include "core/steal.h"
 #include "core/value.h"
+#include "core/visit.h"
 #include "remote/exposed.h"
 #include "remote/wire.h"
 

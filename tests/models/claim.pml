@@ -4,8 +4,8 @@
  * and fenced mode.
  *
  * What is modelled: src/core/sched.c run(), await_visitor(), heed_flags(), unshare(), claim_slow(),
- * park(), run_stack(); src/core/search.c kd_search_leave(), take_halted(); src/core/steal.c visit(),
- * mark(), let_go(), kd_steal(), kd_steal_complete(); src/core/stack.h kd_frame_reset();
+ * park(), run_stack(); src/core/search.c kd_search_leave(), take_halted(); src/core/visit.c kd_visit(),
+ * kd_visit_mark(), kd_visit_end(), kd_steal(), kd_steal_complete(); src/core/stack.h kd_frame_reset();
  * src/core/stack.c kd_stack_stop(); how long a frame's readiness records are valid, in src/core/index.c
  * kd_index_open().
  *
@@ -262,7 +262,7 @@ look:	skip;
 		goto own
 	:: d_step { visits > 0 && mem[LOCKED] == 0 -> visits--; drain(me); mem[LOCKED] = 1 }
 	fi;
-	/* visit() */
+	/* kd_visit() */
 	if
 	:: inactive ->
 		store(LOCKED, 0);
@@ -311,7 +311,7 @@ look:	skip;
 	:: else
 	fi;
 	if
-	:: c > 0 -> /* mark() */
+	:: c > 0 -> /* kd_visit_mark() */
 		d_step { taken = taken | c; t = mem[CELL(c)]; assert(alive[t / 4]); assert(!(t & 3)); f = 0; flags = 0 };
 		store(CELL(c), t | KD_STOLEN)
 	:: else

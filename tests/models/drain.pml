@@ -4,7 +4,7 @@
  * with work (low) and what the frame's closures were (the index, and the links between closures).
  *
  * What is modelled: src/core/sched.c kd_sched_drain(), run(), await_visitor(), unshare();
- * src/core/steal.c visit(), mark(), let_go(), lowest(), search_up(), kd_steal(),
+ * src/core/visit.c kd_visit(), kd_visit_mark(), kd_visit_end(), kd_visit_lowest(), search_up(), kd_steal(),
  * kd_steal_complete(); src/core/index.c kd_index_open(), note(), ready.c linked(), walk(),
  * kd_index_look_ahead(); src/core/stack.h kd_frame_reset().
  *
@@ -380,7 +380,7 @@ proctype thief(byte me)
 	:: visits == 0 -> break
 	:: done -> break
 	:: d_step { visits > 0 && mem[LOCKED] == 0 -> visits--; drain(me); mem[LOCKED] = 1 } ->
-		/* visit() */
+		/* kd_visit() */
 		if
 		:: done -> store(LOCKED, 0); break
 		:: else
@@ -392,7 +392,7 @@ proctype thief(byte me)
 		:: else
 		fi;
 #endif
-		/* lowest() */
+		/* kd_visit_lowest() */
 #ifdef LOW_READ_AFTER_TOP
 		top = mem[TOP];
 #endif
@@ -449,7 +449,7 @@ proctype thief(byte me)
 					}
 				}
 				if
-				:: c > 0 -> /* mark() */
+				:: c > 0 -> /* kd_visit_mark() */
 					d_step {
 						v = mem[CELL(c)];
 						assert(IS_CLOSURE(v) && alive[v / 4] && !(v & 3));
@@ -484,7 +484,7 @@ proctype thief(byte me)
 		:: else ->
 			assert(mem[CELL(low)] == HEADER)
 		fi;
-		fetch_and(FLAGS, 255 - KD_LOCK); /* let_go() */
+		fetch_and(FLAGS, 255 - KD_LOCK); /* kd_visit_end() */
 		if
 #ifdef LOOK_AHEAD_IN_VAIN
 		:: t > 1 ->

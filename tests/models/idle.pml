@@ -4,7 +4,7 @@
  * itself, after 2 to 256 ms.
  *
  * What is modelled: src/core/idle.c nap(), kd_idle_wake_one(), wake(); src/core/steal.c kd_steal()
- * with poke, poke_running(), visit(), let_go(); src/core/search.c kd_search_leave(), take_halted(),
+ * with poke, poke_running(), kd_visit(), kd_visit_end(); src/core/search.c kd_search_leave(), take_halted(),
  * kd_search_last(); src/core/sched.c make_current(), step(), heed_flags(), hinted(), the claim;
  * src/api.c kdds_push_slow(), kdds_sync_frame(); include/kdds/inline.h kd_push().
  *

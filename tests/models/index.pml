@@ -5,7 +5,7 @@
  *
  * What is modelled: src/core/index.c kd_index_open(), kd_index_take() with next_ready() and
  * begin_before(), kd_index_extend(), kd_index_look_ahead(), settle(), make_ready(), unlink_ready(),
- * fire(), note(), join(), kd_index_complete(); src/core/steal.c visit(), mark(), let_go(),
+ * fire(), note(), join(), kd_index_complete(); src/core/visit.c kd_visit(), kd_visit_mark(), kd_visit_end(),
  * kd_steal(), kd_steal_complete(), kd_steal_end(); of src/core/sched.c run() and claim_slow() with
  * one frame, always biased.
  *
@@ -503,7 +503,7 @@ proctype thief(byte me)
 		:: else
 		fi;
 #endif
-		fetch_and(FLAGS, 0); /* let_go() */
+		fetch_and(FLAGS, 0); /* kd_visit_end() */
 		if
 		:: c ->
 #ifdef MARK_LATE

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "core/visit.h"
+
+#include "base/log.h"
+#include "base/os.h"
+#include "core/closure.h"
+#include "core/remote.h"
+#include "core/value.h"
+
+int kd_visit(struct kd_worker *w, struct kd_stack *s, int hint)
+{
+	if (hint) /* the last look before sleep must leave its wake hint */
+		kd_stack_lock(s);
+	else if (!kd_stack_trylock(s))
+		return 0;
+	if (!kd_load_acquire(&s->active)) {
+		kd_stack_unlock(s);
+		return 0;
+	}
+	kd_store_relaxed(&s->visits, s->visits + 1);
+	/*
+	 * Dekker: our flag, then their claim. The read-modify-write is our fence. The owner's claim
+	 * precedes its load of flags. We are done if the owner fences in between (ack, set before
+	 * that fence and still set after our flag), or if there is no owner (park, likewise: the
+	 * next owner takes over by a compare-and-swap and loads flags after it). Otherwise
+	 * membarrier fences the owner.
+	 */
+	kd_fetch_or(&s->flags, KD_LOCK | KD_SHARED);
+	if (!kd_load(&s->ack) && !kd_load(&s->park) && w->pool->membarrier) {
+		kd_os_membarrier();
+		kd_count(w, membarriers, 1);
+	}
+	return 1;
+}
+
+/* The owner stores top first, then head or drains; we load those two before top. So what we record
+ * under a new head is never what we saw below an old top. */
+struct kdds_frame *kd_visit_lowest(struct kd_stack *s, struct kdds_frame **top_p)
+{
+	char *head = kd_load_acquire(&s->base.head);
+	uint64_t drains = kd_load_acquire(&s->drains);
+
+	*top_p = kd_load_acquire(&s->top);
+	if (!s->low || *top_p == &s->base || s->low_head != head || s->low_gen != s->base.gen ||
+	    s->low_drains != drains) {
+		s->low = (struct kdds_frame *)s->mem;
+		s->low_head = head;
+		s->low_gen = s->base.gen;
+		s->low_drains = drains;
+	}
+	return s->low;
+}
+
+void kd_visit_mark(char *c)
+{
+	struct kdds_closure *closure = kd_closure_at(c);
+
+	kd_assert(!(kd_load_relaxed(&closure->state) & (KD_STOLEN | KD_DONE | KD_PRIVATE)));
+	kd_store_release(&closure->state, kd_load_relaxed(&closure->state) | KD_STOLEN);
+}
+
+void kd_visit_make_private(const struct kd_range *r)
+{
+	for (char *at = r->begin; at < r->end; at += kd_closure_at(at)->bytes) {
+		struct kdds_closure *c = kd_closure_at(at);
+
+		if (c->type->reduces)
+			kd_store_relaxed(&c->state, kd_load_relaxed(&c->state) | KD_SPECIAL);
+	}
+}
+
+void kd_visit_end(struct kd_stack *s)
+{
+	kd_assert(kd_load_relaxed(&s->flags) & KD_LOCK);
+	kd_assert_locked(s);
+	kd_fetch_and(&s->flags, ~(uint32_t)KD_LOCK);
+}
+
+void kd_visit_events(struct kd_stack *s)
+{
+	struct kd_remote *r = s->home->pool->remote;
+	uint32_t events = r && kd_load_relaxed(&s->events) ? kd_exchange(&s->events, 0) : 0;
+
+	if (events & KD_STACK_WANTED)
+		r->ops->want(r);
+	if (events & KD_STACK_FOLLOWER)
+		r->ops->available(r);
+}
+
+int kd_taker_leaves(const struct kd_taker *taker)
+{
+	return !taker->filter || !kd_load(&taker->pool->failing);
+}
+
+static int liked(const struct kdds_closure *c, const struct kd_taker *taker)
+{
+	/* The owner reduces in place, and another parameter of the task sees the result; with a
+	 * thief's private copy it would not. */
+	if (c->type->reduces &&
+	    kd_value_overlap(kd_closure_at((const char *)c)) & KD_OVERLAP_REDUCED)
+		return 0;
+	if (taker->anything)
+		return 1;
+	if (c->attr & KDDS_PRIORITY_LOW)
+		return 0;
+	if (!(c->attr & 0x1000u))
+		return 1;
+	return (c->attr & 0x7ffu) == (unsigned)(c->attr & 0x800u ? taker->place : taker->worker);
+}
+
+int kd_taker_wants(const struct kdds_closure *c, void *arg)
+{
+	const struct kd_taker *taker = arg;
+
+	if (!liked(c, taker) || !kd_taker_leaves(taker))
+		return 0;
+	return !taker->filter || taker->filter->wants(taker->filter, c);
+}

@@ -101,6 +101,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/stack.h \
 	src/core/steal.c \
 	src/core/steal.h \
+	src/core/successor.c \
+	src/core/successor.h \
 	src/core/topo.c \
 	src/core/topo.h \
 	src/core/type.c \

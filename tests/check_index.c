@@ -1204,7 +1204,7 @@ static void stolen_done(const struct kd_range *r)
 	struct kd_stack *resumed;
 
 	kd_stack_unlock(stack);
-	resumed = kd_steal_complete(&pool, r, 0);
+	resumed = kd_steal_complete(&pool, r, 0, NULL);
 	kd_stack_lock(stack);
 	ck_assert_ptr_null(resumed);
 	ck_assert_uint_eq(kd_closure_at(r->begin)->state & KD_DONE, KD_DONE);

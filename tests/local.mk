@@ -29,6 +29,10 @@ unit_tests += tests/check_index
 tests_check_index_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_index_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/check_successor
+tests_check_successor_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_successor_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/check_value
 tests_check_value_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_value_LDADD = $(UNIT_LIBS)

@@ -73,8 +73,7 @@ static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_record 
 	return 1;
 }
 
-/* The cursor has reached c: c waits or is ready. */
-static void settle(struct kd_view *v, struct kdds_closure *c, struct kd_record *n)
+void kd_index_settle(struct kd_view *v, struct kdds_closure *c, struct kd_record *n)
 {
 	if (!wait_for(v, c, n))
 		kd_readylist_insert(v, c, c->attr & KDDS_PRIORITY_HIGH ? 0 : v->index->ready_end);
@@ -275,7 +274,7 @@ static void extend(struct kd_view *v, struct kd_range *r, uint32_t length,
 		if ((n->state != KD_WAITS && n->state != KD_READY) ||
 		    !join(v, r, c, n, wanted, arg)) {
 			if (fresh)
-				settle(v, c, n);
+				kd_index_settle(v, c, n);
 			return;
 		}
 		r->end += c->bytes;
@@ -313,7 +312,7 @@ static void look_ahead(struct kd_view *v, unsigned budget, uint32_t enough, unsi
 			break;
 		fresh = note(v, at);
 		if (at > v->head) /* else the owner runs it */
-			settle(v, kd_closure_at(at), fresh);
+			kd_index_settle(v, kd_closure_at(at), fresh);
 	}
 }
 

@@ -45,6 +45,9 @@ void kd_index_extend(struct kd_view *v, char *c, uint32_t length,
 		     int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
 		     struct kd_range *range_p);
 
+/* c, whose record is n, waits or is ready: puts it on a list of waiters or on the ready list. */
+void kd_index_settle(struct kd_view *v, struct kdds_closure *c, struct kd_record *n);
+
 /* Records the closures after the range, for the next steal: enough for it to take twice the `taken`
  * closures of this one. Does not need KD_LOCK either. */
 void kd_index_look_ahead(struct kd_view *v, uint32_t taken);

@@ -18,11 +18,13 @@
 #include "core/remote.h"
 #include "core/search.h"
 #include "core/steal.h"
+#include "core/successor.h"
 #include "core/watch.h"
 
 #define QUIET_CLAIMS 1024  /* fenced claims without a visit before the owner stops fencing */
 #define SPIN_TASK_NS 2000  /* tasks that take longer are not waited for at the claim */
 #define SPINS_BLOCKED 50   /* loads of a stolen closure's state before its stack is set aside */
+#define HUNGRY_RANGES 16   /* for which a worker that found nothing reserves successors */
 #define PATIENCE 8         /* searches within the process before asking others: about 20 us */
 
 enum outcome { ENDED, BLOCKED, HALTED, REACHED };
@@ -367,10 +369,23 @@ static void make_current(struct kd_worker *w, struct kd_stack *s)
 		kd_fetch_or(&s->flags, KD_HALT);
 }
 
+/* A stack that runs the range, which w has stolen. */
+static struct kd_stack *stack_for(struct kd_worker *w, const struct kd_range *range)
+{
+	struct kd_stack *s = kd_worker_stack(w);
+
+	kd_stack_start(s, range);
+	kd_count(w, stolen, range->count);
+	if (range->more && kd_load_relaxed(&w->pool->sleepers))
+		kd_idle_wake_one(w->pool);
+	return s;
+}
+
 /* Runs s, which w owns, and then the stacks that continue when it completes. */
 static void run_stack(struct kd_worker *w, struct kd_stack *s)
 {
 	while (s) {
+		struct kd_successor next = {.w = w};
 		struct kd_range range;
 		int merge;
 
@@ -396,9 +411,11 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 		kd_parts_free(s);
 		kd_stack_stop(s);
 		kd_worker_release(w, s);
-		s = kd_steal_complete(w->pool, &range, merge);
+		s = kd_steal_complete(w->pool, &range, merge, w->nest ? NULL : &next);
 		if (s)
 			kd_fetch_add(&s->home->parked, -1);
+		else if (next.range.count && (!next.n || kd_successor_await(&next)))
+			s = stack_for(w, &next.range);
 	}
 }
 
@@ -443,16 +460,14 @@ static void step(struct kd_worker *w, const struct kd_scope *scope, const char *
 		if (!(r && r->ops->take(r, NULL, &l.range)) && !kd_idle(w, kd_search_last, &l))
 			return;
 	}
+	if (w->idle_tries)
+		w->hungry = HUNGRY_RANGES;
+	else if (w->hungry)
+		w->hungry--;
+	w->successors = 0;
 	kd_idle_end(w);
 	kd_watch_phase(w, KD_PHASE_RUN);
-	if (!l.stack) {
-		l.stack = kd_worker_stack(w);
-		kd_stack_start(l.stack, &l.range);
-		kd_count(w, stolen, l.range.count);
-		if (l.range.more && kd_load_relaxed(&w->pool->sleepers))
-			kd_idle_wake_one(w->pool);
-	}
-	run_stack(w, l.stack);
+	run_stack(w, l.stack ? l.stack : stack_for(w, &l.range));
 }
 
 /* The body at the foot of w's C stack waits in s for the closure c, which runs elsewhere. Meanwhile

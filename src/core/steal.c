@@ -9,6 +9,7 @@
 #include "core/index.h"
 #include "core/record.h"
 #include "core/remote.h"
+#include "core/successor.h"
 #include "core/visit.h"
 #include "core/watch.h"
 
@@ -383,7 +384,8 @@ int kd_steal_awaited(const struct kd_range *r)
 	return park && (park == r->begin || park == kd_park_bound(r->begin));
 }
 
-struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, int merge)
+struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, int merge,
+				   struct kd_successor *next)
 {
 	struct kd_stack *s = r->from, *resumed;
 	struct kdds_closure *c = kd_closure_at(r->begin);
@@ -404,10 +406,14 @@ struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, 
 	if (!r->remote) /* the time of a remote steal says nothing about the tasks */
 		kd_index_learn(v.index, count, now - r->start_ns, now);
 	kd_store_relaxed(&s->task_ns, v.index->task_ns);
+	if (next && kd_load_relaxed(&s->park) != r->begin) /* else the caller continues s */
+		kd_successor_take(&v, r, next, now);
 	/* The last access to the closure and its frame: from here on the owner may pass, pop and
 	 * reuse the memory. */
 	kd_store_release(&c->state, (kd_load_relaxed(&c->state) & ~KD_STOLEN) | KD_DONE |
 					    (merge ? KD_MERGE : 0));
+	if (next)
+		kd_successor_extend(&v, next);
 	kd_stack_unlock(s);
 	/* Partners: park() in sched.c, under the lock; and help(), Dekker. Thief: state, then park;
 	 * waiting body: park, then state. */

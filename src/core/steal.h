@@ -49,10 +49,14 @@ unsigned kd_steal_look_retained(const struct kd_range *range, unsigned asked);
 int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t remote,
 		    struct kd_filter *filter, struct kd_range *range_p);
 
+struct kd_successor;
+
 /* The closures of the range, stolen from a frame or an import of this rank, are complete: reports
  * this to the frame or import, and wakes the bound stack that waits for them. Returns the stack
- * that was parked on them, if any; the caller owns it from now on and must run it. */
-struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *range, int merge);
+ * that was parked on them, if any; the caller owns it from now on and must run it. Otherwise takes
+ * a successor of the range for the caller, unless next is NULL or there is none. */
+struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *range, int merge,
+				   struct kd_successor *next);
 
 /* Whether the owner waits for the range, which belongs to a frame or an import. A guess: it may
  * begin or cease to. */

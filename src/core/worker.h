@@ -31,6 +31,8 @@ struct kd_worker {
 	size_t c_reserve;        /* bytes of it for one more body and the functions that it calls */
 	struct kd_stack *free;   /* idle stacks, of any home */
 	struct kd_stack *victim; /* the stack that had work last time */
+	uint32_t successors;     /* ranges in a row that it has taken as successors (successor.h) */
+	uint32_t hungry;         /* the first of them was taken when it had been idle */
 	uint64_t idle_since_ns;  /* 0: not idle */
 	uint32_t idle_tries;
 	uint32_t idle_naps;      /* sleeps since it last found work */

@@ -512,7 +512,7 @@ static void finish_export(struct kd_export *x)
 	kd_assert(kd_table_get(&me->table, x->slot) == x);
 	kd_table_remove(&me->table, x->slot);
 	kd_retained_turn(&x->retained, KD_EXPORT_COMPLETE);
-	s = kd_steal_complete(net->pool, &x->range, merge);
+	s = kd_steal_complete(net->pool, &x->range, merge, NULL);
 	if (s)
 		kd_sched_resume(s);
 	kd_idle_wake_one(net->pool); /* for closures that have become ready */

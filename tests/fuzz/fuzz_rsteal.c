@@ -193,8 +193,10 @@ int followed(const struct kd_range *away, uint32_t thief, uint32_t most, struct 
 	return 1;
 }
 
-struct kd_stack *completed(struct kd_pool *p, const struct kd_range *range, int merge)
+struct kd_stack *completed(struct kd_pool *p, const struct kd_range *range, int merge,
+			   struct kd_successor *next)
 {
+	(void)next;
 	(void)p;
 	(void)range;
 	(void)merge;

@@ -26,6 +26,7 @@ EXTRA_DIST += \
 	tests/models/retained.pml \
 	tests/models/rsteal.pml \
 	tests/models/run \
+	tests/models/successor.pml \
 	tests/models/tso.pml \
 	tests/models/wait.pml
 

@@ -536,6 +536,11 @@ int kd_index_rests(const struct kd_index *x, uint64_t now_ns)
 	return x->rests && now_ns < x->rest_ns;
 }
 
+int kd_index_more(const struct kd_view *v)
+{
+	return kd_position_at(v->stack, v->index->cursor) < v->tail;
+}
+
 int kd_index_has_ready(const struct kd_view *v)
 {
 	return v->index->ready != 0;

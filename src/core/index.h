@@ -90,6 +90,9 @@ uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range);
 void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t now_ns);
 int kd_index_rests(const struct kd_index *x, uint64_t now_ns);
 
+/* Whether closures of the frame are not recorded yet. */
+int kd_index_more(const struct kd_view *v);
+
 /* Whether the frame is known to have a ready closure that nobody has taken. */
 int kd_index_has_ready(const struct kd_view *v);
 

@@ -63,6 +63,7 @@ struct search {
 	uint64_t now_ns;
 	uint64_t rest_ns; /* until when the frames that have closures must be left alone; 0: none */
 	int others;       /* some frames have closures and need not be left alone */
+	int partial;      /* another visit may find more although nothing has changed */
 	/* found: */
 	char *begin;
 	uint32_t most;
@@ -81,11 +82,13 @@ static int take(struct search *x, struct kdds_frame *f)
 		return 0;
 	if (kd_index_rests(x->view.index, x->now_ns)) {
 		x->rest_ns = x->view.index->rest_ns;
+		x->partial = 1;
 		return 0;
 	}
 	x->others = 1;
 	if (take_from(x, NOTES_PER_VISIT))
 		return 1;
+	x->partial |= kd_index_more(&x->view);
 	if (!x->unwanted && kd_index_has_ready(&x->view))
 		x->unwanted = f;
 	return 0;
@@ -166,6 +169,9 @@ static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
 	if (x->unwanted && kd_index_open(&x->view, s, x->unwanted) && !kd_index_ordered(&x->view) &&
 	    take_from(x, 0))
 		return 1;
+	if (kd_load_relaxed(&s->park) && !from && !more && !x->partial && !x->unwanted &&
+	    !x->taker.filter)
+		kd_store_relaxed(&s->searched, s->changes + 1);
 	kd_store_relaxed(&s->misses, kd_min(s->misses + 1, MISS_DOUBLINGS));
 	if (x->rest_ns && !x->others) {
 		kd_store_relaxed(&s->next_ns, x->rest_ns);
@@ -214,8 +220,12 @@ static int looks_empty(struct kd_stack *s)
 	/* first is always a frame, so no visit is needed */
 	if (alone && kd_load_relaxed(&first->floor) != KD_FLOOR_PUSH)
 		want_closures(s, first);
-	if (kd_load_relaxed(&s->misses) && !kd_load_relaxed(&s->park) && rests(s, kd_os_now_ns()))
+	if (kd_load_relaxed(&s->park)) {
+		if (kd_load_relaxed(&s->searched) == kd_load_relaxed(&s->changes) + 1)
+			return 1;
+	} else if (kd_load_relaxed(&s->misses) && rests(s, kd_os_now_ns())) {
 		return 1;
+	}
 	return alone && kd_load_relaxed(&first->tail) == kd_frame_first(first) &&
 	       !kd_load_relaxed(&s->divisible);
 }
@@ -400,6 +410,7 @@ struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, 
 	kd_stack_lock(s);
 	kd_index_open(&v, s, r->frame);
 	kd_assert((kd_load_relaxed(&c->state) & (KD_STOLEN | KD_DONE)) == KD_STOLEN);
+	kd_store_relaxed(&s->changes, s->changes + 1);
 	count = kd_index_complete(&v, r);
 	kd_assert(count && count <= r->count); /* less if it was divided */
 	kd_index_check_stolen(&v);

@@ -210,6 +210,7 @@ static int give_back(struct kd_successor *next)
 	/* If the first that it waited for is complete, the list there has skipped it. */
 	if (kd_record_at(s, next->awaited[0].closure)->state == KD_COMPLETE)
 		kd_index_settle(&v, c, n);
+	kd_store_relaxed(&s->changes, s->changes + 1);
 	kd_store_release(&c->state, kd_load_relaxed(&c->state) & ~(uint32_t)KD_STOLEN);
 	kd_visit_end(s);
 	kd_index_check(&v);

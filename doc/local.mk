@@ -5,6 +5,7 @@ man3_pages = \
 	doc/KDDS_OP.3 \
 	doc/KDDS_TASK.3 \
 	doc/kdds_bind.3 \
+	doc/kdds_checkpoint.3 \
 	doc/kdds_fail.3 \
 	doc/kdds_for.3 \
 	doc/kdds_init.3 \

@@ -47,6 +47,7 @@
 #endif
 
 #include "kdds/inline.h"
+#include "kdds/saved.h"
 #include "kdds/task.h"
 
 #define KDDS_VERSION_MAJOR 0
@@ -198,6 +199,64 @@ struct kdds_failure {
  *  several tasks have failed, it is the first that was found, which may differ from run to run.
  *  Context: anywhere. @return its code; 0 if no task has failed since kdds_init */
 int kdds_failure(struct kdds_failure *failure_p);
+/** @} */
+
+/** @name Checkpoints
+ * Main saves its state in a file, and another run of the program continues from there:
+ *
+ * @code
+ * long step = 0;
+ *
+ * fill(x);
+ * error = kdds_restore("run/heat", &step, x);
+ * if (error && error != -ENOENT)
+ *         return 1;
+ * while (step < STEPS) {
+ *         spawn_step(x);
+ *         if (++step % 1000 == 0)
+ *                 kdds_checkpoint("run/heat", &step, x);
+ * }
+ * @endcode
+ *
+ * The arguments after the name, at most 16, are the state:
+ * - a reference, to a single object, an array or a tile;
+ * - kdds_list(refs, n), which counts as two: n references;
+ * - the address of a variable (@c &step), or an array of variables (@c totals). A pointer to
+ *   allocated memory stands for one object: make a reference to save more.
+ *
+ * The values are saved as bytes, so elements are trivially copyable and no pointers. Data bound by
+ * kdds_bind_packed are saved as their functions convert them.
+ *
+ * Context: main, in rank 0, on whose host the files are.
+ * @{ */
+
+/**
+ * Waits for all children, as kdds_sync does, and then saves the state. The last two checkpoints are
+ * kept, as @p name.kdds1 and @p name.kdds2; the directory must exist. When the function returns 0,
+ * the checkpoint is on disk. If it fails, or the process or the machine does, those before are as
+ * they were. Uses a few threads and a few MiB of memory.
+ *
+ * @return 0; the code of a task that has failed, whose data must not be saved; or, after a line on
+ *         stderr, -ENOSPC (the disk is full), -EBUSY (another process writes this checkpoint), or
+ *         another error of the file system, or -ENOMEM
+ */
+#define kdds_checkpoint(name, ...) kdds_checkpoint_state(name, KD_STATE(__VA_ARGS__))
+
+/**
+ * Waits for all children, and replaces the state by that of the last checkpoint. The arguments are
+ * those of kdds_checkpoint, with the same types and shapes; the numbers of ranks and workers need
+ * not be. A file that is torn or has been altered gets a line on stderr, and the one before is used.
+ *
+ * @return 0; -ENOENT if there is no checkpoint; the code of a task that has failed; or, after a line
+ *         on stderr, -EBADMSG (none of the files is usable), -EINVAL (the checkpoint has other types
+ *         or shapes), -EIO or another error of the file system, or -ENOMEM. The state is unchanged
+ *         then, unless the line says that the disk has failed while it was being read.
+ */
+#define kdds_restore(name, ...) kdds_restore_state(name, KD_STATE(__VA_ARGS__))
+
+/** Removes the checkpoints of this name, for a program that has reached its end. Context: main.
+ *  @return 0, also if there are none; or an error of the file system */
+int kdds_checkpoint_remove(const char *name);
 /** @} */
 
 /** @name Flags

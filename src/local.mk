@@ -24,6 +24,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/base/os_thread.c \
 	src/base/siphash.c \
 	src/base/siphash.h \
+	src/base/slots.c \
+	src/base/slots.h \
 	src/base/table.c \
 	src/base/table.h \
 	src/boot/boot.c \
@@ -39,6 +41,7 @@ src_libkdds_internal_la_SOURCES = \
 	src/boot/pmix_library.h \
 	src/boot/published.c \
 	src/boot/published.h \
+	src/checkpoint.c \
 	src/comm/bell.c \
 	src/comm/bell.h \
 	src/comm/buffers.c \
@@ -71,6 +74,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/counts.h \
 	src/core/fail.c \
 	src/core/fail.h \
+	src/core/flow.c \
+	src/core/flow.h \
 	src/core/idle.c \
 	src/core/idle.h \
 	src/core/index.c \
@@ -93,6 +98,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/reduce.c \
 	src/core/reduce.h \
 	src/core/remote.h \
+	src/core/saved.c \
+	src/core/saved.h \
 	src/core/sched.c \
 	src/core/sched.h \
 	src/core/search.c \

@@ -29,7 +29,7 @@ names='VALUE READ WRITE UPDATE REDUCE READ_ARRAY WRITE_ARRAY UPDATE_ARRAY REDUCE
 	READ_EACH WRITE_EACH UPDATE_EACH READ_LIST WRITE_LIST UPDATE_LIST'
 
 for compiler in gcc clang g++ clang++; do
-	for header in kdds.h kdds/inline.h kdds/task.h; do
+	for header in kdds.h kdds/inline.h kdds/saved.h kdds/task.h; do
 		printf '#include <%s>\n#include <%s>\nint main(void) { return 0; }\n' \
 			$header $header > "$dir/program"
 		compiles $header $compiler

@@ -19,7 +19,8 @@ $MAKE -s install DESTDIR="$dir/root" > "$dir/log" 2>&1 || {
 	exit 1
 }
 root=$dir/root
-for file in "$includedir/kdds.h" "$includedir/kdds/inline.h" "$includedir/kdds/task.h" \
+for file in "$includedir/kdds.h" "$includedir/kdds/inline.h" "$includedir/kdds/saved.h" \
+	"$includedir/kdds/task.h" \
 	"$libdir/libkdds.so" "$libdir/libkdds.a" "$pkgconfigdir/kdds.pc" \
 	"$libdir/cmake/kdds/kddsConfig.cmake" "$bindir/kddsrun"; do
 	[ -e "$root$file" ] || {

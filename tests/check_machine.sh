@@ -34,7 +34,7 @@ machine()
 	shift
 	refused "$what, configure" "error: libkdds needs a" \
 		"$srcdir/configure" -q "CC=${CC:-cc}" "CPPFLAGS=-U$1 -D$1=$2"
-	for header in kdds.h kdds/inline.h kdds/task.h; do
+	for header in kdds.h kdds/inline.h kdds/saved.h kdds/task.h; do
 		echo "#include <$header>" > "$dir/user.c"
 		refused "$what, $header" "#error \"libkdds needs a" \
 			${CC:-cc} "-I$srcdir/include" "-U$1" "-D$1=$2" -fsyntax-only user.c

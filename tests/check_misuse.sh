@@ -680,6 +680,61 @@ struct value { value() {} int *p; };
 KDDS_TASK(t, VALUE(value, v)) { (void)v; }
 END
 
+misuse 'the address of a pointer in a checkpoint' 'a pointer means nothing in another process' <<'END'
+int f(void)
+{
+	static long step, totals[3];
+	static struct pair p;
+	KDDS_DATA_ARRAY(double, x, 9);
+	double *const *const refs[] = {x, x};
+	double *at = *x;
+
+#if BAD
+	return kdds_checkpoint("file", &step, &at, x);
+#else
+	return kdds_checkpoint("file", &step, at, x, totals, &totals, &p, kdds_list(refs, 2));
+#endif
+}
+END
+
+misuse 'an array of pointers in a checkpoint' 'a pointer means nothing in another process' <<'END'
+int f(void)
+{
+	static long *pointers[3], step[3];
+
+#if BAD
+	return kdds_restore("file", pointers) + !step[0];
+#else
+	return kdds_restore("file", step) + !pointers[0];
+#endif
+}
+END
+
+misuse 'a value in a checkpoint' 'kdds_checkpoint takes references and addresses' <<'END'
+int f(void)
+{
+	double t = 0;
+
+#if BAD
+	return kdds_checkpoint("file", t);
+#else
+	return kdds_checkpoint("file", &t);
+#endif
+}
+END
+
+misuse 'an object with pointers in a checkpoint' 'is not trivially copyable' c++ <<'END'
+#include <string>
+int f(std::string *s)
+{
+#if BAD
+	return kdds_checkpoint("file", s);
+#else
+	return kdds_checkpoint("file", s->data());
+#endif
+}
+END
+
 misuse 'new data that nobody constructs' 'new data are not initialised, but this type is not' c++ <<'END'
 #if BAD
 struct value { value(const value &from) : p(from.p) {} int *p; };

@@ -53,6 +53,10 @@ unit_tests += tests/check_api
 tests_check_api_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_api_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/check_checkpoint
+tests_check_checkpoint_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_checkpoint_LDADD = $(UNIT_LIBS)
+
 # It includes peer.c and stands in for what that calls, which the library would bring along.
 unit_tests += tests/check_peer
 tests_check_peer_SOURCES = tests/check_peer.c src/base/log.c src/base/siphash.c

@@ -6,7 +6,8 @@
  *
  * Main spawns all tiles of all steps at once and waits only at the end. The task of a tile can run
  * as soon as the tiles around it are one step behind, so tiles of many steps run together, and no
- * barrier waits for the slowest.
+ * barrier waits for the slowest. With --checkpoint, main waits and saves the grid every few steps; a
+ * run that finds a checkpoint continues from there, on any number of ranks and with any tiles.
  *
  *   +-+------+------+---+-+    Tiles are views of the grid, which is row-major. The boundary has
  *   +-+------+------+---+-+    its own tiles, one row or column wide, so that every inner tile
@@ -14,6 +15,7 @@
  *   | |      |      |   | |    0, the boundary, to nt + 1, the boundary. Tile nt has the rest of
  *   +-+------+------+---+-+    N. Nothing reads the corners.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,14 +25,17 @@
 #include "common.h"
 
 const struct program program = {
-	"stencil", "[--no-check] N STEPS TILE",
+	"stencil", "[OPTION]... N STEPS TILE",
 	"Computes steps of heat diffusion on a square grid, a task per tile and step.\n"
 	"\n"
 	"  N           rows and columns of the grid, 1 to 30000\n"
 	"  STEPS       0 to 1000000\n"
 	"  TILE        rows and columns of a tile, 1 to 30000\n"
 	"\n"
-	"  --no-check  do not compare every bit of the result with that of a sequential loop\n"
+	"  --no-check         do not compare every bit of the result with that of a sequential loop\n"
+	"  --checkpoint FILE  save the grid in FILE.kdds1 and FILE.kdds2, and begin with the last one\n"
+	"                     saved; a run that reaches its end removes them\n"
+	"  --every STEPS      save it every STEPS steps, 1 to 1000000 (default 100)\n"
 	"\n"
 	"Try 1000 200 100.\n"
 };
@@ -112,6 +117,39 @@ static void spawn_step(tile *from, tile *to)
 		}
 }
 
+/* What a run continues from: the steps that have been made, and the grid after them. */
+static struct {
+	const char *file; /* NULL: checkpoints are not wanted */
+	long every;
+	long step;
+	kdds_array(double) grid;
+} state = {.every = 100};
+
+static void restore(double *grid)
+{
+	int error;
+
+	if (!state.file)
+		return;
+	kdds_bind_array(state.grid, grid, (size_t)(ld * ld));
+	error = kdds_restore(state.file, &state.step, kdds_ref(state.grid));
+	if (error && error != -ENOENT)
+		fail("cannot continue: %s", kdds_strerror(error));
+	if (!error)
+		printf("continued from step %ld\n", state.step);
+	fflush(stdout); /* a run that saves its state expects to be killed */
+}
+
+static void save(double *grid)
+{
+	int error;
+
+	kdds_bind_array(state.grid, grid, (size_t)(ld * ld));
+	error = kdds_checkpoint(state.file, &state.step, kdds_ref(state.grid));
+	if (error)
+		fail("cannot save: %s", kdds_strerror(error));
+}
+
 /* A warm boundary at the top, a cold one elsewhere, and arbitrary temperatures on the plate. */
 static double *new_grid(void)
 {
@@ -166,17 +204,26 @@ static double mean(const double *grid)
 	return sum / ((double)n * (double)n);
 }
 
+enum { OPT_CHECKPOINT = OPT_OWN + 1, OPT_EVERY };
+
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {
-		HELP_OPTION, {"no-check", no_argument, NULL, OPT_OWN}, {0}};
+		HELP_OPTION, {"no-check", no_argument, NULL, OPT_OWN},
+		{"checkpoint", required_argument, NULL, OPT_CHECKPOINT},
+		{"every", required_argument, NULL, OPT_EVERY}, {0}};
 	bool checked = true;
 	double *grid[2], t;
 	tile *tiles[2];
-	long steps;
+	long steps, first; /* step s reads grid[s - first & 1] */
 
-	for (int opt; (opt = next_option(argc, argv, options)) != -1;)
+	for (int opt; (opt = next_option(argc, argv, options)) != -1;) {
 		checked &= opt != OPT_OWN;
+		if (opt == OPT_CHECKPOINT)
+			state.file = optarg;
+		else if (opt == OPT_EVERY)
+			state.every = integer("STEPS", optarg, 1, 1000000);
+	}
 	argv = arguments(argc, argv, 3, 3, &argc);
 	n = integer("N", argv[0], 1, 30000);
 	steps = integer("STEPS", argv[1], 0, 1000000);
@@ -188,19 +235,32 @@ int main(int argc, char **argv)
 	for (int g = 0; g < 2; g++)
 		tiles[g] = bind_tiles(grid[g] = new_grid());
 	t = now();
-	for (long s = 0; s < steps; s++)
-		spawn_step(tiles[s % 2], tiles[(s + 1) % 2]);
+	restore(grid[0]);
+	first = state.step;
+	if (first > steps)
+		fail("the checkpoint is of step %ld", first);
+	while (state.step < steps) {
+		long s = state.step++ - first;
+
+		spawn_step(tiles[s & 1], tiles[(s + 1) & 1]);
+		if (state.file && state.step % state.every == 0)
+			save(grid[(s + 1) & 1]);
+	}
 	kdds_sync();
 	t = now() - t;
 
+	double *last = grid[(steps - first) & 1];
+
 	if (checked)
-		check(grid[steps % 2], steps);
-	printf("stencil(%ld, %ld, %ld) = %.9f\n", n, steps, nb, mean(grid[steps % 2]));
+		check(last, steps);
+	printf("stencil(%ld, %ld, %ld) = %.9f\n", n, steps, nb, mean(last));
 	if (checked)
 		printf("the same bits as sequentially\n");
 	for (int g = 0; g < 2; g++) {
 		free(tiles[g]);
 		free(grid[g]);
 	}
+	if (state.file && kdds_checkpoint_remove(state.file))
+		return 1;
 	return finish(t, true);
 }

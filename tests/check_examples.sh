@@ -134,6 +134,11 @@ help knary
 example 'stencil(60, 20, 7) = M
 the same bits as sequentially' stencil 60 20 7
 example 'stencil(1, 0, 5) = M' stencil --no-check 1 0 5
+example 'stencil(60, 20, 7) = M
+the same bits as sequentially' stencil --checkpoint "$dir/state" --every 6 60 20 7
+[ -z "$(ls "$dir" | grep state || :)" ] || fail 'stencil --checkpoint leaves files'
+wrong stencil --checkpoint
+wrong stencil --every 0 60 20 7
 wrong stencil 60 20
 wrong stencil 60 20 0
 wrong stencil 60 -1 7

@@ -244,6 +244,8 @@ kddsrun_SOURCES = \
 	src/kddsrun/run_out.h \
 	src/kddsrun/run_rank.c \
 	src/kddsrun/run_rank.h \
+	src/kddsrun/run_restart.c \
+	src/kddsrun/run_restart.h \
 	src/kddsrun/run_say.c \
 	src/kddsrun/run_say.h \
 	src/kddsrun/run_tree.c \

@@ -267,6 +267,8 @@ done <<-END
 --env KDDS_TEST_NO_SUCH_VARIABLE true
 --timeout x true
 --timeout 0 true
+--restart x true
+--restart -1 true
 --heartbeat -1 true
 --heartbeat 0.001 true
 --hosts a:0 true
@@ -297,6 +299,34 @@ job 'as many ranks as CPUs' 0 -n "$cpus" sh -c 'taskset -pc $$ | sed "s/.*: //"'
 [ "$(sort -u "$dir/out" | wc -l)" = "$cpus" ] || fail 'two ranks share a CPU'
 job 'more ranks than CPUs' 0 -n $((cpus + 1)) sh -c 'echo "$KDDS_WORKERS $KDDS_BIND $(nproc)"'
 said out "^1 none $cpus\$" $((cpus + 1))
+# A job starts again when a rank was killed, not when one fails or kddsrun is asked to end. Its input
+# is read again.
+echo once > "$dir/input"
+job 'killed, no restart' 137 -n 2 sh -c 'kill -9 $$'
+said err 'starting the job again' 0
+job '--restart' 137 --restart 2 -n 2 sh -c 'cat; [ $KDDS_RANK = 0 ] || sleep 5; kill -9 $$' \
+	< "$dir/input"
+said out '^once$' 3
+said err 'starting the job again \([12] of 2\)' 2
+rm -f "$dir/tmp/killed"
+job '--restart until it ends' 0 --restart 9 -n 2 sh -c \
+	'[ $KDDS_RANK = 0 ] || exit 0; echo x >> $TMPDIR/killed
+	[ $(wc -l < $TMPDIR/killed) = 3 ] && rm $TMPDIR/killed || kill -11 $$'
+said err 'starting the job again' 2
+job '--restart, a rank fails' 3 --restart 2 sh -c 'exit 3'
+said err 'starting the job again' 0
+job '--restart, the time is over' 124 --restart 9999 --timeout 3 sh -c 'sleep 0.2; kill -11 $$'
+said err 'the job has run for 3 s \(--timeout\)'
+what='--restart, ended by a signal' status=0
+timeout -k 5 60 "$run" --restart 9 sh -c \
+	'touch "$0"; sleep 20' "$dir/started" > "$dir/out" 2> "$dir/err" &
+until [ -e "$dir/started" ]; do sleep 0.1; done
+kill -TERM $!
+wait $! || status=$?
+[ $status = 124 ] || [ $status = 143 ] || fail "status $status"
+said err 'starting the job again' 0
+rm "$dir/started"
+nothing_left
 job '--timeout' 124 -n 3 --timeout 0.5 sh -c \
 	'trap "" TERM; sleep 60 & setsid sleep 60 & wait; sleep 60'
 one_line

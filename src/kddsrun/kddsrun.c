@@ -24,7 +24,9 @@
 #include "kddsrun/run_agent.h"
 #include "kddsrun/run_agent_limits.h"
 #include "kddsrun/run_job.h"
+#include "kddsrun/run_job_end.h"
 #include "kddsrun/run_loop.h"
+#include "kddsrun/run_restart.h"
 #include "kddsrun/run_say.h"
 
 #define USAGE 2
@@ -57,6 +59,8 @@ static const char help[] =
 	"      --timeout SECONDS   end the job after this time, with status 124\n"
 	"      --heartbeat SECONDS give up a host that is silent this long; 0: never\n"
 	"                          (default: 30)\n"
+	"      --restart N         start the job again, at most N times, when a rank or host is\n"
+	"                          lost; the program continues by kdds_restore\n"
 	"  -v, --verbose           report what is started where, and how it ends\n"
 	"  -h, --help              print this help and exit\n"
 	"      --version           print the version and exit\n"
@@ -158,7 +162,7 @@ static void set_bind(const char *what, const char *text)
 
 enum {
 	HOSTS = 256, HOSTFILE, RSH, WORKERS, BIND, PROVIDER, ENV, STATS, PROGRESS, LABEL, TIMEOUT,
-	HEARTBEAT, VERSION
+	HEARTBEAT, RESTART, VERSION
 };
 
 static const struct option long_options[] = {
@@ -175,6 +179,7 @@ static const struct option long_options[] = {
 	{"label", no_argument, NULL, LABEL},
 	{"timeout", required_argument, NULL, TIMEOUT},
 	{"heartbeat", required_argument, NULL, HEARTBEAT},
+	{"restart", required_argument, NULL, RESTART},
 	{"verbose", no_argument, NULL, 'v'},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, VERSION},
@@ -228,6 +233,9 @@ static void take_option(int option, char **argv)
 		break;
 	case HEARTBEAT:
 		options.heartbeat_ms = milliseconds("--heartbeat", optarg, 0);
+		break;
+	case RESTART:
+		options.restarts = number("--restart", optarg, 0, 1000000);
 		break;
 	case 'v':
 		run_verbose = 1;
@@ -297,13 +305,14 @@ static void open_standard_streams(void)
 int main(int argc, char **argv)
 {
 	const char *bind = getenv("KDDS_BIND"), *wish = getenv("KDDS_PROGRESS");
-	int option;
+	int option, status;
 
 	open_standard_streams();
 	if (argc == 2 && !strcmp(argv[1], "--agent=near"))
 		run_agent_main(1);
 	if (argc == 2 && !strcmp(argv[1], "--agent"))
 		run_agent_main(0);
+	run_restart_init();
 	add_environment();
 	if (bind && *bind)
 		set_bind("KDDS_BIND", bind);
@@ -320,5 +329,9 @@ int main(int argc, char **argv)
 	options.argument_count = (uint32_t)(argc - optind);
 	find_places(); /* from kddsrun's own environment, before it becomes the ranks' */
 	check_settings();
-	return run_job(&options);
+	run_restart_limit(&options);
+	status = run_job(&options);
+	if (run_job_lost())
+		run_restart(&options, argv);
+	return status;
 }

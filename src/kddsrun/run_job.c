@@ -275,7 +275,7 @@ int run_job(const struct run_options *given)
 	if (init())
 		return 1;
 	if (job.options->timeout_ms)
-		run_job_limit_time(job.options->timeout_ms * 1000000ull);
+		run_job_limit_time(job.options->left_ms * 1000000ull);
 	if (run_hosts_start(job.options, &events))
 		return 1;
 	for (size_t i = 0; i < job.options->places.count; i++)

@@ -28,7 +28,7 @@ static void timed_out(struct run_timer *timer);
 static struct run_timer time_out = {.due = timed_out}, end_timer = {.due = end_due};
 static struct run_timer partner_timer = {.due = partner_due}, unsaid_timer = {.due = unsaid_due};
 static int partners_late; /* a rank exited with status 0, and others did not follow in time */
-static int end_signal, flush_given_up;
+static int end_signal, flush_given_up, lost;
 
 void run_job_end(int status)
 {
@@ -103,7 +103,13 @@ void run_job_host_failed(const struct run_host *h, const char *why)
 		job.end_status = 1;
 		run_say("%s", why);
 	}
+	lost |= !job.ending;
 	run_job_fail("%s", why);
+}
+
+int run_job_lost(void)
+{
+	return lost;
 }
 
 void run_job_fail_rank(const struct run_job_rank *r, int status, const char *format, ...)
@@ -149,6 +155,7 @@ static void check_exit(const struct run_job_rank *r, int missed, int *waiting_p)
 	if (!run_job_rank_exited(r) || r->state == RUN_RANK_ENDED)
 		return;
 	run_job_status_text(r->status, text, sizeof(text));
+	lost |= shell_status(r->status) > 128; /* also of a rank that a shell has started */
 	if (WIFSIGNALED(r->status))
 		run_job_fail_rank(r, shell_status(r->status), "%s", text);
 	else if (missed && r->status)

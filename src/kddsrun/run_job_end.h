@@ -27,6 +27,8 @@ void run_job_interrupt(int number);
 void run_job_limit_time(uint64_t limit_ns);
 /* Writes what is left. A reader may take its time, unless the job was ended. */
 void run_job_flush(void);
+/* Whether the job has ended because a rank was killed or a host was lost. */
+int run_job_lost(void);
 /* Returns the exit status, or ends the process by the signal that ended the job. */
 int run_job_conclude(void);
 

@@ -11,7 +11,9 @@ struct run_options {
 	const char *rsh;       /* NULL: ssh, or srun */
 	int srun;              /* the places are the nodes of the Slurm allocation */
 	uint32_t timeout_ms;   /* 0: none */
+	uint32_t left_ms;      /* of it, when this start of the job begins */
 	uint32_t heartbeat_ms; /* 0: none */
+	uint32_t restarts;     /* of a job that has lost a rank */
 	int label, bind;
 	char **settings; /* NAME=VALUE for every rank */
 	uint32_t setting_count;

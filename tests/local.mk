@@ -266,6 +266,7 @@ test_scripts = \
 	tests/check_loops.sh \
 	tests/check_parts.sh \
 	tests/check_ranks.sh \
+	tests/check_restart.sh \
 	tests/check_states.sh \
 	tests/check_stats.sh \
 	tests/check_trace.sh \
@@ -284,6 +285,11 @@ TIMES = 200
 .PHONY: soak-kill
 soak-kill: tests/oracle kddsrun
 	$(LSAN) $(SHELL) $(srcdir)/tests/check_kill.sh $(TIMES)
+
+# Jobs with checkpoints, killed at random and started again: make soak-restart TIMES=100
+.PHONY: soak-restart
+soak-restart: examples/stencil kddsrun
+	$(LSAN) $(SHELL) $(srcdir)/tests/check_restart.sh $(TIMES)
 
 # The oracle for longer: make soak SECONDS=3600
 SECONDS = 600

@@ -68,4 +68,11 @@ int kd_comm_wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t time
 /* Any thread, no lock. */
 void kd_comm_wake(struct kd_comm *c);
 
+/* Whether the engine can give up a rank. */
+int kd_comm_can_forget(const struct kd_comm *c);
+/* That rank is dead. Calls done with -ECONNRESET for the gets from it, and writes to their memory
+ * no more. From then on nothing arrives from it, and what would be sent to it fails. Not called
+ * during kd_comm_progress. */
+void kd_comm_forget(struct kd_comm *c, uint32_t rank);
+
 #endif

@@ -68,6 +68,7 @@ struct kd_comm_engine {
 	int (*wait)(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns,
 		    int watch);
 	void (*wake)(struct kd_comm *c);
+	void (*forget)(struct kd_comm *c, uint32_t rank); /* NULL: it cannot */
 };
 
 extern const struct kd_comm_engine kd_comm_tcp, kd_comm_ofi, kd_comm_loop;

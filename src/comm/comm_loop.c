@@ -180,6 +180,26 @@ static void stop(struct kd_comm *c)
 	free(l);
 }
 
+/* From then on it is no rank: nothing is sent to it, and it gets no answers. A late piece belongs
+ * to no get. */
+static void forget(struct kd_comm *c, uint32_t rank)
+{
+	struct loop *l = loop_of(c);
+
+	for (struct reading **link = &l->readings, *r; (r = *link);) {
+		if (r->rank != rank) {
+			link = &r->next;
+			continue;
+		}
+		*link = r->next;
+		r->get->done(r->get, -ECONNRESET);
+		free(r);
+		link = &l->readings; /* done may have begun others */
+	}
+	if (rank < l->nranks)
+		l->ranks[rank].size = 0;
+}
+
 static const char *name(struct kd_comm *c)
 {
 	return loop_of(c)->name;
@@ -524,5 +544,5 @@ static void wake(struct kd_comm *c)
 }
 
 const struct kd_comm_engine kd_comm_loop = {
-	start, stop, name, connect_rank, send_message, get, expose, hide, progress, wait, wake,
+	start, stop, name, connect_rank, send_message, get, expose, hide, progress, wait, wake, forget,
 };

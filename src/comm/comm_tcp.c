@@ -72,6 +72,7 @@ struct peer {
 	uint64_t retry_ns; /* 0, or the time before which it is not dialled */
 	struct peer *waiting; /* the next peer that alarm_rang() looks at */
 	int waits;
+	int gone; /* tcp_forget has been called */
 };
 
 struct tcp {
@@ -178,7 +179,7 @@ static void peer_dial(struct tcp *t, struct peer *p)
 	int error;
 
 	p->wanted = 1;
-	if (p->ours || p->retry_ns || t->closing)
+	if (p->ours || p->retry_ns || t->closing || p->gone)
 		return;
 	if (!p->pause_ns)
 		p->since_ns = kd_os_now_ns();
@@ -277,8 +278,8 @@ static void link_up(struct kd_link *l)
 	struct tcp *t = tcp_of_links(l->links);
 	struct peer *p = peer_meet(t, l->rank);
 
-	if (!p) {
-		kd_link_end(l, -ENOMEM);
+	if (!p || p->gone) {
+		kd_link_end(l, p ? -ECONNRESET : -ENOMEM);
 		return;
 	}
 	if (!l->dialled) {
@@ -316,7 +317,7 @@ static void link_down(struct kd_link *l, int error)
 		p->theirs = NULL;
 	if (p->ours == l)
 		p->ours = NULL;
-	if (t->closing)
+	if (t->closing || p->gone)
 		return;
 	t->lost_links += (uint64_t)l->was_up;
 	if (error == -EAGAIN)
@@ -416,7 +417,7 @@ static int send_message(struct kd_comm *c, uint32_t rank, const void *message, s
 	struct head h = {.kind = MESSAGE, .bytes = (uint32_t)len};
 	struct kd_link *l;
 
-	if (!p || !p->address_size)
+	if (!p || !p->address_size || p->gone)
 		return -ENOTCONN;
 	if (len > KD_COMM_MESSAGE_BYTES)
 		return -EMSGSIZE;
@@ -437,7 +438,7 @@ static int get_memory(struct kd_comm *c, uint32_t rank, void *local, uint64_t ad
 	struct peer *p = peer_find(t, rank);
 	struct kd_get *g;
 
-	if (!p || !p->address_size)
+	if (!p || !p->address_size || p->gone)
 		return -ENOTCONN;
 	g = malloc(sizeof(*g));
 	if (!g)
@@ -496,6 +497,22 @@ static int wait_events(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_
 static void wake(struct kd_comm *c)
 {
 	kd_bell_ring(&tcp_of(c)->bell);
+}
+
+static void forget(struct kd_comm *c, uint32_t rank)
+{
+	struct tcp *t = tcp_of(c);
+	struct peer *p = peer_meet(t, rank);
+
+	if (!p)
+		kd_die("out of memory for the state of the connection to rank %u", rank);
+	p->gone = 1;
+	if (p->ours)
+		kd_link_end(p->ours, -ECONNRESET);
+	if (p->theirs)
+		kd_link_end(p->theirs, -ECONNRESET);
+	kd_gets_fail(&p->gets, -ECONNRESET);
+	kd_gets_deliver(&t->gets);
 }
 
 static const char *name(struct kd_comm *c)
@@ -589,5 +606,5 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 
 const struct kd_comm_engine kd_comm_tcp = {
 	start,  stop, name,     connect_rank, send_message, get_memory,
-	expose, hide, progress, wait_events,  wake,
+	expose, hide, progress, wait_events,  wake,	  forget,
 };

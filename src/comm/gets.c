@@ -120,6 +120,13 @@ static void deliver(struct kd_get *g)
 	user->done(user, error);
 }
 
+void kd_gets_fail(struct kd_get_queue *q, int error)
+{
+	for (struct kd_get *g = q->first; g; g = g->next)
+		g->error = error;
+	kd_gets_push(q);
+}
+
 /* done may start more gets. Those that finish meanwhile wait for the next time. */
 int kd_gets_deliver(struct kd_gets *gets)
 {

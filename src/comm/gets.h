@@ -76,6 +76,9 @@ void kd_get_chunk_end(struct kd_get_queue *q, struct kd_get *g, int error);
 
 /* Calls done for the gets that have finished. Returns how many. */
 int kd_gets_deliver(struct kd_gets *gets);
+/* No get of the queue is requested any more; its chunks in flight have ended. Those that have not
+ * finished have this error. */
+void kd_gets_fail(struct kd_get_queue *q, int error);
 /* Calls done for all gets, with -ECANCELED for those that have not finished. Nothing may write to
  * their memory any more. */
 void kd_gets_cancel(struct kd_gets *gets);

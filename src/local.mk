@@ -155,6 +155,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/observe/watched.c \
 	src/observe/watched.h \
 	src/rank.h \
+	src/remote/again.c \
+	src/remote/again.h \
 	src/remote/ask.c \
 	src/remote/ask.h \
 	src/remote/copies.c \
@@ -186,6 +188,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/remote/retained.h \
 	src/remote/rsteal.c \
 	src/remote/rsteal.h \
+	src/remote/survive.c \
+	src/remote/survive.h \
 	src/remote/weigh.c \
 	src/remote/weigh.h \
 	src/remote/wire.h

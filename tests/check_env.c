@@ -16,6 +16,7 @@
 static const char *const names[] = {
 	"KDDS_WORKERS",  "KDDS_BIND",    "KDDS_WINDOW", "KDDS_STACK",      "KDDS_SPIN_US",
 	"KDDS_CACHE",    "KDDS_VERIFY",  "KDDS_STATS",  "KDDS_TRACE_SIZE", "KDDS_PROGRESS",
+	"KDDS_SURVIVE",
 	"KDDS_CHECK",    "KDDS_PROVIDER", "KDDS_ADDRESS", "KDDS_PORTS",     "KDDS_TRACE",
 	"KDDS_DOT"};
 #define NAMES (sizeof(names) / sizeof(*names))
@@ -64,6 +65,7 @@ static const struct good goods[] = {
 	{"KDDS_STATS", "", KD_STATS_NONE, &kd_env.stats},
 	{"KDDS_TRACE_SIZE", "64K", 65536, &kd_env.trace_size},
 	{"KDDS_TRACE_SIZE", "", 16u << 20, &kd_env.trace_size},
+	{"KDDS_SURVIVE", "1", 1, &kd_env.survive},
 	{"KDDS_PROGRESS", "always", KD_PROGRESS_ALWAYS, &kd_env.progress},
 	{"KDDS_PROGRESS", "1", KD_PROGRESS_TERMINAL, &kd_env.progress},
 	{"KDDS_PROGRESS", "", KD_PROGRESS_NONE, &kd_env.progress},

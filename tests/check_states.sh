@@ -122,9 +122,9 @@ try doc/protocol.md 's/taken ──> BEGUN/taken ──> STARTED/' 'import: only
 try src/remote/retained.c 's/= TO(COMING),/= TO(COMING) | TO(OUT),/' \
 	'export: only in the source: RECALLED -> OUT'
 try src/remote/retained.c 's/= TO(ANSWERED)/= 0/' 'export: only drawn: OUT -> ANSWERED'
-try src/remote/retained.h 's/KD_EXPORT_RECALLED,/KD_EXPORT_LOST,/' \
-	'export: only in the source: state LOST'
-try src/remote/import.c 's/^.me->live--;/	im->state = IMPORT_BEGUN;/' \
+try src/remote/retained.h 's/KD_EXPORT_RECALLED,/KD_EXPORT_GONE,/' \
+	'export: only in the source: state GONE'
+try src/remote/import.c 's/^.net->imports->live--;/	im->state = IMPORT_BEGUN;/' \
 	'outside of its function: remote/import.c'
 try src/remote/export.c 's/^.kd_retained_turn(.*/	x->retained.state = KD_EXPORT_OUT;/' \
 	'outside of its function: remote/export.c'

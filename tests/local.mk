@@ -75,6 +75,12 @@ tests_check_job_SOURCES = tests/check_job.c tests/sim/sim.c tests/sim/sim.h \
 	tests/sim/sim_boot.c tests/sim/sim_comm.c
 tests_check_job_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
 tests_check_job_LDADD = $(UNIT_LIBS)
+# Jobs whose ranks die, with the oracle's programs.
+unit_tests += tests/check_survive
+tests_check_survive_SOURCES = tests/check_survive.c tests/sim/sim.c tests/sim/sim.h \
+	tests/sim/sim_boot.c tests/sim/sim_comm.c
+tests_check_survive_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
+tests_check_survive_LDADD = $(UNIT_LIBS)
 unit_tests += tests/check_handshake
 tests_check_handshake_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_handshake_LDADD = $(UNIT_LIBS)

@@ -63,6 +63,9 @@ static const struct option options[] = {
 	 "file for the graph of the first 10,000 tasks, for Graphviz"},
 	{"KDDS_PROGRESS", FIELD(progress), 0, 2, "0", "0|1|always",
 	 "show the progress of the run in a line on stderr; 1: only if stderr is a terminal"},
+	{"KDDS_SURVIVE", FIELD(survive), 0, 1, "0", "0|1",
+	 "1: the job goes on when ranks other than rank 0 die; their tasks are run again "
+	 "(kddsrun --survive)"},
 	{"KDDS_CHECK", FIELD(check), 0, 1ull << 32, "0", NULL,
 	 "look for mistakes that the model forbids, on one worker; 0: do not; "
 	 "1: in reference order; other numbers choose another order that the data allow"},

@@ -32,6 +32,7 @@ struct kd_env {
 	const char *trace, *dot; /* file names; "": none */
 	uint64_t trace_size; /* bytes */
 	uint64_t progress;   /* enum kd_progress_choice */
+	uint64_t survive;    /* 1: ranks other than 0 may die */
 	uint64_t check;      /* a seed; 0: off */
 };
 

@@ -51,6 +51,8 @@ void kd_os_membarrier(void);
 /* Starts a thread of that name, at most 15 bytes. 0 or an error number. */
 int kd_os_thread_start(pthread_t *t, const char *name, void *(*run)(void *arg), void *arg);
 void kd_os_thread_join(pthread_t t);
+/* Ends the process, whatever its threads do. */
+kd_noreturn void kd_os_exit(int status);
 
 /* Sleeps while *word == expected, at most timeout_ns; may return early. kd_os_wake wakes n sleepers
  * on word. */

@@ -28,6 +28,11 @@ void kd_os_thread_join(pthread_t t)
 	pthread_join(t, NULL);
 }
 
+kd_noreturn void kd_os_exit(int status)
+{
+	_exit(status);
+}
+
 void kd_os_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns)
 {
 	struct timespec t = {(time_t)(timeout_ns / 1000000000u), (long)(timeout_ns % 1000000000u)};

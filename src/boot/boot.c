@@ -158,6 +158,7 @@ int kd_boot_start(struct kd_boot *b, const struct kd_boot_launcher *launcher)
 	b->rank = b->local_rank = b->local_size = 0;
 	b->size = 1;
 	b->fd = -1;
+	b->tells = 0;
 	memset(b->secret, 0, sizeof(b->secret));
 	if (!launcher) {
 		warn_alone();
@@ -205,10 +206,35 @@ int kd_boot_event(struct kd_boot *b)
 	return b->launcher && b->launcher->event ? b->launcher->event(b) : 0;
 }
 
+void kd_boot_add_loss(struct kd_boot *b, uint32_t rank, int status)
+{
+	b->losses = kd_must(realloc(b->losses, (b->nlosses + 1) * sizeof(*b->losses)));
+	b->losses[b->nlosses++] = (struct kd_boot_loss){rank, status};
+}
+
+void kd_boot_again(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char *names)
+{
+	if (b->launcher && b->launcher->again)
+		b->launcher->again(b, rank, tasks, names);
+}
+
+int kd_boot_lost(struct kd_boot *b, struct kd_boot_loss *loss_p)
+{
+	if (!b->nlosses)
+		return 0;
+	*loss_p = b->losses[0];
+	memmove(b->losses, b->losses + 1, --b->nlosses * sizeof(*b->losses));
+	return 1;
+}
+
 void kd_boot_stop(struct kd_boot *b)
 {
 	if (b->launcher)
 		b->launcher->stop(b);
 	b->launcher = NULL;
 	b->fd = -1;
+	b->tells = 0;
+	free(b->losses);
+	b->losses = NULL;
+	b->nlosses = 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Under kddsrun: a stream socket, inherited from the launcher or its agent on this host, carries
- * the frames of control.h. Requests are answered in order, one at a time. Only ABORT arrives
+ * the frames of control.h. Requests are answered in order, one at a time. Only ABORT and LOST arrive
  * unrequested and, before FENCED, the values that are shared with all ranks.
  *
  * The first start adopts the socket and takes its name out of the environment. The socket outlives
@@ -22,6 +22,7 @@
 
 #include "base/log.h"
 #include "base/os.h"
+#include "boot/boot.h"
 #include "boot/boot_launcher.h"
 #include "boot/control.h"
 #include "boot/published.h"
@@ -153,6 +154,23 @@ static void drop_frame(struct kd_boot_control *c, const struct kd_control_header
 	memmove(c->input, c->input + length, c->filled);
 }
 
+/* If it is LOST: keeps what it says. 1, 0 or -EPROTO. */
+static int take_lost(struct kd_boot *b, const struct kd_control_header *header)
+{
+	const uint8_t *payload = b->control->input + KD_CONTROL_HEADER_BYTES;
+	struct kd_unpack u = {payload, payload + header->size, 0};
+	int status;
+
+	if (header->type != KD_CONTROL_LOST)
+		return 0;
+	status = (int)kd_unpack_uint(&u, 4);
+	if (!kd_unpack_complete(&u) || header->rank >= b->size)
+		return -EPROTO;
+	kd_boot_add_loss(b, header->rank, status);
+	drop_frame(b->control, header);
+	return 1;
+}
+
 /* Unpacks the payload of a VALUE frame. Returns its status (0: there is a value) or -EPROTO. */
 static int unpack_value(const uint8_t *payload, size_t payload_bytes, const char **key_p,
 			const void **value_p, size_t *size_p)
@@ -195,6 +213,12 @@ static int await(struct kd_boot *b, uint16_t type, uint64_t seconds, uint8_t *pa
 		if (whole < 0)
 			return lost(b, whole);
 		if (whole) {
+			int loss = take_lost(b, &h);
+
+			if (loss < 0)
+				return lost(b, loss);
+			if (loss)
+				continue;
 			c->aborted |= h.type == KD_CONTROL_ABORT;
 			if (h.type == KD_CONTROL_VALUE && type == KD_CONTROL_FENCED) {
 				error = keep_shared(c, &h);
@@ -270,6 +294,7 @@ static int start(struct kd_boot *b)
 		error = welcome(b);
 	if (!error)
 		b->fd = b->control->fd;
+	b->tells = !error;
 	return error;
 }
 
@@ -337,7 +362,7 @@ static int get(struct kd_boot *b, uint32_t rank, const char *key, void *value, s
 	return 0;
 }
 
-/* Only ABORT arrives unrequested. */
+/* Only ABORT and LOST arrive unrequested. */
 static int event(struct kd_boot *b)
 {
 	struct kd_boot_control *c = b->control;
@@ -350,9 +375,25 @@ static int event(struct kd_boot *b)
 			return error;
 		whole = whole_frame(c, &h);
 	}
+	while (whole > 0 && (error = take_lost(b, &h))) {
+		if (error < 0)
+			return lost(b, error);
+		whole = whole_frame(c, &h);
+	}
 	if (whole > 0)
 		c->aborted |= h.type == KD_CONTROL_ABORT;
 	return whole ? lost(b, -EPROTO) : 0;
+}
+
+static void again(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char *names)
+{
+	uint8_t payload[KD_CONTROL_RANK_BYTES - KD_CONTROL_HEADER_BYTES];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	kd_pack_uint(&p, tasks, 4);
+	kd_pack_string(&p, names);
+	if (!p.bad)
+		send_frame(b, KD_CONTROL_AGAIN, rank, payload, (size_t)(p.at - payload));
 }
 
 static void cancel(struct kd_boot *b)
@@ -367,5 +408,5 @@ static void stop(struct kd_boot *b)
 }
 
 const struct kd_boot_launcher kd_boot_kddsrun = {
-	"kddsrun", present, start, put, fence, get, event, stop, cancel,
+	"kddsrun", present, start, put, fence, get, event, stop, cancel, again,
 };

@@ -12,6 +12,12 @@
 struct kd_boot_control; /* boot_kddsrun.c */
 struct kd_boot_launcher;
 
+/* A rank that has died, and its wait status. */
+struct kd_boot_loss {
+	uint32_t rank;
+	int status;
+};
+
 /* A rank, as its launcher sees it. All zeroes before the first kd_boot_start. */
 struct kd_boot {
 	uint32_t rank, size;
@@ -19,6 +25,11 @@ struct kd_boot {
 	/* -1, or readable when kd_boot_event has something to handle. */
 	int fd;
 	uint8_t secret[KD_BOOT_SECRET_BYTES]; /* the job's, the same on every rank */
+
+	/* The launcher tells of ranks that die, and does not end the job; see kd_boot_lost. */
+	int tells;
+	struct kd_boot_loss *losses; /* told, and not taken */
+	uint32_t nlosses;
 
 	/* Set by the caller before kd_boot_start. */
 	uint64_t build; /* what all ranks must agree on; kddsrun compares it */
@@ -53,6 +64,8 @@ struct kd_boot_launcher {
 	void (*stop)(struct kd_boot *b);
 	/* Only frees it: the job has not ended well. */
 	void (*cancel)(struct kd_boot *b);
+	/* See boot.h; NULL: the launcher does not want to know. */
+	void (*again)(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char *names);
 };
 
 extern const struct kd_boot_launcher kd_boot_kddsrun, kd_boot_pmi, kd_boot_pmix;

@@ -12,7 +12,11 @@
  *                                                            after the VALUEs of all
  *   GET    key; header's rank: whose                VALUE    status (0, ENOENT), key, value;
  *                                                            header's rank: whose
+ *   AGAIN  number and names of tasks that it runs
+ *          again; header's rank: for which
  *   BYE                                             ABORT    end now
+ *                                                   LOST     a rank has died, and the job goes on;
+ *                                                            wait status; header's rank: which
  *
  * HELLO comes first; after BYE another HELLO may come. Between kddsrun and an agent the same
  * messages travel, with the rank that they concern in the header, and those from KD_CONTROL_AGENT
@@ -28,7 +32,7 @@
 
 #define KD_CONTROL_ENV "KDDS_CONTROL_FD" /* "descriptor:inode of the socket" */
 #define KD_CONTROL_MAGIC 0x7364646bu     /* "kdds" */
-#define KD_CONTROL_PROTOCOL 3            /* raise it with every change of this file */
+#define KD_CONTROL_PROTOCOL 4            /* raise it with every change of this file */
 #define KD_CONTROL_HEADER_BYTES 12
 #define KD_CONTROL_KEY_BYTES 64    /* the longest key, with its NUL */
 #define KD_CONTROL_RANK_BYTES 1024 /* the longest frame from or to a rank */
@@ -43,6 +47,8 @@ enum kd_control_type {
 	KD_CONTROL_VALUE,
 	KD_CONTROL_BYE,
 	KD_CONTROL_ABORT,
+	KD_CONTROL_LOST,
+	KD_CONTROL_AGAIN,
 	/* kddsrun and agent only */
 	KD_CONTROL_AGENT = 32,   /* agent: magic, protocol, version, pid, host name */
 	KD_CONTROL_JOB,          /* kddsrun: all that an agent needs to start its ranks */

@@ -535,6 +535,19 @@ static void let_visitor_leave(struct kd_stack *s)
 		await_visitor(s);
 }
 
+void kd_sched_while(struct kd_worker *w, int (*busy)(void *arg), void *arg)
+{
+	const struct kd_scope anything = {NULL, NULL};
+	struct kd_stack *s = w->current;
+
+	w->nest++;
+	for (kd_store(&w->halt, 0); busy(arg); kd_store(&w->halt, 0))
+		step(w, &anything, NULL);
+	w->nest--;
+	kd_idle_end(w);
+	make_current(w, s);
+}
+
 void kd_sched_empty(struct kd_stack *s, struct kdds_frame *f)
 {
 	kd_frame_renew(f);

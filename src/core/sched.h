@@ -20,6 +20,9 @@ void kd_sched_empty(struct kd_stack *s, struct kdds_frame *f);
  * of the same stack, as if another worker had stolen it. 0: there is none. */
 int kd_sched_overtake(struct kd_worker *w);
 
+/* Main, whose frame is empty: runs stolen work as long as busy says so. */
+void kd_sched_while(struct kd_worker *w, int (*busy)(void *arg), void *arg);
+
 /* The stack, which was parked, can continue: makes some worker run it. */
 void kd_sched_resume(struct kd_stack *s);
 

@@ -148,6 +148,8 @@ static void count_net(struct kd_rank_counts *c)
 	c->same_bytes = r->same_bytes;
 	c->altered = r->altered;
 	c->kept_bytes = r->kept_bytes;
+	c->lost = r->lost;
+	c->again = r->again;
 	c->messages = p->messages - p0->messages;
 	c->message_bytes = p->bytes - p0->bytes;
 	c->repeated = p->repeated - p0->repeated;
@@ -272,7 +274,8 @@ void kd_stats_gather(void)
 static int is_peak(size_t i)
 {
 	return i == offsetof(struct kd_rank_counts, time_ns) / sizeof(uint64_t) ||
-	       i == offsetof(struct kd_rank_counts, depth_ns) / sizeof(uint64_t);
+	       i == offsetof(struct kd_rank_counts, depth_ns) / sizeof(uint64_t) ||
+	       i == offsetof(struct kd_rank_counts, lost) / sizeof(uint64_t);
 }
 
 static struct kd_rank_counts total_of(uint32_t *known_p)
@@ -404,7 +407,9 @@ static void report_ranks(FILE *out, const struct kd_rank_counts *t)
 		if (ranks[r].known)
 			put_rank(out, name, &ranks[r].counts);
 		else
-			fprintf(out, "kdds: %8u did not say (is KDDS_STATS set there?)\n", r);
+			fprintf(out, "kdds: %8u did not say (%s)\n", r,
+				t->lost ? "it died, or ended with tasks of a rank that had died" :
+					  "is KDDS_STATS set there?");
 	}
 	put_rank(out, "all", t);
 }
@@ -429,6 +434,9 @@ static void report_text(FILE *out, const struct kd_rank_counts *t)
 	report_workers(out, t);
 	if (nranks > 1)
 		report_ranks(out, t);
+	if (t->lost)
+		fprintf(out, "kdds: %" PRIu64 " rank%s died; %" PRIu64 " of the tasks that they had were run "
+			"again by the ranks that had exported them\n", t->lost, t->lost > 1 ? "s" : "", t->again);
 }
 
 static void say(const char *text, size_t size)

@@ -164,6 +164,19 @@ static uint32_t choose(struct kd_net *net, int *wait_p)
 	return random_rank(net);
 }
 
+/* If the rank is dead, the next live one below it. Below each rank but 0 there is one, so they still
+ * connect all. This rank: there is no other. */
+static uint32_t next_live(const struct kd_net *net, uint32_t rank)
+{
+	for (uint32_t i = 0; i < net->size; i++) {
+		uint32_t r = (rank + net->size - i) % net->size;
+
+		if (r != net->rank && !kd_net_lost(net, r))
+			return r;
+	}
+	return net->rank;
+}
+
 uint64_t kd_ask(struct kd_net *net, uint64_t now)
 {
 	struct kd_asking *me = net->asking;
@@ -182,7 +195,9 @@ uint64_t kd_ask(struct kd_net *net, uint64_t now)
 	} else if (now < me->next_ns) {
 		return me->next_ns;
 	}
-	victim = choose(net, &wait);
+	victim = next_live(net, choose(net, &wait));
+	if (victim == net->rank)
+		return UINT64_MAX;
 	kd_assert(victim < net->size && victim != net->rank);
 	kd_assert(me->want && me->want <= KD_WANT_MAX);
 	send_request(net, victim, wait, now);

@@ -17,6 +17,7 @@
 #include "core/sched.h"
 #include "core/search.h"
 #include "core/steal.h"
+#include "remote/again.h"
 #include "remote/hooks.h"
 #include "remote/import.h"
 #include "remote/net.h"
@@ -44,6 +45,8 @@ struct kd_export {
 	struct kd_read get; /* reads the list of results, if it did not fit into DONE */
 	char *results; /* the list that it has read; NULL: it came with DONE */
 	size_t results_bytes;
+	char *held; /* staged: the list, if it came with DONE, until its values have been read */
+	size_t held_bytes;
 	int home;          /* the thief retains enough results of all its victims already */
 	uint32_t nlengths; /* see kd_wire_done */
 	uint64_t *lengths;
@@ -519,12 +522,73 @@ static void finish_export(struct kd_export *x)
 	free(x->lengths);
 	kd_retained_free(&x->retained);
 	free(x->results);
+	free(x->held);
 	free(x);
+}
+
+static void begin_reductions(const struct kd_export *x)
+{
+	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
+		if (kd_closure_at(c)->type->reduces)
+			kd_reduce_begin(kd_closure_at(c));
+}
+
+static kd_noreturn void cannot_decode(const struct kd_export *x, size_t size)
+{
+	kd_die("rank %u cannot decode %zu bytes of results from rank %u", x->retained.net->rank,
+	       size, x->thief);
+}
+
+/* Staged results are here: stores them all. Until now nothing that the closures use has changed, so
+ * that they could have been run again. */
+static void store(struct kd_export *x, const char *bytes, size_t size)
+{
+	if (take_failures(x, bytes, &size))
+		cannot_decode(x, size);
+	begin_reductions(x);
+	take_lengths(x, bytes, size);
+	kd_results_store(&x->outgoing, bytes);
 }
 
 static void results_settled(struct kd_retained *r)
 {
-	finish_export((struct kd_export *)((char *)r - offsetof(struct kd_export, retained)));
+	struct kd_export *x =
+		(struct kd_export *)((char *)r - offsetof(struct kd_export, retained));
+
+	if (r->net->survives)
+		store(x, x->results ? x->results : x->held,
+		      x->results ? x->results_bytes : x->held_bytes);
+	finish_export(x);
+}
+
+/* What follows the list of results. */
+static size_t trailer_bytes(const struct kd_export *x)
+{
+	return x->nlengths * sizeof(uint64_t) +
+	       (x->failed ? x->outgoing.closures * sizeof(uint32_t) + sizeof(struct kdds_failure) : 0);
+}
+
+/* Reads what the list of results does not have into buffers. */
+static void stage(struct kd_export *x, const char *bytes, size_t size)
+{
+	size_t trailer = trailer_bytes(x);
+
+	kd_retained_expect(&x->retained, x->outgoing.ntargets, results_settled);
+	if (trailer > size || kd_results_apply(&x->outgoing, bytes, size - trailer, x->nresults,
+					       kd_retained_add, &x->retained))
+		cannot_decode(x, size);
+	kd_retained_settle_taken(&x->retained);
+	if (!x->retained.noutputs) {
+		store(x, bytes, size);
+		finish_export(x);
+		return;
+	}
+	if (!x->results) {
+		x->held = kd_must(malloc(size));
+		memcpy(x->held, bytes, size);
+		x->held_bytes = size;
+	}
+	kd_retained_begin(&x->retained, 0);
 }
 
 /* Whether the thief may retain the outputs: their tasks are in a frame of this rank and reduce
@@ -549,17 +613,17 @@ static void apply(struct kd_export *x, const void *bytes, size_t size)
 
 	kd_assert(x->retained.state == KD_EXPORT_ANSWERED);
 	kd_outgoing_hide(&x->outgoing);
+	if (net->survives) {
+		stage(x, bytes, size);
+		return;
+	}
 	if (take_failures(x, bytes, &size))
-		kd_die("rank %u cannot decode %zu bytes of results from rank %u", net->rank, size,
-		       x->thief);
-	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
-		if (kd_closure_at(c)->type->reduces)
-			kd_reduce_begin(kd_closure_at(c));
+		cannot_decode(x, size);
+	begin_reductions(x);
 	size = take_lengths(x, bytes, size);
 	kd_retained_expect(&x->retained, x->outgoing.ntargets, results_settled);
 	if (kd_results_apply(&x->outgoing, bytes, size, x->nresults, kd_retained_add, &x->retained))
-		kd_die("rank %u cannot decode %zu bytes of results from rank %u", net->rank, size,
-		       x->thief);
+		cannot_decode(x, size);
 	kd_assert(x->retained.noutputs <= x->outgoing.ntargets);
 	kd_retained_settle_taken(&x->retained);
 	if (!x->retained.noutputs) {
@@ -617,6 +681,40 @@ void kd_export_done(struct kd_net *net, uint32_t from, const void *body, size_t 
 	x->get = (struct kd_read){.whose = x, .rank = from, .to = x->results, .from = d.results,
 				     .seal = d.seal, .arrived = results_arrived};
 	kd_read_start(net, &x->get);
+}
+
+/* The thief has died, and nothing is read from it any more. */
+static void lose(struct kd_export *x)
+{
+	struct kd_net *net = x->retained.net;
+
+	kd_outgoing_free(&x->outgoing);
+	kd_table_remove(&net->exports->table, x->slot);
+	kd_retained_turn(&x->retained, KD_EXPORT_LOST);
+	kd_again_add(net, &x->range);
+	free(x->lengths);
+	kd_retained_free(&x->retained);
+	free(x->results);
+	free(x->held);
+	free(x);
+}
+
+void kd_export_lost(struct kd_net *net, uint32_t rank)
+{
+	struct kd_exports *me = net->exports;
+
+	kd_net_assert_locked(net);
+	for (uint32_t i = 0; i < me->nwaiting; i++)
+		if (me->waiting[i] == rank) {
+			forget_waiting(net, i);
+			break;
+		}
+	for (uint32_t i = 0; i < me->table.size; i++) {
+		struct kd_export *x = me->table.at[i];
+
+		if (x && x->thief == rank)
+			lose(x);
+	}
 }
 
 uint64_t kd_export_tick(struct kd_net *net, uint64_t now)

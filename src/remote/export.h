@@ -27,6 +27,8 @@ void kd_export_recall(struct kd_net *net, const char *closure);
 /* Serves waiting thieves and fetches retained results that are needed here. Returns when to
  * call it again at the latest (UINT64_MAX: no need). */
 uint64_t kd_export_tick(struct kd_net *net, uint64_t now_ns);
+/* The rank has died: what it had is run again (survive.h). */
+void kd_export_lost(struct kd_net *net, uint32_t rank);
 /* There may be work for waiting thieves. Any thread, no lock. */
 void kd_export_available(struct kd_remote *r);
 /* The workers among kd_pool.sleepers. Waiting thieves count there as one more sleeper, which

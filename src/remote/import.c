@@ -63,6 +63,7 @@ struct kd_import {
 	uint64_t *lengths; /* of the closures, by 32 bytes, in ticks; NULL: no observer */
 	uint64_t serial, asked_ns, arrived_ns, start_ns; /* asked_ns 0: not requested */
 	int fetched; /* inputs have been read for it */
+	int condemned; /* its victim has died: its results go nowhere */
 	uint64_t ready_ns; /* when it entered the inbox */
 	uint64_t journey_ns; /* from the request, or without one from WORK, to the last input */
 	struct kd_import *link; /* in the inbox, or in the list of finished imports */
@@ -138,9 +139,9 @@ static void turn(struct kd_import *im, enum import_state to)
 {
 	/* tests/check_states.sh compares this table with the drawing in doc/protocol.md */
 	static const unsigned allowed[] = {
-		[IMPORT_ARRIVING] = TO(READY),
-		[IMPORT_READY] = TO(BEGUN),
-		[IMPORT_BEGUN] = TO(SIGNALLED),
+		[IMPORT_ARRIVING] = TO(READY) | TO(FORGOTTEN),
+		[IMPORT_READY] = TO(BEGUN) | TO(FORGOTTEN),
+		[IMPORT_BEGUN] = TO(SIGNALLED) | TO(FORGOTTEN),
 		[IMPORT_SIGNALLED] = TO(FORGOTTEN),
 		[IMPORT_FORGOTTEN] = 0,
 	};
@@ -442,6 +443,15 @@ void kd_import_free(struct kd_net *net, uint32_t from, const void *body, size_t 
 		forget(im);
 }
 
+static void import_ended(struct kd_net *net)
+{
+	net->imports->live--;
+	if (!net->imports->live && net->survives)
+		kd_idle_wake_all(net->pool); /* kd_survive_end may wait */
+	if (!net->imports->live && net->rank) /* no closure is left here that could use failed data */
+		kd_fail_forget(net->pool);
+}
+
 /* The send-signal task of the paper. */
 static void signal_victim(struct kd_import *im)
 {
@@ -484,9 +494,7 @@ static void signal_victim(struct kd_import *im)
 		memcpy((char *)(m + 1) + sizeof(done), r->bytes, r->size);
 	kd_peer_send(net, im->victim, m, 0);
 	turn(im, IMPORT_SIGNALLED);
-	me->live--;
-	if (!me->live && net->rank) /* no closure is left here that could use failed data */
-		kd_fail_forget(net->pool);
+	import_ended(net);
 	me->ahead = im->journey_ns > ns / AHEAD_SHARE ?
 			   (uint32_t)kd_min(1 + im->journey_ns / (ns + 1), (uint64_t)AHEAD_MAX) : 0;
 	kd_ask_want(net, (uint64_t)TARGET_NS * im->incoming.count / (ns + 1));
@@ -529,11 +537,73 @@ uint64_t kd_import_tick(struct kd_net *net, uint64_t now)
 	while (im) {
 		struct kd_import *next = im->link;
 
-		signal_victim(im);
+		if (im->condemned) {
+			import_ended(net);
+			forget(im);
+		} else {
+			signal_victim(im);
+		}
 		im = next;
 	}
 	return me->ahead && me->live && me->live < (uint32_t)net->pool->count + me->ahead ?
 		       kd_import_ask(net, now) : UINT64_MAX;
+}
+
+/* Takes it out of the inbox. 0: a worker has taken it. */
+static int withdraw(struct kd_import *im)
+{
+	struct kd_imports *me = im->net->imports;
+	struct kd_import **link = &me->inbox;
+	int found;
+
+	lock_inbox(im->net);
+	while (*link && *link != im)
+		link = &(*link)->link;
+	found = *link != NULL;
+	if (found)
+		kd_store_relaxed(link, im->link);
+	kd_store_release(&me->inbox_lock, 0);
+	return found;
+}
+
+/* Nobody waits for it any more. If its closures have been begun, they run to their end: they may use
+ * all that they have, and others may have some of them. */
+static void lose(struct kd_import *im)
+{
+	switch (kd_load_relaxed(&im->state)) {
+	case IMPORT_READY:
+		if (!withdraw(im)) {
+			im->condemned = 1;
+			break;
+		}
+		/* fall through */
+	case IMPORT_ARRIVING:
+		import_ended(im->net);
+		/* fall through */
+	case IMPORT_SIGNALLED:
+		forget(im);
+		break;
+	default:
+		im->condemned = 1;
+	}
+}
+
+uint32_t kd_import_live(const struct kd_net *net)
+{
+	return net->imports->live;
+}
+
+void kd_import_lost(struct kd_net *net, uint32_t rank)
+{
+	struct kd_table *table = &net->imports->table;
+
+	kd_net_assert_locked(net);
+	for (uint32_t i = 0; i < table->size; i++) {
+		struct kd_import *im = table->at[i];
+
+		if (im && im->victim == rank)
+			lose(im);
+	}
 }
 
 void kd_import_stop(struct kd_net *net)

@@ -27,6 +27,11 @@ uint64_t kd_import_tick(struct kd_net *net, uint64_t now_ns);
 void kd_import_work(struct kd_net *net, uint32_t from, const void *body, size_t bytes);
 void kd_import_free(struct kd_net *net, uint32_t from, const void *body, size_t bytes);
 
+/* The rank has died: nobody waits for what it had given here. */
+void kd_import_lost(struct kd_net *net, uint32_t rank);
+/* The number of imports that have not ended. */
+uint32_t kd_import_live(const struct kd_net *net);
+
 /* Takes an import to run it here (filter NULL), or to pass it on to another rank if the filter
  * accepts all of it. Any thread, no lock. */
 int kd_import_take(struct kd_remote *r, struct kd_filter *filter, struct kd_range *range_p);

@@ -96,6 +96,10 @@ static void *own_data(struct opening *o, const struct kd_wire_data *d, uint64_t 
 {
 	const struct kd_wire_memory m = {d->origin, d->origin_key, room};
 
+	/* If the rank that the import came from dies, the export is run again and complete, and the
+	 * import still runs. */
+	if (o->x->net->survives)
+		return NULL;
 	if (!(d->flags & KD_WIRE_COPIED) || d->origin_rank != o->x->net->rank ||
 	    !kd_exposed_find(o->x->net, &m))
 		return NULL;

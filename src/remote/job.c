@@ -13,6 +13,7 @@
 #include "core/remote.h"
 #include "core/topo.h"
 #include "kdds.h"
+#include "remote/again.h"
 #include "remote/copies.h"
 #include "remote/export.h"
 #include "remote/flags.h"
@@ -22,6 +23,7 @@
 #include "remote/net.h"
 #include "remote/peer.h"
 #include "remote/rsteal.h"
+#include "remote/survive.h"
 
 #define PATIENCE_S 30u  /* with an unreachable rank: a switch takes that long to start */
 #define OTHER_FILES 320 /* of the program, the library, strangers; a rank needs two at most */
@@ -115,6 +117,8 @@ static int join_job(struct kd_net *net)
 	if (!error)
 		error = publish_info(net);
 	if (!error)
+		error = kd_survive_start(net);
+	if (!error)
 		error = kd_boot_fence(&net->boot, 1);
 	if (!error)
 		error = compare_builds(net);
@@ -137,6 +141,17 @@ static const struct kd_remote_ops remote_ops = {
 	.want = kd_export_want,
 };
 
+static struct kd_remote_ops surviving_ops;
+
+
+/* The same, and what was lost with its thief is taken first. */
+static const struct kd_remote_ops *survivor_ops(void)
+{
+	surviving_ops = remote_ops;
+	surviving_ops.take = kd_again_take;
+	return &surviving_ops;
+}
+
 int kd_job_start(struct kd_net *net)
 {
 	int error;
@@ -156,7 +171,7 @@ int kd_job_start(struct kd_net *net)
 	net->worker = (struct kd_worker){
 		.pool = net->pool, .id = -1, .place = -1, .random = (net->rank + 1) * 2654435769u};
 	kd_rsteal_start(net);
-	net->remote.ops = &remote_ops;
+	net->remote.ops = net->survives ? survivor_ops() : &remote_ops;
 	net->pool->remote = &net->remote;
 	return 0;
 }
@@ -170,6 +185,8 @@ void kd_job_end(struct kd_net *net)
 {
 	if (!net->pool->remote)
 		return;
+	if (!net->rank)
+		kd_survive_finish(net);
 	pthread_mutex_lock(&net->lock);
 	if (!net->rank)
 		kd_rsteal_end(net);
@@ -194,6 +211,7 @@ void kd_job_stop(struct kd_net *net)
 		kd_net_halt(net);
 		kd_rsteal_stop(net);
 		kd_copies_stop(&net->copies);
+		kd_survive_stop(net);
 		kd_peer_stop(net);
 		kd_comm_close(net->comm);
 		kd_mac_stop(net->mac);

@@ -23,6 +23,15 @@ static uint64_t work(struct kd_net *net, uint64_t now)
 	return kd_load(&net->demand) ? kd_min(due, net->duties->ask(net, now)) : due;
 }
 
+/* Also those that the launcher has told while it was asked for something else. */
+static void take_losses(struct kd_net *net)
+{
+	struct kd_boot_loss loss;
+
+	while (kd_boot_lost(&net->boot, &loss))
+		net->duties->lost(net, loss.rank, loss.status);
+}
+
 static void *serve(void *arg)
 {
 	struct kd_net *net = arg;
@@ -32,8 +41,12 @@ static void *serve(void *arg)
 	pthread_mutex_lock(&net->lock);
 	while (!net->stop) {
 		int events = kd_comm_progress(net->comm);
-		uint64_t now = kd_os_now_ns(), due = work(net, now);
+		uint64_t now, due;
 
+		if (kd_unlikely(net->boot.nlosses) && !net->leaving)
+			take_losses(net);
+		now = kd_os_now_ns();
+		due = work(net, now);
 		if (events || due <= now)
 			continue;
 		net->sleeps_until = kd_min(due, now + SLEEP_NS);

@@ -35,6 +35,8 @@ struct kd_net_counts {
 	uint64_t altered;            /* reads that returned other bytes than the owner has */
 	uint64_t replies;            /* steal messages that answered a request */
 	uint64_t reply_ns;           /* time from request to first instruction, summed over those */
+	uint64_t lost;               /* ranks that have died */
+	uint64_t again;              /* closures run again here, since their thieves have died */
 };
 
 struct kd_peer_counts {
@@ -55,6 +57,8 @@ struct kd_net_duties {
 	void (*idle)(struct kd_net *net, uint64_t now_ns);
 	/* A worker waits for that closure. */
 	void (*recall)(struct kd_net *net, const char *closure);
+	/* The launcher says that a rank is dead; status: its wait status. */
+	void (*lost)(struct kd_net *net, uint32_t rank, int status);
 };
 
 struct kd_net {
@@ -71,6 +75,9 @@ struct kd_net {
 	int announces;           /* rank 0: FLAG is to be sent again for the raised flags */
 	struct kdds_flag *raised; /* on this rank, linked */
 	int over; /* END has been sent or received: no more work is requested or given */
+	int survives;            /* the job goes on without ranks that die: survive.h */
+	uint8_t *lost;           /* by rank: it has died; NULL unless `survives' is set */
+	int ends;                /* kd_survive_tick is to end the process (1), or does (2) */
 	uint64_t room;           /* bytes that the data of a steal message may take: outgoing.h */
 	struct kd_net_counts counts;
 	struct kd_peer_counts peer_counts;
@@ -89,6 +96,7 @@ struct kd_net {
 	struct kd_imports *imports;
 	struct kd_asking *asking;
 	struct kd_weighing *weighing;
+	struct kd_again *again;
 
 	/* net.c */
 	const struct kd_net_duties *duties;
@@ -111,6 +119,12 @@ struct kd_net {
 static inline struct kd_net *kd_net_of(struct kd_remote *r)
 {
 	return (struct kd_net *)r;
+}
+
+/* The rank has died. */
+static inline int kd_net_lost(const struct kd_net *net, uint32_t rank)
+{
+	return kd_unlikely(net->lost != NULL) && net->lost[rank];
 }
 
 /* The calling thread holds the net lock. Debug builds check that some thread does. */

@@ -532,6 +532,8 @@ void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd
 		if (m.records[k].flags & KD_WIRE_OUT)
 			m.targets[p->ntargets++] = m.targets[k];
 	p->targets = m.targets;
+	for (uint32_t i = 0; i < p->ntargets; i++)
+		p->targets[i].staged = net->survives;
 	check(p, range);
 	free(m.hash);
 	free(m.values);
@@ -612,7 +614,7 @@ int kd_results_apply(struct kd_outgoing *p, const void *bytes, size_t size, uint
 		memcpy(&r, at, sizeof(r));
 		at += sizeof(r);
 		size -= sizeof(r);
-		if (t->closure) /* its private copy has been made */
+		if (t->closure && !t->staged) /* its private copy has been made */
 			t->value.data = kd_closure_access(t->closure, t->access)->data;
 		if (r.memory.bytes) {
 			if (t->value.pack || r.memory.bytes != kd_value_bytes(&t->value))
@@ -622,7 +624,8 @@ int kd_results_apply(struct kd_outgoing *p, const void *bytes, size_t size, uint
 			if (r.inline_bytes > size || KD_ROUND16(r.inline_bytes) > size ||
 			    (!t->value.pack && r.inline_bytes != kd_value_bytes(&t->value)))
 				return -EBADMSG;
-			kd_value_scatter(&t->value, at, r.inline_bytes);
+			if (!t->staged)
+				kd_value_scatter(&t->value, at, r.inline_bytes);
 			at += KD_ROUND16(r.inline_bytes);
 			size -= KD_ROUND16(r.inline_bytes);
 		}
@@ -630,10 +633,33 @@ int kd_results_apply(struct kd_outgoing *p, const void *bytes, size_t size, uint
 	return size ? -EBADMSG : 0;
 }
 
+void kd_results_store(struct kd_outgoing *p, const void *bytes)
+{
+	const char *at = bytes;
+
+	for (uint32_t i = 0; i < p->ntargets; i++) {
+		struct kd_target *t = &p->targets[i];
+		struct kd_wire_result r;
+
+		memcpy(&r, at, sizeof(r));
+		at += sizeof(r);
+		if (t->closure) /* its private copy has been made */
+			t->value.data = kd_closure_access(t->closure, t->access)->data;
+		if (r.memory.bytes) {
+			kd_value_scatter(&t->value, t->bytes, r.memory.bytes);
+			free(t->bytes);
+			t->bytes = NULL;
+		} else {
+			kd_value_scatter(&t->value, at, r.inline_bytes);
+			at += KD_ROUND16(r.inline_bytes);
+		}
+	}
+}
+
 void *kd_target_room(struct kd_target *t)
 {
 	kd_assert(!t->bytes && !t->value.pack);
-	if (kd_value_plain(&t->value))
+	if (kd_value_plain(&t->value) && !t->staged)
 		return t->value.data;
 	t->bytes = kd_must(malloc(kd_value_bytes(&t->value)));
 	return t->bytes;
@@ -641,7 +667,7 @@ void *kd_target_room(struct kd_target *t)
 
 void kd_target_arrived(struct kd_target *t)
 {
-	if (!t->bytes)
+	if (!t->bytes || t->staged)
 		return;
 	kd_value_scatter(&t->value, t->bytes, kd_value_bytes(&t->value));
 	free(t->bytes);

@@ -32,7 +32,10 @@ struct kd_target {
 	struct kd_value value;
 	struct kdds_closure *closure; /* NULL: not a reduction */
 	uint32_t access;
-	char *bytes; /* buffer for the result while it is read, if rows of the value have gaps */
+	/* Buffer for the result while it is read, if rows of the value have gaps; if staged, until
+	 * kd_results_store. */
+	char *bytes;
+	int staged;
 };
 
 /* A value with gaps between its rows, gathered for reading. */
@@ -107,11 +110,13 @@ void kd_outgoing_expose(struct kd_outgoing *p, struct kd_wire_memory *memory_p,
 void kd_outgoing_hide(struct kd_outgoing *p);
 void kd_outgoing_free(struct kd_outgoing *p);
 
-/* Gives each target its result: stores inline results and calls get for the others. 0, or
- * -EBADMSG. */
+/* Gives each target its result: stores inline results, unless they are staged, and calls get for the
+ * others. 0, or -EBADMSG. */
 int kd_results_apply(struct kd_outgoing *p, const void *bytes, size_t size, uint32_t count,
 		     void (*get)(void *arg, struct kd_target *t, const struct kd_wire_memory *from),
 		     void *arg);
+/* Staged results, which are here now: stores them. The list has passed kd_results_apply. */
+void kd_results_store(struct kd_outgoing *p, const void *bytes);
 /* Where to read such a result to; call kd_target_arrived when it is there. */
 void *kd_target_room(struct kd_target *t);
 void kd_target_arrived(struct kd_target *t);

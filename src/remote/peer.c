@@ -252,9 +252,14 @@ static uint64_t push(struct kd_net *net, struct peer *p, uint64_t now)
 
 void kd_peer_send(struct kd_net *net, uint32_t rank, struct kd_wire_head *m, int once)
 {
-	struct peer *p = meet(net, rank);
 	struct out *o = (struct out *)((char *)m - offsetof(struct out, head));
+	struct peer *p;
 
+	if (kd_net_lost(net, rank)) {
+		free(o);
+		return;
+	}
+	p = meet(net, rank);
 	if (!once) {
 		m->seq = ++p->sent;
 		queue_add(&p->kept, o);
@@ -271,8 +276,9 @@ void kd_peer_send(struct kd_net *net, uint32_t rank, struct kd_wire_head *m, int
 
 void kd_peer_send_down(struct kd_net *net, enum kd_wire_kind kind, const void *body, size_t bytes)
 {
-	for (uint32_t child = 2 * net->rank + 1;
-	     child <= 2 * net->rank + 2 && child < net->size; child++) {
+	uint32_t last = net->survives ? (net->rank ? 0 : net->size - 1) : 2 * net->rank + 2;
+
+	for (uint32_t child = 2 * net->rank + 1; child <= last && child < net->size; child++) {
 		struct kd_wire_head *m = kd_peer_message(kind, bytes);
 
 		if (bytes)
@@ -353,6 +359,8 @@ void kd_peer_receive(struct kd_net *net, const void *message, size_t len)
 		net->peer_counts.refused++;
 		return;
 	}
+	if (kd_net_lost(net, m->from))
+		return; /* on its way when the rank died */
 	if (peers->leaving && !peers->at[m->from])
 		return; /* a request of a rank that END has not reached yet */
 	p = meet(net, m->from);
@@ -457,6 +465,25 @@ uint64_t kd_peer_tick(struct kd_net *net, uint64_t now)
 		}
 	}
 	return due;
+}
+
+void kd_peer_lost(struct kd_net *net, uint32_t rank)
+{
+	struct kd_peers *peers = net->peers;
+	struct peer *p = peers->at[rank], **link = &peers->active;
+
+	if (!p)
+		return;
+	while (*link && *link != p)
+		link = &(*link)->link;
+	if (*link)
+		*link = p->link;
+	while (p->kept.first)
+		queue_drop_first(&p->kept);
+	while (p->loose.first)
+		queue_drop_first(&p->loose);
+	free(p);
+	peers->at[rank] = NULL;
 }
 
 void kd_peer_leave(struct kd_net *net)

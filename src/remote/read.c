@@ -66,6 +66,8 @@ static void try_later(struct part *p, int error)
 	uint32_t rank = p->of->rank;
 
 	kd_assert(p->tries <= TRIES && !p->waits);
+	if (kd_net_lost(net, rank))
+		return; /* kd_read_lost follows */
 	if (p->tries == TRIES && error == -EBADMSG)
 		kd_die("rank %u has read %llu bytes from rank %u, %d times, and they were not what "
 		       "rank %u has: they are altered on the network, or memory is bad",
@@ -288,6 +290,36 @@ uint64_t kd_read_retry(struct kd_net *net, uint64_t now)
 	for (p = net->transfers->failed; p; p = p->later)
 		due = kd_min(due, p->due_ns);
 	return due;
+}
+
+static void drop(struct kd_net *net, struct kd_transfer *t)
+{
+	struct kd_read *g = t->parts[0].of;
+
+	for (int i = 0; i < PARTS && t->parts[i].of; i++) {
+		struct part *p = &t->parts[i], **link = &net->transfers->failed;
+
+		stop_asking(p);
+		while (*link && *link != p)
+			link = &(*link)->later;
+		if (*link)
+			*link = p->later;
+		kd_mac_forget(net->mac, &p->job);
+	}
+	*t->link = t->next;
+	if (t->next)
+		t->next->link = t->link;
+	free(t);
+	g->transfer = NULL;
+}
+
+void kd_read_lost(struct kd_net *net, uint32_t rank)
+{
+	for (struct kd_transfer *t = net->transfers->first, *next; t; t = next) {
+		next = t->next;
+		if (t->parts[0].of->rank == rank)
+			drop(net, t);
+	}
 }
 
 void kd_read_stop(struct kd_net *net)

@@ -54,6 +54,8 @@ void kd_read_start(struct kd_net *net, struct kd_read *r);
 void kd_read_signed(struct kd_net *net, uint32_t from, const void *body, size_t bytes);
 /* Repeats failed reads that are due. Returns when the next is due. */
 uint64_t kd_read_retry(struct kd_net *net, uint64_t now_ns);
+/* The rank has died, and the engine has given up what it read from there: drops these reads. */
+void kd_read_lost(struct kd_net *net, uint32_t rank);
 /* Drops all reads in progress. */
 void kd_read_stop(struct kd_net *net);
 

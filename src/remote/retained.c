@@ -54,12 +54,13 @@ void kd_retained_turn(struct kd_retained *r, enum kd_export_state to)
 {
 	/* tests/check_states.sh compares this table with the drawing in doc/protocol.md */
 	static const unsigned allowed[] = {
-		[KD_EXPORT_OUT] = TO(ANSWERED),
-		[KD_EXPORT_ANSWERED] = TO(RETAINED) | TO(COMING) | TO(COMPLETE),
+		[KD_EXPORT_OUT] = TO(ANSWERED) | TO(LOST),
+		[KD_EXPORT_ANSWERED] = TO(RETAINED) | TO(COMING) | TO(COMPLETE) | TO(LOST),
 		[KD_EXPORT_RETAINED] = TO(RECALLED) | TO(COMING) | TO(COMPLETE),
 		[KD_EXPORT_RECALLED] = TO(COMING),
-		[KD_EXPORT_COMING] = TO(COMPLETE),
+		[KD_EXPORT_COMING] = TO(COMPLETE) | TO(LOST),
 		[KD_EXPORT_COMPLETE] = 0,
+		[KD_EXPORT_LOST] = 0,
 	};
 
 	kd_assert(allowed[r->state] & 1u << to);

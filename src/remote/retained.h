@@ -28,6 +28,7 @@ enum kd_export_state {
 	KD_EXPORT_RECALLED, /* they are being read because a worker here is idle */
 	KD_EXPORT_COMING,   /* they are being read, or will be overwritten by a follower */
 	KD_EXPORT_COMPLETE, /* the closures are complete for all ranks */
+	KD_EXPORT_LOST,     /* the thief has died; the closures are run again */
 };
 
 /* A large output: it will be read here, or overwritten at the thief. */

@@ -15,6 +15,7 @@
 #include "remote/peer.h"
 #include "remote/read.h"
 #include "remote/retained.h"
+#include "remote/survive.h"
 #include "remote/weigh.h"
 
 void kd_rsteal_stop(struct kd_net *net)
@@ -33,6 +34,8 @@ static void on_end(struct kd_net *net)
 		return;
 	net->over = 1;
 	kd_peer_send_down(net, KD_WIRE_END, NULL, 0);
+	if (kd_survive_ends(net))
+		return;
 	kd_store(&net->pool->stop, 1);
 	kd_idle_wake_all(net->pool);
 }
@@ -102,13 +105,14 @@ static uint64_t tick(struct kd_net *net, uint64_t now)
 {
 	uint64_t due = steals(net, now);
 
+	kd_survive_tick(net);
 	return kd_min(due, kd_peer_tick(net, now));
 }
 
 void kd_rsteal_start(struct kd_net *net)
 {
 	static const struct kd_net_duties duties = {tick, kd_import_ask, kd_retained_recall,
-						    kd_export_recall};
+						    kd_export_recall, kd_survive_lost};
 
 	net->over = 0;
 	memset(&net->counts, 0, sizeof(net->counts));

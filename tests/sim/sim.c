@@ -34,6 +34,8 @@
 #define WAKE_NS 20000    /* until a sleeper runs, at most */
 #define SPIN_NS 30
 #define NEVER UINT64_MAX
+#define RANKS 64
+#define ZOMBIE_NS 50000000 /* a rank that is declared dead goes on for that long, at most */
 
 struct sim_fiber {
 	ucontext_t context;
@@ -54,6 +56,8 @@ struct sim sim;
 static struct sim_fiber *fibers[FIBERS], *self;
 static unsigned nfibers;
 static uint32_t left; /* ranks that have not ended */
+static uint8_t dead[RANKS], ended[RANKS];
+static uint64_t next_death;
 static uint64_t state, seed, limit;
 
 uint64_t sim_draw(uint64_t n)
@@ -197,6 +201,11 @@ void sim_begin(uint64_t seed_, uint32_t ranks, const struct sim_faults *faults)
 	sim = (struct sim){.ranks = ranks, .now_ns = 1000000000};
 	if (faults)
 		sim.faults = *faults;
+	if (ranks > RANKS)
+		fail("too many ranks");
+	memset(dead, 0, sizeof(dead));
+	memset(ended, 0, sizeof(ended));
+	next_death = sim.faults.die_at ? sim.faults.die_at : 1 + sim_draw(2 * sim.faults.death_events + 1);
 	sim_comm_reset();
 	sim_boot_reset();
 }
@@ -211,8 +220,68 @@ static void *start(void *arg)
 	const struct start *s = arg;
 
 	s->main(s->rank);
+	ended[s->rank] = 1;
 	left--;
 	return NULL;
+}
+
+/* Nothing of the rank runs from here on. Does not return if it is the caller's. */
+static void end_rank(uint32_t rank)
+{
+	if (!ended[rank])
+		left--;
+	ended[rank] = 1;
+	for (unsigned i = 0; i < nfibers; i++)
+		if (fibers[i]->rank == rank) {
+			fibers[i]->done = 1;
+			fibers[i]->wake_ns = NEVER;
+			fibers[i]->word = NULL;
+		}
+	if (self && self->rank == rank)
+		give_way();
+}
+
+static void *end_zombie(void *arg)
+{
+	(void)arg;
+	sim_work(sim_draw(ZOMBIE_NS));
+	sim_comm_kill(self->rank);
+	end_rank(self->rank);
+	return NULL;
+}
+
+static void kill_one(void)
+{
+	uint32_t rank = 1 + (uint32_t)sim_draw(sim.ranks - 1);
+
+	for (uint32_t i = 0; i < sim.ranks && (dead[rank] || ended[rank] || !rank); i++)
+		rank = (rank + 1) % sim.ranks;
+	if (dead[rank] || ended[rank] || !rank)
+		return;
+	dead[rank] = 1;
+	sim.deaths++;
+	sim.hash = (sim.hash ^ rank) * 0x9e3779b97f4a7c15u;
+	sim_boot_lose(rank);
+	if (sim_draw(4)) {
+		sim_comm_kill(rank);
+		end_rank(rank);
+	} else {
+		create(rank, end_zombie, NULL);
+	}
+}
+
+void sim_event(void)
+{
+	sim.events++;
+	if (sim.events < next_death || sim.deaths >= sim.faults.deaths || !sim_boot_joined())
+		return;
+	next_death = sim.events + 1 + sim_draw(2 * sim.faults.death_events + 1);
+	kill_one();
+}
+
+int sim_dead(uint32_t rank)
+{
+	return dead[rank];
 }
 
 void sim_run(void (*main)(uint32_t rank), uint64_t limit_ns)
@@ -230,7 +299,7 @@ void sim_run(void (*main)(uint32_t rank), uint64_t limit_ns)
 	for (; nfibers; nfibers--) {
 		struct sim_fiber *f = fibers[nfibers - 1];
 
-		if (!f->done)
+		if (!f->done && !dead[f->rank])
 			fail("a thread of the library is left");
 #ifdef KD_TSAN
 		__tsan_destroy_fiber(f->tsan);
@@ -259,7 +328,8 @@ void sim_sleep(uint64_t until)
 
 void sim_wake(struct sim_fiber *f, uint64_t at)
 {
-	f->wake_ns = kd_min(f->wake_ns, at);
+	if (!f->done)
+		f->wake_ns = kd_min(f->wake_ns, at);
 }
 
 void sim_work(uint64_t ns)
@@ -283,6 +353,15 @@ void kd_os_thread_join(pthread_t t)
 	f->joiner = self;
 	while (!f->done)
 		sim_sleep(NEVER);
+}
+
+kd_noreturn void kd_os_exit(int status)
+{
+	if (status)
+		fail("a rank has ended with an error");
+	sim_comm_kill(self->rank);
+	end_rank(self->rank);
+	abort();
 }
 
 void kd_os_wait(uint32_t *word, uint32_t expected, uint64_t timeout_ns)

@@ -9,6 +9,10 @@
  *               altered by chance
  *   sim_boot.c  a launcher
  *
+ * Ranks other than 0 may die: at a given event, that is when a message or a read is sent or arrives,
+ * or by chance. The launcher says so to each of the others, sooner or later. Some that are declared
+ * dead go on for a while.
+ *
  * Every choice follows from the seed: one seed, one run, as long as data have the same addresses. A
  * fiber gives way to others where a thread yields, sleeps or computes (sim_work), never elsewhere.
  */
@@ -23,6 +27,9 @@ struct sim_faults {
 	unsigned altered;       /* per cent of the reads */
 	unsigned refused;       /* per cent of the sends get -EAGAIN */
 	uint64_t delay_ns;      /* a message takes up to that much longer than it need */
+	unsigned deaths;        /* so many ranks die, at most */
+	uint64_t death_events;  /* there is one after up to twice as many events */
+	uint64_t die_at;        /* or the first one at this event; 0: at any */
 };
 
 struct sim {
@@ -30,6 +37,8 @@ struct sim {
 	uint64_t switches; /* from fiber to fiber */
 	uint64_t hash;     /* of all that has happened: equal if two runs are */
 	uint32_t ranks;
+	uint64_t events; /* messages and reads, sent and arrived */
+	unsigned deaths; /* ranks that have died, or have been declared dead */
 	struct sim_faults faults;
 };
 
@@ -51,11 +60,25 @@ void sim_sleep(uint64_t until_ns);
 struct sim_fiber *sim_self(void);
 /* The fiber goes on at that time, if it would go on later otherwise. */
 void sim_wake(struct sim_fiber *f, uint64_t at_ns);
+/* An event: a rank may die, perhaps the caller's. */
+void sim_event(void);
+/* The rank has been declared dead. */
+int sim_dead(uint32_t rank);
 /* A number below n, by chance. */
 uint64_t sim_draw(uint64_t n);
 
 extern const struct kd_comm_engine sim_comm;
 extern const struct kd_boot_launcher sim_boot;
+/* The rank has died: it sends and answers nothing. */
+void sim_comm_kill(uint32_t rank);
+/* The launcher tells all others that the rank is dead. */
+void sim_boot_lose(uint32_t rank);
+/* All ranks have joined the job. */
+int sim_boot_joined(void);
+/* When the launcher next has something to tell the rank; UINT64_MAX: never so far. Wakes a rank that
+ * sleeps until then. */
+uint64_t sim_boot_due(uint32_t rank);
+void sim_comm_tell(uint32_t rank, uint64_t at_ns);
 /* Frees what the last job has left. */
 void sim_comm_reset(void);
 void sim_boot_reset(void);

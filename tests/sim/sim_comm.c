@@ -35,7 +35,9 @@ struct region {
 struct endpoint {
 	struct kd_comm comm; /* first */
 	struct endpoint *next; /* of all */
-	int closed;
+	uint32_t rank;
+	int closed, dead;
+	uint8_t *gone; /* by rank: forget() has been called */
 	const struct kd_comm_events *events;
 	void *arg;
 	struct endpoint **peers;
@@ -44,7 +46,7 @@ struct endpoint {
 	struct reading *readings;
 	struct region *regions;
 	struct sim_fiber *sleeper; /* in wait() */
-	int watches, rung;
+	int watches, rung, listens; /* in wait(): to messages, to the launcher; wake() was called */
 };
 
 static struct endpoint *endpoints;
@@ -62,6 +64,8 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 	e->events = config->events;
 	e->arg = config->arg;
 	e->npeers = config->size;
+	e->rank = config->rank;
+	e->gone = kd_must(calloc(config->size, 1));
 	e->peers = kd_must(calloc(config->size, sizeof(*e->peers)));
 	e->next = endpoints;
 	endpoints = e;
@@ -72,10 +76,8 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 }
 
 /* Others may still send to it, so it stays, empty. */
-static void stop(struct kd_comm *c)
+static void empty(struct endpoint *e)
 {
-	struct endpoint *e = of(c);
-
 	while (e->packets) {
 		struct packet *p = e->packets;
 
@@ -86,7 +88,8 @@ static void stop(struct kd_comm *c)
 		struct reading *r = e->readings;
 
 		e->readings = r->next;
-		r->get->done(r->get, -ECANCELED);
+		if (!e->dead)
+			r->get->done(r->get, -ECANCELED);
 		free(r);
 	}
 	while (e->regions) {
@@ -95,8 +98,28 @@ static void stop(struct kd_comm *c)
 		e->regions = r->next;
 		free(r);
 	}
-	free(e->peers);
 	e->closed = 1;
+}
+
+static void stop(struct kd_comm *c)
+{
+	empty(of(c));
+}
+
+void sim_comm_kill(uint32_t rank)
+{
+	for (struct endpoint *e = endpoints; e; e = e->next)
+		if (e->rank == rank && !e->closed) {
+			e->dead = 1;
+			empty(e);
+		}
+}
+
+void sim_comm_tell(uint32_t rank, uint64_t at)
+{
+	for (struct endpoint *e = endpoints; e; e = e->next)
+		if (e->rank == rank && e->sleeper && e->listens)
+			sim_wake(e->sleeper, at);
 }
 
 void sim_comm_reset(void)
@@ -105,6 +128,8 @@ void sim_comm_reset(void)
 		struct endpoint *e = endpoints;
 
 		endpoints = e->next;
+		free(e->peers);
+		free(e->gone);
 		free(e);
 	}
 }
@@ -140,6 +165,9 @@ static int send_message(struct kd_comm *c, uint32_t rank, const void *message, s
 {
 	struct endpoint *to = of(c)->peers[rank];
 
+	if (of(c)->gone[rank])
+		return -ENOTCONN;
+	sim_event();
 	if (sim_draw(100) < sim.faults.refused)
 		return -EAGAIN;
 	if (to->closed || sim_draw(100) < sim.faults.lost)
@@ -159,8 +187,12 @@ static int get(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uin
 	       size_t len, struct kd_comm_get *get)
 {
 	struct endpoint *e = of(c);
-	struct reading *r = kd_must(malloc(sizeof(*r)));
+	struct reading *r;
 
+	if (e->gone[rank])
+		return -ENOTCONN;
+	sim_event();
+	r = kd_must(malloc(sizeof(*r)));
 	*r = (struct reading){.next = e->readings,
 			      .due_ns = arrival() + WAY_NS + len / BYTES_PER_NS,
 			      .from = e->peers[rank], .to = local, .addr = addr, .key = key,
@@ -208,6 +240,32 @@ static void finish(struct reading *r)
 	r->get->done(r->get, 0);
 }
 
+static void forget(struct kd_comm *c, uint32_t rank)
+{
+	struct endpoint *e = of(c);
+
+	e->gone[rank] = 1;
+	for (struct reading **link = &e->readings, *r; (r = *link);) {
+		if (r->from != e->peers[rank]) {
+			link = &r->next;
+			continue;
+		}
+		*link = r->next;
+		r->get->done(r->get, -ECONNRESET);
+		free(r);
+		link = &e->readings; /* done may have begun others */
+	}
+}
+
+/* The owner is dead: the read may fail, or never end. */
+static int hangs(struct reading *r)
+{
+	if (!r->from->dead || sim_draw(2))
+		return 0;
+	r->due_ns = UINT64_MAX;
+	return 1;
+}
+
 static int progress(struct kd_comm *c)
 {
 	struct endpoint *e = of(c);
@@ -218,6 +276,7 @@ static int progress(struct kd_comm *c)
 			link = &p->next;
 			continue;
 		}
+		sim_event();
 		*link = p->next;
 		e->events->message(e->arg, p->bytes, p->len);
 		free(p);
@@ -225,10 +284,11 @@ static int progress(struct kd_comm *c)
 		link = &e->packets; /* it may have sent itself something */
 	}
 	for (struct reading **link = &e->readings, *r; (r = *link);) {
-		if (r->due_ns > sim.now_ns) {
+		if (r->due_ns > sim.now_ns || hangs(r)) {
 			link = &r->next;
 			continue;
 		}
+		sim_event();
 		*link = r->next;
 		finish(r);
 		free(r);
@@ -243,7 +303,8 @@ static int wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeo
 	struct endpoint *e = of(c);
 	uint64_t until = sim.now_ns + timeout_ns;
 
-	(void)fd;
+	if (fd >= 0)
+		until = kd_min(until, sim_boot_due(e->rank));
 	for (const struct packet *p = e->packets; watch && p; p = p->next)
 		until = kd_min(until, p->due_ns);
 	for (const struct reading *r = e->readings; watch && r; r = r->next)
@@ -251,12 +312,13 @@ static int wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeo
 	pthread_mutex_unlock(lock);
 	e->sleeper = sim_self();
 	e->watches = watch;
+	e->listens = fd >= 0;
 	if (!e->rung)
 		sim_sleep(until);
 	e->sleeper = NULL;
 	e->rung = 0;
 	pthread_mutex_lock(lock);
-	return 0;
+	return fd >= 0 && sim_boot_due(e->rank) <= sim.now_ns;
 }
 
 static void wake(struct kd_comm *c)
@@ -269,5 +331,5 @@ static void wake(struct kd_comm *c)
 }
 
 const struct kd_comm_engine sim_comm = {
-	start, stop, name, connect, send_message, get, expose, hide, progress, wait, wake,
+	start, stop, name, connect, send_message, get, expose, hide, progress, wait, wake, forget,
 };

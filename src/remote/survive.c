@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "remote/survive.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "boot/boot.h"
+#include "comm/comm.h"
+#include "core/sched.h"
+#include "remote/again.h"
+#include "remote/export.h"
+#include "remote/import.h"
+#include "remote/net.h"
+#include "remote/peer.h"
+#include "remote/read.h"
+
+int kd_survive_start(struct kd_net *net)
+{
+	if (!kd_env.survive)
+		return 0;
+	if (!net->boot.tells) {
+		kd_error("KDDS_SURVIVE: only kddsrun tells ranks that others are dead: start the "
+			 "program with kddsrun --survive");
+		return -EINVAL;
+	}
+	if (!kd_comm_can_forget(net->comm)) {
+		kd_error("KDDS_SURVIVE: the provider %s cannot give up reads from a dead rank: use "
+			 "tcp (KDDS_PROVIDER, kddsrun --provider)",
+			 kd_comm_name(net->comm));
+		return -EINVAL;
+	}
+	net->lost = kd_must(calloc(net->size, 1));
+	kd_again_start(net);
+	net->survives = 1;
+	return 0;
+}
+
+void kd_survive_stop(struct kd_net *net)
+{
+	kd_again_stop(net);
+	free(net->lost);
+	net->lost = NULL;
+	net->survives = 0;
+}
+
+static int busy(void *arg)
+{
+	struct kd_net *net = arg;
+	int n;
+
+	pthread_mutex_lock(&net->lock);
+	n = kd_import_live(net) != 0;
+	pthread_mutex_unlock(&net->lock);
+	return n;
+}
+
+void kd_survive_finish(struct kd_net *net)
+{
+	if (net->survives)
+		kd_sched_while(kd_self_worker, busy, net);
+}
+
+int kd_survive_ends(struct kd_net *net)
+{
+	if (!net->survives || !kd_import_live(net))
+		return 0;
+	net->ends = 1;
+	return 1;
+}
+
+void kd_survive_tick(struct kd_net *net)
+{
+	if (!net->survives || net->ends != 1)
+		return;
+	net->ends = 2;
+	kd_net_leave_launcher(net);
+	kd_peer_leave(net);
+	pthread_mutex_unlock(&net->lock); /* END has to be acknowledged */
+	fflush(stdout);
+	if (kd_boot_fence(&net->boot, 0))
+		kd_os_exit(1);
+	kd_boot_stop(&net->boot);
+	kd_os_exit(0);
+}
+
+void kd_survive_lost(struct kd_net *net, uint32_t rank, int status)
+{
+	const char *names;
+	uint32_t tasks;
+
+	(void)status;
+	kd_net_assert_locked(net);
+	if (!net->survives || rank >= net->size || rank == net->rank || net->lost[rank])
+		return;
+	net->lost[rank] = 1;
+	net->counts.lost++;
+	kd_comm_forget(net->comm, rank);
+	kd_peer_lost(net, rank);
+	kd_read_lost(net, rank);
+	kd_import_lost(net, rank);
+	kd_export_lost(net, rank);
+	tasks = kd_again_added(net, &names);
+	kd_boot_again(&net->boot, rank, tasks, tasks ? names : "");
+}

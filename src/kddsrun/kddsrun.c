@@ -55,6 +55,8 @@ static const char help[] =
 	"                          FORM: text, json or counts\n"
 	"      --progress          show progress in one line, if standard error is a terminal\n"
 	"                          (KDDS_PROGRESS)\n"
+	"      --survive           go on when ranks other than rank 0 are killed: what they had is\n"
+	"                          run again (KDDS_SURVIVE)\n"
 	"      --label             prefix each line of output with the number of its rank\n"
 	"      --timeout SECONDS   end the job after this time, with status 124\n"
 	"      --heartbeat SECONDS give up a host that is silent this long; 0: never\n"
@@ -161,8 +163,8 @@ static void set_bind(const char *what, const char *text)
 }
 
 enum {
-	HOSTS = 256, HOSTFILE, RSH, WORKERS, BIND, PROVIDER, ENV, STATS, PROGRESS, LABEL, TIMEOUT,
-	HEARTBEAT, RESTART, VERSION
+	HOSTS = 256, HOSTFILE, RSH, WORKERS, BIND, PROVIDER, ENV, STATS, PROGRESS, SURVIVE, LABEL,
+	TIMEOUT, HEARTBEAT, RESTART, VERSION
 };
 
 static const struct option long_options[] = {
@@ -176,6 +178,7 @@ static const struct option long_options[] = {
 	{"env", required_argument, NULL, ENV},
 	{"stats", optional_argument, NULL, STATS},
 	{"progress", no_argument, NULL, PROGRESS},
+	{"survive", no_argument, NULL, SURVIVE},
 	{"label", no_argument, NULL, LABEL},
 	{"timeout", required_argument, NULL, TIMEOUT},
 	{"heartbeat", required_argument, NULL, HEARTBEAT},
@@ -224,6 +227,9 @@ static void take_option(int option, char **argv)
 		break;
 	case PROGRESS:
 		progress = 1;
+		break;
+	case SURVIVE:
+		add_setting("KDDS_SURVIVE", "1");
 		break;
 	case LABEL:
 		options.label = 1;
@@ -288,6 +294,7 @@ static void check_settings(void)
 			putenv(options.settings[i]);
 	if (kd_env_read())
 		exit(USAGE);
+	options.survive = (int)kd_env.survive;
 }
 
 /* If kddsrun is started with a standard stream closed, no other file must take its number. */

@@ -63,7 +63,7 @@ static void child_ended(pid_t pid, int status)
 	run_link_close(&r->control);
 	r->pid = 0;
 	agent.running--;
-	agent.members -= (uint32_t)r->left;
+	agent.members -= (uint32_t)(r->left && !r->lost);
 	agent.fenced -= (uint32_t)r->fenced;
 	r->fenced = r->joined = 0;
 	r->wants_key[0] = 0;
@@ -95,6 +95,8 @@ static int up_message(struct run_link *link, const struct kd_control_header *h, 
 		return run_agent_fenced(u);
 	case KD_CONTROL_VALUE:
 		return run_agent_value(h->rank, u);
+	case KD_CONTROL_LOST:
+		return run_agent_lost(h->rank, u);
 	case KD_CONTROL_INPUT:
 		return run_inlet_handle(u);
 	case KD_CONTROL_OUTPUT_TAKEN:

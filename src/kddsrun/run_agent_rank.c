@@ -154,6 +154,9 @@ int run_agent_rank_message(struct run_link *link, const struct kd_control_header
 		return handle_fence(r, u);
 	case KD_CONTROL_GET:
 		return handle_get(r, h->rank, u);
+	case KD_CONTROL_AGAIN:
+		run_link_send(&agent.up, KD_CONTROL_AGAIN, h->rank, u->at, (size_t)(u->end - u->at));
+		return 0;
 	case KD_CONTROL_BYE:
 		r->joined = 0;
 		r->left = 1;
@@ -220,4 +223,24 @@ int run_agent_fenced(struct kd_unpack *u)
 				      agent.ranks[i].rank, NULL, 0);
 		}
 	return u->bad;
+}
+
+int run_agent_lost(uint32_t rank, struct kd_unpack *u)
+{
+	struct kd_unpack all = *u;
+	struct run_rank *lost = run_agent_local(rank);
+
+	kd_unpack_uint(u, 4);
+	if (!kd_unpack_complete(u) || rank >= agent.job.size)
+		return -1;
+	if (lost && !lost->lost) {
+		lost->lost = 1;
+		agent.members--;
+	}
+	for (uint32_t i = 0; i < agent.job.ranks; i++)
+		if (agent.ranks[i].joined && &agent.ranks[i] != lost)
+			run_link_send(&agent.ranks[i].control, KD_CONTROL_LOST, rank, all.at,
+				      (size_t)(all.end - all.at));
+	run_agent_check_fence();
+	return 0;
 }

@@ -11,8 +11,10 @@ int run_agent_rank_message(struct run_link *link, const struct kd_control_header
 void run_agent_rank_closed(struct run_link *link, int error);
 /* Sends FENCE if every rank of this host has reached the fence. */
 void run_agent_check_fence(void);
-/* VALUE and FENCED from kddsrun. Not 0: the frame is malformed. */
+/* VALUE, FENCED and LOST from kddsrun. Not 0: the frame is malformed. */
 int run_agent_value(uint32_t rank, struct kd_unpack *u);
 int run_agent_fenced(struct kd_unpack *u);
+/* LOST: the rank, on any host, has died, and the job goes on. */
+int run_agent_lost(uint32_t rank, struct kd_unpack *u);
 
 #endif

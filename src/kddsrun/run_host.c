@@ -80,6 +80,13 @@ void run_hosts_send(uint16_t type, uint32_t argument)
 			run_host_send(&run_hosts[i], type, argument);
 }
 
+void run_hosts_send_frame(uint16_t type, uint32_t rank, const void *payload, size_t size)
+{
+	for (size_t i = 0; i < options->places.count; i++)
+		if (is_serving(&run_hosts[i]))
+			run_link_send(&run_hosts[i].link, type, rank, payload, size);
+}
+
 static void host_kill(struct run_host *h)
 {
 	/* An --rsh that does not exec has children in its group. The group may not exist yet. */

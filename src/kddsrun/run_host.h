@@ -57,6 +57,7 @@ int run_hosts_start(const struct run_options *options, const struct run_host_eve
 /* A child of this process has ended, which may be an agent or an ssh. */
 void run_hosts_child(pid_t pid, int status);
 void run_hosts_send(uint16_t type, uint32_t argument);
+void run_hosts_send_frame(uint16_t type, uint32_t rank, const void *payload, size_t size);
 void run_host_send(struct run_host *host, uint16_t type, uint32_t argument);
 /* Kills the local agents and the ssh of remote ones: those that have not answered or, with all,
  * every one. No more are started. */

@@ -86,7 +86,7 @@ static int handle_exit(struct run_job_rank *r, struct kd_unpack *u)
 	if (u->bad || run_job_rank_exited(r))
 		return -1;
 	run_job_rank_exit(r);
-	r->host->members -= r->state == RUN_RANK_ENDED;
+	r->host->members -= r->state == RUN_RANK_ENDED && !r->lost;
 	run_tell("rank %u (host %s, process %u) %s", (unsigned)(r - job.ranks),
 		 r->host->place->name, r->pid, run_job_status_text(r->status, text, sizeof(text)));
 	if (r == job.ranks)
@@ -94,6 +94,7 @@ static int handle_exit(struct run_job_rank *r, struct kd_unpack *u)
 	if (WIFSIGNALED(r->status) && r->state == RUN_RANK_ENDED && !job.ending)
 		run_say("rank %u (host %s, process %u) %s after it had left the job",
 			(unsigned)(r - job.ranks), r->host->place->name, r->pid, text);
+	run_job_lose_rank(r);
 	run_job_check();
 	run_job_check_fence();
 	return 0;
@@ -189,6 +190,8 @@ static int host_message(struct run_host *h, const struct kd_control_header *head
 		return 0;
 	case KD_CONTROL_GET:
 		return run_job_get(h, head->rank, u);
+	case KD_CONTROL_AGAIN:
+		return run_job_again(head->rank, u);
 	case KD_CONTROL_INPUT_TAKEN:
 		return run_job_input_taken((uint32_t)kd_unpack_uint(u, 4)) || u->bad;
 	case KD_CONTROL_DONE:
@@ -242,6 +245,12 @@ static void kill_orphans(void)
 	}
 }
 
+static void host_failed(const struct run_host *h, const char *why)
+{
+	run_job_host_failed(h, why);
+	run_job_check_fence(); /* it may have waited for ranks of that host */
+}
+
 static void child_ended(pid_t pid, int status)
 {
 	run_hosts_child(pid, status);
@@ -269,7 +278,7 @@ static int init(void)
 int run_job(const struct run_options *given)
 {
 	static const struct run_host_events events = {host_message, host_answered,
-						      run_job_host_failed};
+						      host_failed};
 
 	job.options = given;
 	if (init())

@@ -15,6 +15,7 @@
 
 #define SECOND_NS 1000000000ull
 #define PARTNER_NS (2 * SECOND_NS) /* for the other ranks to exit after one exited with status 0 */
+#define AGAIN_NS (SECOND_NS / 2) /* for ranks to say what they run again for a lost one */
 #define UNSAID_NS SECOND_NS        /* for the reason why a rank was killed */
 #define END_NS (2 * SECOND_NS)     /* for agents to end their ranks: more than RUN_AGENT_GRACE_NS */
 #define FLUSH_NS SECOND_NS         /* for our output to be read, when the job was ended */
@@ -24,8 +25,10 @@ static void end_due(struct run_timer *timer);
 static void partner_due(struct run_timer *timer);
 static void unsaid_due(struct run_timer *timer);
 static void timed_out(struct run_timer *timer);
+static void again_due(struct run_timer *timer);
 
 static struct run_timer time_out = {.due = timed_out}, end_timer = {.due = end_due};
+static struct run_timer again_timer = {.due = again_due};
 static struct run_timer partner_timer = {.due = partner_due}, unsaid_timer = {.due = unsaid_due};
 static int partners_late; /* a rank exited with status 0, and others did not follow in time */
 static int end_signal, flush_given_up, lost;
@@ -77,6 +80,7 @@ void run_job_say_unsaid(void)
 {
 	const char *why = unsaid.host ? run_host_cancelled(unsaid.host) : NULL;
 
+	again_due(&again_timer);
 	if (unsaid.host)
 		run_say("%s%s%s", unsaid.text, why ? ": " : "", why ? why : "");
 	unsaid.host = NULL;
@@ -96,8 +100,130 @@ static int may_be_sent_to_all(int status)
 	       signal == SIGKILL;
 }
 
+/* Until all have joined, and without rank 0, there is nothing to go on with. */
+static int dispensable(const struct run_job_rank *r)
+{
+	return job.options->survive && job.joined && !job.ending && r != job.ranks;
+}
+
+static int crashed(const struct run_job_rank *r)
+{
+	static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP};
+
+	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
+		if (shell_status(r->status) == 128 + signals[i])
+			return 1;
+	return 0;
+}
+
+/* The line about a lost rank. It waits until all others have said what they run again, or until
+ * AGAIN_NS have passed. */
+static void say_lost(struct run_job_rank *r)
+{
+	char text[128];
+
+	r->said = 1;
+	run_job_status_text(r->status, text, sizeof(text));
+	if (!r->again_tasks)
+		run_say("rank %u (host %s, process %u) %s; the job goes on, and nothing has to be run "
+			"again", (unsigned)(r - job.ranks), r->host->place->name, r->pid, text);
+	else
+		run_say("rank %u (host %s, process %u) %s; the job goes on, and %u rank%s run%s %u of "
+			"its tasks again: %s", (unsigned)(r - job.ranks), r->host->place->name, r->pid,
+			text, r->again_ranks, r->again_ranks > 1 ? "s" : "",
+			r->again_ranks > 1 ? "" : "s", r->again_tasks, r->again_names);
+}
+
+static void again_due(struct run_timer *timer)
+{
+	(void)timer;
+	for (uint32_t i = 0; i < job.options->size; i++)
+		if (job.ranks[i].lost && !job.ranks[i].said)
+			say_lost(&job.ranks[i]);
+}
+
+int run_job_again(uint32_t rank, struct kd_unpack *u)
+{
+	uint32_t tasks = (uint32_t)kd_unpack_uint(u, 4);
+	const char *names = kd_unpack_string(u);
+	struct run_job_rank *r = &job.ranks[rank];
+	size_t used;
+
+	if (!kd_unpack_complete(u) || rank >= job.options->size)
+		return -1;
+	if (!r->lost || r->said)
+		return 0;
+	used = strlen(r->again_names);
+	if (tasks && !strstr(r->again_names, names))
+		snprintf(r->again_names + used, sizeof(r->again_names) - used, "%s%s",
+			 used ? ", " : "", names);
+	r->again_tasks += tasks;
+	r->again_ranks += tasks != 0;
+	if (r->silent && !--r->silent)
+		say_lost(r);
+	return 0;
+}
+
+static void lose(struct run_job_rank *r)
+{
+	uint8_t payload[4];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	r->lost = 1;
+	r->host->members--;
+	r->silent = 0;
+	for (uint32_t i = 0; i < job.options->size; i++)
+		r->silent += job.ranks[i].state == RUN_RANK_JOINED && !job.ranks[i].lost;
+	run_timer_set(&again_timer, AGAIN_NS);
+	kd_pack_uint(&p, (uint32_t)r->status, 4);
+	run_hosts_send_frame(KD_CONTROL_LOST, (uint32_t)(r - job.ranks), payload, sizeof(payload));
+}
+
+int run_job_lose_rank(struct run_job_rank *r)
+{
+	char text[128];
+
+	if (!dispensable(r) || r->lost || r->state != RUN_RANK_NEVER_LEFT ||
+	    shell_status(r->status) <= 128)
+		return 0;
+	if (crashed(r) && job.crashed) {
+		run_job_fail_rank(r, shell_status(r->status), "%s, as rank %u had crashed: such tasks "
+				  "would end one rank after the other%s%s",
+				  run_job_status_text(r->status, text, sizeof(text)), job.crashed,
+				  *job.ranks[job.crashed].again_names ? "; run again were " : "",
+				  job.ranks[job.crashed].again_names);
+		return 1;
+	}
+	if (crashed(r))
+		job.crashed = (uint32_t)(r - job.ranks);
+	lose(r);
+	return 1;
+}
+
+/* The ranks of a host that is lost. Returns 0 if the job cannot go on without them. */
+static int lose_host(const struct run_host *h, const char *why)
+{
+	struct run_job_rank *first = &job.ranks[h->place->first];
+	uint32_t lost = 0;
+
+	if (!dispensable(first))
+		return 0;
+	for (struct run_job_rank *r = first; r < first + h->place->ranks; r++) {
+		if (r->lost || run_job_rank_exited(r))
+			continue;
+		r->status = SIGKILL; /* if it lives on, its agent ends it */
+		lose(r);
+		lost++;
+	}
+	if (lost)
+		run_say("%s: the job goes on without the %u ranks there", why, lost);
+	return 1;
+}
+
 void run_job_host_failed(const struct run_host *h, const char *why)
 {
+	if (lose_host(h, why))
+		return;
 	if (unsaid.host == h) {
 		unsaid.host = NULL;
 		job.end_status = 1;
@@ -152,7 +278,7 @@ static void check_exit(const struct run_job_rank *r, int missed, int *waiting_p)
 {
 	char text[128];
 
-	if (!run_job_rank_exited(r) || r->state == RUN_RANK_ENDED)
+	if (!run_job_rank_exited(r) || r->state == RUN_RANK_ENDED || r->lost)
 		return;
 	run_job_status_text(r->status, text, sizeof(text));
 	lost |= shell_status(r->status) > 128; /* also of a rank that a shell has started */
@@ -173,7 +299,7 @@ void run_job_check(void)
 	int missed = 0, waiting = 0;
 
 	for (uint32_t i = 0; i < job.options->size; i++)
-		missed |= job.ranks[i].state == RUN_RANK_JOINED;
+		missed |= job.ranks[i].state == RUN_RANK_JOINED && !job.ranks[i].lost;
 	for (uint32_t i = 0; i < job.options->size && !job.ending; i++)
 		check_exit(&job.ranks[i], missed, &waiting);
 	if (waiting && !partner_timer.at_ns)
@@ -191,7 +317,7 @@ static void partner_due(struct run_timer *timer)
 static int job_status(void)
 {
 	for (uint32_t i = 0; i < job.options->size; i++)
-		if (shell_status(job.ranks[i].status))
+		if (shell_status(job.ranks[i].status) && !job.ranks[i].lost)
 			return shell_status(job.ranks[i].status);
 	return 0;
 }

@@ -37,6 +37,7 @@ void run_job_check_fence(void)
 			return;
 		fenced |= run_hosts[i].fenced;
 	}
+	job.joined |= fenced;
 	for (size_t i = 0; i < job.options->places.count && fenced; i++)
 		if (run_hosts[i].fenced) {
 			uint8_t shared = (uint8_t)(share && run_hosts[i].shares);

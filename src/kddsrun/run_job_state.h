@@ -21,13 +21,20 @@ struct run_job_rank {
 	uint32_t pid;
 	enum run_rank_state state; /* run_job_rank_enter changes it */
 	int status;                /* wait status, once it has exited */
+	int lost;                  /* it has been killed, or its host is lost, and the job goes on */
+	int said;                  /* in a line on standard error */
 	uint32_t version;
 	uint64_t build;
+	/* lost: other ranks that have yet to say what they run again; those that do, and what */
+	uint32_t silent, again_ranks, again_tasks;
+	char again_names[200];
 };
 
 struct run_job {
 	const struct run_options *options;
 	struct run_job_rank *ranks;
+	uint32_t crashed; /* a lost rank that has crashed; 0: none */
+	int joined; /* all ranks have passed the first fence */
 	int ending; /* run_job_end has been called */
 	int end_status;
 };

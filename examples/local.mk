@@ -5,7 +5,7 @@ EXAMPLES_COMMON = examples/common.c examples/common.h
 
 noinst_PROGRAMS += examples/barneshut examples/cg examples/fib examples/heat examples/histogram \
 	examples/kmeans examples/knary examples/lu examples/mergesort examples/nqueens \
-	examples/pagerank examples/stencil examples/wordcount
+	examples/pagerank examples/pgzip examples/stencil examples/wordcount
 
 examples_barneshut_SOURCES = examples/barneshut.c $(EXAMPLES_COMMON)
 examples_barneshut_LDADD = libkdds.la -lm
@@ -39,6 +39,9 @@ examples_nqueens_LDADD = libkdds.la
 
 examples_pagerank_SOURCES = examples/pagerank.c $(EXAMPLES_COMMON)
 examples_pagerank_LDADD = libkdds.la -lm
+
+examples_pgzip_SOURCES = examples/pgzip.c $(EXAMPLES_COMMON)
+examples_pgzip_LDADD = libkdds.la
 
 examples_stencil_SOURCES = examples/stencil.c $(EXAMPLES_COMMON)
 examples_stencil_LDADD = libkdds.la

@@ -295,8 +295,8 @@ void kdds_lower(struct kdds_flag *flag);
 /** @} */
 
 /** @name Spawn attributes
- * For kdds_spawn_with. They guide thieves only: the owner of a frame always runs its closures in
- * reference order.
+ * For kdds_spawn_with. They guide thieves: the owner of a frame runs its closures in reference order,
+ * except for KDDS_LOCAL ones while other ranks wait for what follows these.
  * @{ */
 /** stays in this process: for I/O and pointers to objects of this process */
 #define KDDS_LOCAL 0x8000u

@@ -68,6 +68,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/comm/region.h \
 	src/comm/stream.c \
 	src/comm/stream.h \
+	src/core/ahead.c \
+	src/core/ahead.h \
 	src/core/check.c \
 	src/core/check.h \
 	src/core/closure.h \

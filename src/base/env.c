@@ -40,7 +40,7 @@ static const struct option options[] = {
 	 "microseconds for which an idle worker searches for work before it sleeps"},
 	{"KDDS_CACHE", FIELD(cache), 0, 1ull << 40, "256M", NULL,
 	 "bytes of the copy cache, which keeps data of other ranks for later tasks; the same limit "
-	 "applies to retained results"},
+	 "applies to retained results, and to data that local tasks make ready ahead for other ranks"},
 	{"KDDS_VERIFY", FIELD(verify), 0, 1, "1", "0|1",
 	 "1: compare everything read from other ranks with a tag that its owner computes; "
 	 "0: compare only steal messages and lists of results"},

@@ -39,6 +39,8 @@ struct kd_remote_ops {
 
 	/* There may be work for waiting thieves of other ranks. */
 	void (*available)(struct kd_remote *r);
+	/* An owner has run closures ahead of reference order for them (ahead.h). */
+	void (*ahead)(struct kd_remote *r);
 	/* A task or main raises a flag; main lowers one. Without locks. */
 	void (*raise)(struct kd_remote *r, struct kdds_flag *f);
 	void (*lower)(struct kd_remote *r, struct kdds_flag *f);

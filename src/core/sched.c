@@ -31,6 +31,7 @@ enum outcome { ENDED, BLOCKED, HALTED, REACHED };
 enum claim { RUN, RUN_SPECIAL, AGAIN, SKIP, BLOCK, HALT };
 
 static void help(struct kd_worker *w, struct kd_stack *s, char *c);
+static void run_ahead(struct kd_worker *w, struct kd_stack *s);
 
 /* Stops fencing. Partner: kd_visit() in visit.c, which sets KD_LOCK and then loads ack. Either it
  * finds 0 and calls membarrier, or we find its lock and continue to fence. */
@@ -96,6 +97,8 @@ static int heed_flags(struct kd_worker *w, struct kd_stack *s, struct kdds_frame
 		hinted(s, f, g, c);
 	if (kd_unlikely(flags & KD_FAILING) && !kd_load(&w->pool->failing))
 		kd_fail_turn(w->pool, s);
+	if (kd_unlikely(flags & KD_AHEAD))
+		run_ahead(w, s);
 	if (flags & KD_HALT) {
 		kd_fetch_and(&s->flags, ~(uint32_t)KD_HALT);
 		return !(w->nest && kd_load_relaxed(&w->halt) && !s->bound);
@@ -489,8 +492,11 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 	w->nest++;
 	kd_store_relaxed(&w->bound, scope.stack != NULL);
 	/* halt before park, because kd_steal_complete clears park and then sets halt. */
-	for (kd_store(&w->halt, 0); kd_load(&s->park); kd_store(&w->halt, 0))
+	for (kd_store(&w->halt, 0); kd_load(&s->park); kd_store(&w->halt, 0)) {
+		if (kd_load_relaxed(&s->flags) & KD_AHEAD)
+			run_ahead(w, s);
 		step(w, &scope, c);
+	}
 	kd_store_relaxed(&w->bound, bound);
 	w->nest--;
 	kd_idle_end(w);
@@ -499,14 +505,12 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 	make_current(w, s);
 }
 
-int kd_sched_overtake(struct kd_worker *w)
+int kd_sched_overtake(struct kd_worker *w, struct kd_stack *s, const struct kd_request *request)
 {
-	/* As for another process: one closure, and nobody measures how long it takes. */
-	struct kd_request request = {.remote = 1, .hint = 1};
-	struct kd_stack *s = w->current, *other;
+	struct kd_stack *other;
 	struct kd_range range;
 
-	if (!kd_steal(w, s, &request, &range))
+	if (!kd_steal(w, s, request, &range))
 		return 0;
 	other = kd_worker_stack(w);
 	kd_stack_start(other, &range);
@@ -515,6 +519,25 @@ int kd_sched_overtake(struct kd_worker *w)
 	w->nest--;
 	make_current(w, s);
 	return 1;
+}
+
+/* See ahead.h. What is ready waits for its own descendants only, and nothing else continues when it
+ * is complete: so it may run on top of whatever waits on this C stack. */
+static void run_ahead(struct kd_worker *w, struct kd_stack *s)
+{
+	struct kd_scope scope = {s, s->bound ? s->waiting : (struct kdds_frame *)s->mem};
+	struct kd_request request = {.ahead = 1, .scope = scope};
+	struct kd_pool *p = w->pool;
+
+	if (w->under || !p->remote)
+		return;
+	kd_store_release(&w->under, s);
+	while (kd_load_relaxed(&s->flags) & KD_AHEAD && !kd_load(&p->failing) &&
+	       kd_sched_overtake(w, s, &request)) {
+		kd_idle_wake_one(p);
+		p->remote->ops->ahead(p->remote);
+	}
+	kd_store_release(&w->under, NULL);
 }
 
 void kd_sched_loop(struct kd_worker *w)

@@ -4,7 +4,7 @@
 #ifndef KD_SCHED_H
 #define KD_SCHED_H
 
-#include "core/worker.h"
+#include "core/steal.h"
 
 /* Runs stolen work until the pool stops: the main loop of every worker except main. */
 void kd_sched_loop(struct kd_worker *w);
@@ -16,9 +16,9 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, const char *last, 
 /* Empties f, the running frame of s, whose closures have stayed. */
 void kd_sched_empty(struct kd_stack *s, struct kdds_frame *f);
 
-/* For observers, before w begins the body of the closure that it has claimed: runs a ready closure
- * of the same stack, as if another worker had stolen it. 0: there is none. */
-int kd_sched_overtake(struct kd_worker *w);
+/* Before w begins the body of the closure that it has claimed in s, or while s waits: runs a ready
+ * closure of s, as if another worker had stolen it. 0: there is none such as the request is for. */
+int kd_sched_overtake(struct kd_worker *w, struct kd_stack *s, const struct kd_request *request);
 
 /* Main, whose frame is empty: runs stolen work as long as busy says so. */
 void kd_sched_while(struct kd_worker *w, int (*busy)(void *arg), void *arg);

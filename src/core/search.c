@@ -63,7 +63,9 @@ static int try_worker(struct kd_worker *w, struct kd_search *l, struct kd_worker
 {
 	if (!l->request.remote && (l->stack = take_halted(v, &l->request.scope)))
 		return 1;
-	return (v != w && try_stack(w, l, kd_load_acquire(&v->current))) || try_parked(w, l, v);
+	return (v != w && (try_stack(w, l, kd_load_acquire(&v->current)) ||
+			   try_stack(w, l, kd_load_acquire(&v->under)))) ||
+	       try_parked(w, l, v);
 }
 
 int kd_search(struct kd_worker *w, void *arg)

@@ -112,6 +112,7 @@ void kd_stack_stop(struct kd_stack *s)
 		  kd_stack_next(s, s->top)->keep == s->arena);
 	kd_stack_lock(s);
 	kd_store_relaxed(&s->active, 0);
+	s->lead = 0;
 	kd_stack_unlock(s);
 	free_blocks(s);
 	if (s->soft != s->mem + KEEP_BYTES) {

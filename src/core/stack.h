@@ -60,6 +60,7 @@ enum {
 	KD_HINT = 4,   /* wake hint: a worker sleeps; wake it if there is work for it */
 	KD_HALT = 8,   /* set this stack aside: its worker's bound stack can continue */
 	KD_FAILING = 16, /* tasks have failed: look at the inputs of each closure (fail.h) */
+	KD_AHEAD = 32, /* run LOCAL closures ahead of reference order (ahead.h) */
 };
 
 /* Events of retained results (index.h): a closure waits to read some; one that waits could be a
@@ -113,6 +114,8 @@ struct kd_stack {
 	char *asked_tail;         /* had this tail. Hints: thieves may store both without the lock */
 	uint32_t task_ns; /* time a thief needs for a task, by the latest steal; 0: not known */
 	uint32_t vain;    /* how many visits in a row found nothing although it had */
+	uint32_t lead;    /* ahead.h; 0: nothing has waited for LOCAL closures */
+	uint32_t given;   /* other ranks have taken some since it was last set */
 	char *park;      /* the stolen closure whose completion this stack waits for. Nobody owns
 			    the stack meanwhile, unless the closure is marked (kd_park_bound):
 			    then the runner waits for it at the foot of its C stack */

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "core/ahead.h"
 #include "core/check.h"
 #include "core/idle.h"
 #include "core/index.h"
@@ -86,6 +87,8 @@ static int take(struct search *x, struct kdds_frame *f)
 		return 0;
 	}
 	x->others = 1;
+	if (x->taker.ahead && kd_ahead_enough(&x->view))
+		return 0;
 	if (take_from(x, NOTES_PER_VISIT))
 		return 1;
 	x->partial |= kd_index_more(&x->view);
@@ -180,6 +183,20 @@ static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
 		kd_store_relaxed(&s->next_ns, x->now_ns + (1000u << s->misses));
 		watch(s, x);
 	}
+	return 0;
+}
+
+/* Finds a LOCAL closure in frame from or a younger one, unless enough others are ready (ahead.h). */
+static int search_ahead(struct search *x, struct kd_stack *s, struct kdds_frame *from)
+{
+	int more;
+
+	kd_visit_lowest(s, &x->top);
+	x->taker.ahead = x->taker.anything = 1;
+	x->length = 1;
+	if (search_up(x, from, 0, &more))
+		return 1;
+	kd_fetch_and(&s->flags, ~(uint32_t)KD_AHEAD);
 	return 0;
 }
 
@@ -278,21 +295,26 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 	if (request->filter)
 		request->filter->reset(request->filter);
 	kd_count(w, attempts, 1);
-	if ((!request->hint && looks_empty(s)) || !kd_visit(w, s, request->hint))
+	if ((!request->hint && !request->ahead && looks_empty(s)) ||
+	    !kd_visit(w, s, request->hint, request->ahead))
 		return 0;
-	if (kd_scope_holds(s, scope)) {
+	if (request->ahead) {
+		got = search_ahead(&x, s, scope->frame);
+	} else if (kd_scope_holds(s, scope)) {
 		if (s != scope->stack)
 			got = divide(s, request->remote, &x.taker, range_p);
 		if (!got)
 			got = search(&x, s, s == scope->stack ? scope->frame : NULL);
 	}
+	if (request->filter)
+		kd_ahead_ask(s, got, x.taker.kept);
 	if (got) {
 		kd_visit_mark(x.begin ? x.begin : range_p->begin);
 		kd_visit_end(s);
 		if (x.begin)
 			kd_index_extend(&x.view, x.begin, x.most, kd_taker_wants, &x.taker, range_p);
 		kd_visit_make_private(range_p);
-		if (x.begin && !request->remote)
+		if (x.begin && !request->remote && !request->ahead)
 			kd_index_look_ahead(&x.view, range_p->count);
 		kd_range_check(range_p);
 		if (x.begin)
@@ -301,9 +323,9 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 		kd_store_relaxed(&s->vain, 0);
 		kd_store_relaxed(&s->robbed, s->robbed + 1);
 		range_p->start_ns = kd_os_now_ns();
-		range_p->remote = request->remote != 0;
+		range_p->remote = request->remote || request->ahead; /* is not timed */
 		kd_count(w, steals, 1);
-	} else {
+	} else if (!request->ahead) {
 		struct kdds_frame *running = running_frame(s);
 
 		if (running)
@@ -314,8 +336,9 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 			kd_fetch_or(&s->flags, KD_HINT);
 			hint_running(s);
 		}
-		kd_visit_end(s);
 	}
+	if (!got)
+		kd_visit_end(s);
 	kd_stack_unlock(s);
 	kd_visit_events(s);
 	if (got) {

@@ -25,6 +25,7 @@ struct kd_request {
 	uint32_t remote; /* 0: work for this process; else the most closures for another process */
 	struct kd_filter *filter; /* remote: which closures that process may have */
 	int hint;     /* leave a wake hint on stacks without work */
+	int ahead;    /* by the owner of the stack: one LOCAL closure, if that helps (ahead.h) */
 };
 
 /* Whether the range that s runs was stolen, directly or through other ranges, from the scope's

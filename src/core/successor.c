@@ -196,7 +196,7 @@ static int give_back(struct kd_successor *next)
 	struct kd_record *n;
 	struct kd_view v;
 
-	if (!kd_visit(next->w, s, 0))
+	if (!kd_visit(next->w, s, 0, 0))
 		return 0;
 	kd_index_open(&v, s, next->range.frame);
 	if (all_passed(next)) { /* the owner may wait for it already */

@@ -7,7 +7,7 @@
 #include "core/remote.h"
 #include "core/value.h"
 
-int kd_visit(struct kd_worker *w, struct kd_stack *s, int hint)
+int kd_visit(struct kd_worker *w, struct kd_stack *s, int hint, int own)
 {
 	if (hint) /* the last look before sleep must leave its wake hint */
 		kd_stack_lock(s);
@@ -22,11 +22,11 @@ int kd_visit(struct kd_worker *w, struct kd_stack *s, int hint)
 	 * Dekker: our flag, then their claim. The read-modify-write is our fence. The owner's claim
 	 * precedes its load of flags. We are done if the owner fences in between (ack, set before
 	 * that fence and still set after our flag), or if there is no owner (park, likewise: the
-	 * next owner takes over by a compare-and-swap and loads flags after it). Otherwise
-	 * membarrier fences the owner.
+	 * next owner takes over by a compare-and-swap and loads flags after it), or if we are the
+	 * owner. Otherwise membarrier fences the owner.
 	 */
 	kd_fetch_or(&s->flags, KD_LOCK | KD_SHARED);
-	if (!kd_load(&s->ack) && !kd_load(&s->park) && w->pool->membarrier) {
+	if (!own && !kd_load(&s->ack) && !kd_load(&s->park) && w->pool->membarrier) {
 		kd_os_membarrier();
 		kd_count(w, membarriers, 1);
 	}
@@ -110,9 +110,14 @@ static int liked(const struct kdds_closure *c, const struct kd_taker *taker)
 
 int kd_taker_wants(const struct kdds_closure *c, void *arg)
 {
-	const struct kd_taker *taker = arg;
+	struct kd_taker *taker = arg;
 
 	if (!liked(c, taker) || !kd_taker_leaves(taker))
 		return 0;
-	return !taker->filter || taker->filter->wants(taker->filter, c);
+	if (taker->ahead)
+		return (c->attr & KDDS_LOCAL) != 0;
+	if (!taker->filter || taker->filter->wants(taker->filter, c))
+		return 1;
+	taker->kept |= (c->attr & KDDS_LOCAL) != 0;
+	return 0;
 }

@@ -12,8 +12,8 @@
 #include "core/worker.h"
 
 /* Begins a visit: takes the lock and stops the owner at its next claim. 0: someone else holds the
- * lock, or the stack is not in use. hint: waits for the lock. */
-int kd_visit(struct kd_worker *w, struct kd_stack *s, int hint);
+ * lock, or the stack is not in use. hint: waits for the lock. own: w is the owner. */
+int kd_visit(struct kd_worker *w, struct kd_stack *s, int hint, int own);
 /* Ends the visit, but keeps the lock: from here on the owner continues. It still cannot reach what
  * lies behind a marked closure: the mark is stored before KD_LOCK is cleared, and an owner that
  * finds no KD_LOCK loads the state after it. */
@@ -48,6 +48,8 @@ struct kd_filter {
 struct kd_taker {
 	int worker, place;
 	int anything;
+	int ahead; /* only LOCAL closures */
+	int kept;  /* a ready closure was LOCAL, and stays for that reason */
 	struct kd_filter *filter; /* NULL: the thief is in this process */
 	const struct kd_pool *pool;
 };

@@ -60,6 +60,8 @@ struct kd_worker {
 	uint32_t bound;           /* it runs only what its waiting body may help with: kd_scope */
 	uint32_t halted_lock;
 	struct kd_stack *halted;  /* stacks set aside that any worker may continue */
+	struct kd_stack *under;   /* its closures run ahead of reference order (ahead.h), so another
+				     one is current: the owner writes */
 } kd_aligned(KD_CACHE_LINE);
 
 /* The workers of a rank. Constant while there are workers, except for the last two fields. */

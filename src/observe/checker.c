@@ -11,6 +11,7 @@
 #include "core/closure.h"
 #include "core/reduce.h"
 #include "core/sched.h"
+#include "core/steal.h"
 #include "core/watch.h"
 #include "core/worker.h"
 #include "observe/checker_frame.h"
@@ -349,10 +350,12 @@ static void poison_arena(const struct kd_stack *s, const struct kdds_frame *g)
 static void begin(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f,
 		  struct kdds_frame *g, char *c)
 {
+	/* As for another process: one closure, and nobody measures how long it takes. */
+	static const struct kd_request request = {.remote = 1, .hint = 1};
 	const struct kd_checked_task *parent;
 	struct kd_checked_task *t;
 
-	while (w->nest < NEST_MOST && chance(w, 2) && kd_sched_overtake(w))
+	while (w->nest < NEST_MOST && chance(w, 2) && kd_sched_overtake(w, s, &request))
 		;
 	parent = task_with(f == &s->base ? s->range.frame : f);
 	t = new_task(kd_closure_at(c)->type->naccess);

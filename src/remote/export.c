@@ -69,7 +69,7 @@ struct kd_exports {
 	uint32_t dear;          /* looks in a row that found nothing else */
 	uint64_t large_ns; /* there has been nothing but large trials since then; 0: there is not */
 	uint32_t listens; /* owners know that thieves wait; loaded without the lock */
-	uint32_t available, wanted; /* set by any thread, cleared under the lock */
+	uint32_t available, ahead, wanted; /* set by any thread, cleared under the lock */
 	/* In the middle of a round through all retained results, for those that closures wait to
 	 * read. If kd_export_want is called meanwhile, another round follows. */
 	int seeks;
@@ -434,6 +434,14 @@ void kd_export_available(struct kd_remote *r)
 		kd_comm_wake(net->comm);
 }
 
+void kd_export_ahead(struct kd_remote *r)
+{
+	struct kd_net *net = kd_net_of(r);
+
+	if (!kd_exchange(&net->exports->ahead, 1))
+		kd_comm_wake(net->comm);
+}
+
 /* Splits the lengths off the end of the results. Returns the size of the rest. */
 static size_t take_lengths(struct kd_export *x, const char *bytes, size_t size)
 {
@@ -730,6 +738,11 @@ uint64_t kd_export_tick(struct kd_net *net, uint64_t now)
 	 * ranks */
 	if (kd_export_sleepers(&net->remote))
 		kd_retained_recall_any(net);
+	/* what was LOCAL, or waited for that, no longer stands for what there is */
+	if (kd_load_relaxed(&me->ahead) && kd_exchange(&me->ahead, 0)) {
+		me->dear_until_ns = kd_min(me->dear_until_ns, 1u);
+		kd_store(&me->available, 1);
+	}
 	/* results that have arrived may give work to waiting thieves, too */
 	if (kd_retained_back(net) && me->nwaiting)
 		kd_store(&me->available, 1);

@@ -31,6 +31,8 @@ uint64_t kd_export_tick(struct kd_net *net, uint64_t now_ns);
 void kd_export_lost(struct kd_net *net, uint32_t rank);
 /* There may be work for waiting thieves. Any thread, no lock. */
 void kd_export_available(struct kd_remote *r);
+/* The same: a worker has run closures ahead of reference order for them. Any thread, no lock. */
+void kd_export_ahead(struct kd_remote *r);
 /* The workers among kd_pool.sleepers. Waiting thieves count there as one more sleeper, which
  * has no use for results at this rank. Any thread, no lock. */
 uint32_t kd_export_sleepers(struct kd_remote *r);

@@ -136,6 +136,7 @@ static const struct kd_remote_ops remote_ops = {
 	.sleep = kd_export_sleep,
 	.sleepers = kd_export_sleepers,
 	.available = kd_export_available,
+	.ahead = kd_export_ahead,
 	.raise = kd_flags_raise,
 	.lower = kd_flags_lower,
 	.want = kd_export_want,

@@ -299,7 +299,7 @@ END_TEST
  * without the first, whose list has skipped it. */
 START_TEST(given_back)
 {
-	const struct kd_request anything = {{NULL, NULL}, 0, NULL, 1};
+	const struct kd_request anything = {.hint = 1};
 	struct kd_successor next;
 	struct kd_range a, b, r;
 
@@ -333,7 +333,7 @@ END_TEST
 /* Of two that it waits for the first is done, the second takes long. */
 START_TEST(given_back_half)
 {
-	const struct kd_request anything = {{NULL, NULL}, 0, NULL, 1};
+	const struct kd_request anything = {.hint = 1};
 	struct kdds_frame *kd_self = frame;
 	struct kd_successor next;
 	struct kd_range q, r;

@@ -37,7 +37,14 @@
 #define LEAVES_ALL 64
 #define LEVELS 11 /* subtrees of different sizes in LEAVES_MAX - 1 leaves, and the next leaf */
 #define SMALL_BYTES 256
+#define TERMS 4
 #define HALVES 64
+
+/* A contribution to a single data item, which has its room in the closure (kdds_param.room). */
+struct term {
+	uint32_t access, room; /* their offsets in the closure */
+	const struct kdds_op *op;
+};
 
 struct walk {
 	struct kdds_closure *c;
@@ -45,6 +52,8 @@ struct walk {
 	const struct kdds_loop *loop;
 	size_t n;       /* indices */
 	size_t leaf;    /* indices per leaf; 0: all operators are exact */
+	uint32_t terms; /* all contributions; 0: some are others, or there are more */
+	struct term term[TERMS];
 };
 
 static struct kdds_access_array *array_of(struct kdds_closure *c, const struct kdds_cut *cut)
@@ -290,13 +299,53 @@ static size_t begin_of(const struct walk *w, size_t leaf)
 	return kd_min(leaf * w->leaf, w->n);
 }
 
-/* Makes level, a copy of the loop, accumulate for the one above it. */
-static void begin_level(struct kdds_closure *level, struct kdds_closure *above)
+static void find_terms(struct walk *w)
 {
+	for (uint32_t i = 0; i < w->c->type->naccess; i++) {
+		const struct kdds_param *a = &w->c->type->access[i];
+
+		if (a->mode != KDDS_CW)
+			continue;
+		if (!a->room || w->terms == TERMS) {
+			w->terms = 0;
+			return;
+		}
+		w->term[w->terms++] = (struct term){a->offset, a->room, a->op};
+	}
+}
+
+static struct kdds_access_reduce *sum_of(struct kdds_closure *c, const struct term *t)
+{
+	return (struct kdds_access_reduce *)(void *)((char *)c + t->access);
+}
+
+/* Makes level, a copy of the loop, accumulate for the one above it. With terms, what kd_reduce_begin
+ * and kd_reduce_merge would do, without a look at the type: a third of the time of a leaf. */
+static void begin_level(const struct walk *w, struct kdds_closure *level,
+			struct kdds_closure *above)
+{
+	for (uint32_t i = 0; i < w->terms; i++) {
+		const struct term *t = &w->term[i];
+
+		sum_of(level, t)->original = sum_of(above, t)->a.data;
+		sum_of(level, t)->a.data = (char *)level + t->room;
+		t->op->neutral((char *)level + t->room, 1);
+	}
+	if (w->terms)
+		return;
 	for (uint32_t i = 0; i < level->type->naccess; i++)
 		if (level->type->access[i].mode == KDDS_CW)
 			kd_closure_access(level, i)->data = kd_closure_access(above, i)->data;
 	kd_reduce_begin(level);
+}
+
+static void merge_level(const struct walk *w, struct kdds_closure *level)
+{
+	for (uint32_t i = 0; i < w->terms; i++)
+		w->term[i].op->merge(sum_of(level, &w->term[i])->original,
+				     (char *)level + w->term[i].room, 1);
+	if (!w->terms)
+		kd_reduce_merge(level);
 }
 
 /* Memory for a copy of p: small, if that is large enough. A copy of any size might not fit into the
@@ -337,15 +386,15 @@ static size_t run_leaves(const struct walk *w, struct kdds_closure **level,
 		}
 		if (!level[n]) {
 			level[n] = new_level(p, small[n]);
-			copy(level[n], w->c, 0);
+			copy(level[n], w->c, w->terms ? KD_PRIVATE : 0);
 		}
-		begin_level(level[n], level[n - 1]);
+		begin_level(w, level[n], level[n - 1]);
 		run(w, level[n++], begin_of(w, i), begin_of(w, i + 1));
 		for (size_t left = i; left & 1; left >>= 1)
-			kd_reduce_merge(level[--n]);
+			merge_level(w, level[--n]);
 	}
 	while (n > 1)
-		kd_reduce_merge(level[--n]);
+		merge_level(w, level[--n]);
 	return leaves;
 }
 
@@ -375,6 +424,7 @@ void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kd
 	memcpy(p, c, c->bytes);
 	if (ordered(c)) {
 		w.leaf = part->leaf ? (size_t)kd_min(part->leaf, (uint64_t)w.n) : leaf_of(w.n, combined(c));
+		find_terms(&w);
 		run_ordered(&w, p, alone);
 	} else if (kd_watch.divide) {
 		run_divided(&w, p);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Compresses a file in parallel, in the format of gzip. The file is cut into blocks, and each becomes
- * a member of its own: gzip -d takes a file of several members for the concatenation of what they
- * contain.
+ * Compresses a file in parallel, in the format of gzip. The file is cut into blocks, and each
+ * becomes a member of its own: gzip -d takes a file of several members for the concatenation of
+ * what they contain.
  *
  *   in  --> read_block --> text --> compress --> member --> write_block --> out
  *            LOCAL, one after                                LOCAL, one after
@@ -12,8 +12,8 @@
  * workers of other ranks wait for blocks, the library reads ahead of those that this process
  * compresses.
  *
- * The compressor is a simple one (RFC 1951): LZ77 over chains of positions whose next four bytes have
- * the same hash, and the fixed Huffman codes.
+ * The compressor is a simple one (RFC 1951): LZ77 over chains of positions whose next four bytes
+ * have the same hash, and the fixed Huffman codes.
  */
 #define _POSIX_C_SOURCE 200809L
 

@@ -6,8 +6,8 @@
  *
  * Main spawns all tiles of all steps at once and waits only at the end. The task of a tile can run
  * as soon as the tiles around it are one step behind, so tiles of many steps run together, and no
- * barrier waits for the slowest. With --checkpoint, main waits and saves the grid every few steps; a
- * run that finds a checkpoint continues from there, on any number of ranks and with any tiles.
+ * barrier waits for the slowest. With --checkpoint, main waits and saves the grid every few steps;
+ * a run that finds a checkpoint continues from there, on any number of ranks and with any tiles.
  *
  *   +-+------+------+---+-+    Tiles are views of the grid, which is row-major. The boundary has
  *   +-+------+------+---+-+    its own tiles, one row or column wide, so that every inner tile
@@ -32,8 +32,8 @@ const struct program program = {
 	"  STEPS       0 to 1000000\n"
 	"  TILE        rows and columns of a tile, 1 to 30000\n"
 	"\n"
-	"  --no-check         do not compare every bit of the result with that of a sequential loop\n"
-	"  --checkpoint FILE  save the grid in FILE.kdds1 and FILE.kdds2, and begin with the last one\n"
+	"  --no-check         do not compare each bit of the result with that of a sequential loop\n"
+	"  --checkpoint FILE  save the grid in FILE.kdds1 and FILE.kdds2; begin with the last\n"
 	"                     saved; a run that reaches its end removes them\n"
 	"  --every STEPS      save it every STEPS steps, 1 to 1000000 (default 100)\n"
 	"\n"

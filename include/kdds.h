@@ -245,10 +245,10 @@ int kdds_failure(struct kdds_failure *failure_p);
 /**
  * Waits for all children, and replaces the state by that of the last checkpoint. The arguments are
  * those of kdds_checkpoint, with the same types and shapes; the numbers of ranks and workers need
- * not be. A file that is torn or has been altered gets a line on stderr, and the one before is used.
+ * not be. A file that is torn or has been altered gets a line on stderr; the one before is used.
  *
- * @return 0; -ENOENT if there is no checkpoint; the code of a task that has failed; or, after a line
- *         on stderr, -EBADMSG (none of the files is usable), -EINVAL (the checkpoint has other types
+ * @return 0; -ENOENT if there is no checkpoint; the code of a task that has failed; or, after a
+ *         line on stderr, -EBADMSG (none of the files is usable), -EINVAL (the checkpoint has other types
  *         or shapes), -EIO or another error of the file system, or -ENOMEM. The state is unchanged
  *         then, unless the line says that the disk has failed while it was being read.
  */
@@ -295,8 +295,8 @@ void kdds_lower(struct kdds_flag *flag);
 /** @} */
 
 /** @name Spawn attributes
- * For kdds_spawn_with. They guide thieves: the owner of a frame runs its closures in reference order,
- * except for KDDS_LOCAL ones while other ranks wait for what follows these.
+ * For kdds_spawn_with. They guide thieves: the owner of a frame runs its closures in reference
+ * order, except for KDDS_LOCAL ones while other ranks wait for what follows these.
  * @{ */
 /** stays in this process: for I/O and pointers to objects of this process */
 #define KDDS_LOCAL 0x8000u

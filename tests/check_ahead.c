@@ -2,10 +2,10 @@
 /*
  * Proves that the owner of a frame runs LOCAL closures ahead of reference order while other ranks
  * wait for what follows them: blocks are read by LOCAL tasks, one after the other, changed by tasks
- * that may leave, and written by LOCAL tasks. Two ranks of one worker take little more than half the
- * time of one, and so does a program whose blocks vary. What is read stays close to what the other
- * ranks need. Values and orders are those of reference order, on any number of ranks, also when the
- * network fails. All times are those of a virtual clock (sim/sim.h).
+ * that may leave, and written by LOCAL tasks. Two ranks of one worker take little more than half
+ * the time of one, and so does a program whose blocks vary. What is read stays close to what the
+ * other ranks need. Values and orders are those of reference order, on any number of ranks, also
+ * when the network fails. All times are those of a virtual clock (sim/sim.h).
  */
 #include <check.h>
 #include <kdds.h>

@@ -1416,8 +1416,8 @@ START_TEST(on_last_worker)
 }
 END_TEST
 
-/* Two that become ready together, although the older one began to wait for the last of the range later:
- * the thief takes the younger. */
+/* Two that become ready together, although the older one began to wait for the last of the range
+ * later: the thief takes the younger. */
 START_TEST(fired_after_each_other)
 {
 	struct kdds_frame *kd_self = frame;

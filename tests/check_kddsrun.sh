@@ -299,8 +299,8 @@ job 'as many ranks as CPUs' 0 -n "$cpus" sh -c 'taskset -pc $$ | sed "s/.*: //"'
 [ "$(sort -u "$dir/out" | wc -l)" = "$cpus" ] || fail 'two ranks share a CPU'
 job 'more ranks than CPUs' 0 -n $((cpus + 1)) sh -c 'echo "$KDDS_WORKERS $KDDS_BIND $(nproc)"'
 said out "^1 none $cpus\$" $((cpus + 1))
-# A job starts again when a rank was killed, not when one fails or kddsrun is asked to end. Its input
-# is read again.
+# A job starts again when a rank was killed, not when one fails or kddsrun is asked to end. Its
+# input is read again.
 echo once > "$dir/input"
 job 'killed, no restart' 137 -n 2 sh -c 'kill -9 $$'
 said err 'starting the job again' 0

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# Proves that a job ends when a rank is killed, and with --survive goes on. usage: check_kill.sh TIMES
-# [SEED]: kills a rank of a
+# Proves that a job ends when a rank is killed, and with --survive goes on. usage: check_kill.sh
+# TIMES [SEED]: kills a rank of a
 # working job at a random moment, TIMES times. Each time the job must end with the signal's status
 # and one line that names rank, host, process and signal, and leave nothing behind. The longest time
 # to the end is printed. More than 10 seconds is a failure here; the documentation promises 2, on a

@@ -18,8 +18,8 @@ for provider in loop loop:1 loop:2 tcp 'tcp;ofi_rxm'; do
 		done
 	done
 done
-# With a seed, the loop engine alters 3 % of the reads. They are detected, and the values are right. A
-# run makes some 50 reads, so one in five alters none: the next seed is tried.
+# With a seed, the loop engine alters 3 % of the reads. They are detected, and the values are right.
+# A run makes some 50 reads, so one in five alters none: the next seed is tried.
 altered=
 for seed in 1 2 3 4 5 6 7 8 9 10 11 12; do
 	KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider loop:$seed tests/ranks \

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves that a program which saves checkpoints ends with the same bits, however often it is killed.
-# usage: check_restart.sh TIMES [SEED]: runs the stencil TIMES times. Each run is killed several times
-# at random moments: rank 0, another rank, kddsrun, or all of these; and started again, on 1 to 8
-# ranks, each time another number, by kddsrun --restart or by hand, at once or when the processes of
-# the job before have ended. In the end nothing may be left: no file, no process.
+# usage: check_restart.sh TIMES [SEED]: runs the stencil TIMES times. Each run is killed several
+# times at random moments: rank 0, another rank, kddsrun, or all of these; and started again, on 1
+# to 8 ranks, each time another number, by kddsrun --restart or by hand, at once or when the
+# processes of the job before have ended. In the end nothing may be left: no file, no process.
 set -eu
 
 times=${1-3}

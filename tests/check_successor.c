@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves, on frames built by hand and without running workers, what a thief takes behind a range that
- * it has completed: what is ready, without a visit, and nothing in front of the range; else, if it
- * has been idle, one that waits only for closures in progress, but never the first that the owner can
- * go on with. A reserved closure is ready when the owner has passed what it waits for, or when the
- * other thief is done; it is given back when that takes too long, and others find it as if it had
- * never been reserved.
+ * Proves, on frames built by hand and without running workers, what a thief takes behind a range
+ * that it has completed: what is ready, without a visit, and nothing in front of the range; else,
+ * if it has been idle, one that waits only for closures in progress, but never the first that the
+ * owner can go on with. A reserved closure is ready when the owner has passed what it waits for, or
+ * when the other thief is done; it is given back when that takes too long, and others find it as if
+ * it had never been reserved.
  */
 #include <check.h>
 #include <stdlib.h>
@@ -178,7 +178,7 @@ START_TEST(not_in_front)
 }
 END_TEST
 
-/* The owner is in its own column: the thief reserves its own, which is ready when the owner passes. */
+/* The owner is in its own column: the thief reserves its own, ready when the owner passes. */
 START_TEST(reserved)
 {
 	struct kd_successor next;

@@ -3,8 +3,8 @@
  * Proves: when ranks other than 0 die, at any moment, a job goes on and its values are those of the
  * sequential execution. Whole jobs run in one thread (sim/sim.h), with the oracle's random programs
  * (oracle.c), on a network that loses, doubles, delays and alters messages and reads. Ranks die at
- * every k-th event of one job, and by chance in others; reads from them fail or never end; some that
- * are declared dead go on for a while.
+ * every k-th event of one job, and by chance in others; reads from them fail or never end; some
+ * that are declared dead go on for a while.
  *
  *   check_survive                    some jobs, for `make check'
  *   check_survive FIRST COUNT        the jobs of so many seeds; ends at the first that fails

@@ -124,8 +124,8 @@ extern "C" {
 /* an element of e, if it is an array */
 #define KD_SAVED_INNER(e) (*__builtin_choose_expr(KD_SAVED_DECAYS(e), e, &(e)))
 /* The variables have types only: if the macros took x instead, it would be copied thousands of
- * times. kd_1 points to what x points to, kd_2 to what that points to, and so on; kd_e to an element,
- * kd_b to an element of that if it is an array, of at most two dimensions. */
+ * times. kd_1 points to what x points to, kd_2 to what that points to, and so on; kd_e to an
+ * element, kd_b to an element of that if it is an array, of at most two dimensions. */
 #define KD_SAVE(t, x) __extension__ ({ \
 	__typeof__((void)0, (x)) kd_x = (x); \
 	__typeof__(KD_SAVED_NEXT(kd_x)) *kd_1 = NULL; \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A file that is replaced by newer ones, of which the last two are kept. It is either the old one or
- * the new one, whatever ends the process or the machine:
+ * A file that is replaced by newer ones, of which the last two are kept. It is either the old one
+ * or the new one, whatever ends the process or the machine:
  *
  *   NAME.kdds1, NAME.kdds2   the two, in any order: their contents say which is newer
  *   NAME.kdds.tmp            the next one, while it is written; locked by its writer

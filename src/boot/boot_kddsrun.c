@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Under kddsrun: a stream socket, inherited from the launcher or its agent on this host, carries
- * the frames of control.h. Requests are answered in order, one at a time. Only ABORT and LOST arrive
- * unrequested and, before FENCED, the values that are shared with all ranks.
+ * the frames of control.h. Requests are answered in order, one at a time. Only ABORT and LOST
+ * arrive unrequested and, before FENCED, the values that are shared with all ranks.
  *
  * The first start adopts the socket and takes its name out of the environment. The socket outlives
  * kd_boot_stop, so that a job of one rank can initialise the library again: the process keeps its

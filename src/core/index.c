@@ -105,7 +105,9 @@ static void fire(struct kd_view *v, struct kd_record *done)
 		if (c->attr & KDDS_PRIORITY_HIGH) {
 			kd_readylist_insert(v, c, 0);
 		} else {
-			kd_readylist_insert(v, c, kd_readylist_place(v, here, last < here ? last : 0));
+			uint32_t from = last < here ? last : 0;
+
+			kd_readylist_insert(v, c, kd_readylist_place(v, here, from));
 			last = here;
 		}
 	}

@@ -319,8 +319,9 @@ static struct kdds_access_reduce *sum_of(struct kdds_closure *c, const struct te
 	return (struct kdds_access_reduce *)(void *)((char *)c + t->access);
 }
 
-/* Makes level, a copy of the loop, accumulate for the one above it. With terms, what kd_reduce_begin
- * and kd_reduce_merge would do, without a look at the type: a third of the time of a leaf. */
+/* Makes level, a copy of the loop, accumulate for the one above it. With terms, what
+ * kd_reduce_begin and kd_reduce_merge would do, without a look at the type: that
+ * was a third of the time of a leaf. */
 static void begin_level(const struct walk *w, struct kdds_closure *level,
 			struct kdds_closure *above)
 {

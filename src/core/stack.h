@@ -99,8 +99,8 @@ struct kd_stack {
 	uint32_t visits; /* visits of thieves, each under the lock */
 	uint32_t misses; /* how many of the latest visits, in a row, found nothing */
 	uint32_t changes;  /* how often something may have become ready other than by the owner */
-	uint32_t searched; /* changes + 1 when a visit to the parked stack found nothing ready: until
-			      the next change another one finds nothing either */
+	uint32_t searched; /* changes + 1 when a visit to the parked stack found nothing ready;
+			      until the next change another one finds nothing either */
 	uint32_t divisible; /* the range in the base may be divided; a hint */
 	uint32_t events; /* KD_STACK_: events recorded by the index, passed on by the visitor */
 	uint32_t looked; /* links that the index has followed, for the tests */

@@ -186,7 +186,8 @@ static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
 	return 0;
 }
 
-/* Finds a LOCAL closure in frame from or a younger one, unless enough others are ready (ahead.h). */
+/* Finds a LOCAL closure in frame from or a younger one, unless enough others are ready
+ * (ahead.h). */
 static int search_ahead(struct search *x, struct kd_stack *s, struct kdds_frame *from)
 {
 	int more;
@@ -312,7 +313,8 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 		kd_visit_mark(x.begin ? x.begin : range_p->begin);
 		kd_visit_end(s);
 		if (x.begin)
-			kd_index_extend(&x.view, x.begin, x.most, kd_taker_wants, &x.taker, range_p);
+			kd_index_extend(&x.view, x.begin, x.most, kd_taker_wants, &x.taker,
+					range_p);
 		kd_visit_make_private(range_p);
 		if (x.begin && !request->remote && !request->ahead)
 			kd_index_look_ahead(&x.view, range_p->count);

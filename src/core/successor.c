@@ -31,9 +31,9 @@ static int wanted(const struct kdds_closure *c, void *arg)
 	return (const char *)c >= b->end && kd_taker_wants(c, &b->taker);
 }
 
-/* Whether q, for which others wait, is being run: by the owner of the frame, or as the first closure
- * of a stolen range. In a job of several ranks the latter may be elsewhere, and its results may stay
- * there. */
+/* Whether q, for which others wait, is being run: by the owner of the frame, or as the first
+ * closure of a stolen range. In a job of several ranks the latter may be elsewhere, and its results
+ * may stay there. */
 static int in_progress(const struct kd_view *v, char *q, struct kd_awaited *a)
 {
 	uint32_t state = kd_load_relaxed(&kd_closure_at(q)->state);

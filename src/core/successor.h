@@ -6,12 +6,12 @@
  *
  *   head                     range of the thief
  *    | A (the owner runs it) | B, complete | C | D |        C and D wait for A and B
- *                                                ^ reserved: ready as soon as the owner has passed A
+ *                                                ^ reserved: ready when the owner has passed A
  *
  * If one is ready, the thief takes it as by any other steal. If none is, a thief that found nothing
  * elsewhere before this range reserves one that waits only for closures that others run just now,
- * and watches the words that say when these are complete. In a narrow graph, with as many columns as
- * workers, it begins as soon as the owner goes on: a visit would take longer than to run a short
+ * and watches the words that say when these are complete. In a narrow graph, with as many columns
+ * as workers, it begins as soon as the owner goes on: a visit would take longer than to run a short
  * task. It never reserves the first closure that the owner can go on with.
  */
 #ifndef KD_SUCCESSOR_H
@@ -37,8 +37,8 @@ struct kd_successor {
 	uint64_t patience_ns;  /* how long to wait for them */
 };
 
-/* Takes a successor of `done`, a range of the view's frame whose records say that it is complete, but
- * which its owner cannot pass yet. */
+/* Takes a successor of `done`, a range of the view's frame whose records say that it is complete,
+ * but which its owner cannot pass yet. */
 void kd_successor_take(struct kd_view *v, const struct kd_range *done, struct kd_successor *next,
 		       uint64_t now_ns);
 /* Then, when the owner may pass `done`: completes the range. */

@@ -21,7 +21,7 @@ struct run_job_rank {
 	uint32_t pid;
 	enum run_rank_state state; /* run_job_rank_enter changes it */
 	int status;                /* wait status, once it has exited */
-	int lost;                  /* it has been killed, or its host is lost, and the job goes on */
+	int lost;                  /* it was killed, or its host is lost, and the job goes on */
 	int said;                  /* in a line on standard error */
 	uint32_t version;
 	uint64_t build;

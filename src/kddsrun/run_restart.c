@@ -59,8 +59,8 @@ void run_restart(const struct run_options *o, char **argv)
 		 state.begin_ns, state.input);
 	if (state.input >= 0)
 		lseek(STDIN_FILENO, (off_t)state.input, SEEK_SET);
-	/* One that asks kddsrun to end, and has come meanwhile, ends it here. SIGPIPE may be pending
-	 * from a connection to an agent. */
+	/* One that asks kddsrun to end, and has come meanwhile, ends it here. SIGPIPE may be
+	 * pending from a connection to an agent. */
 	pipe_action = signal(SIGPIPE, SIG_IGN);
 	run_loop_restore();
 	signal(SIGPIPE, pipe_action);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kddsrun --restart: a job that has lost a rank starts again. kddsrun executes itself once more with
- * the same arguments, so the process that a user or batch system knows stays the same, signals
+ * kddsrun --restart: a job that has lost a rank starts again. kddsrun executes itself once more
+ * with the same arguments, so the process that a user or batch system knows stays the same, signals
  * reach it as before, and nothing of the lost job is left in it.
  */
 #ifndef KD_RUN_RESTART_H

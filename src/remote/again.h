@@ -15,8 +15,8 @@ void kd_again_stop(struct kd_net *net);
 
 /* Under the lock. */
 void kd_again_add(struct kd_net *net, const struct kd_range *range);
-/* How many closures have been added, and the names of their types, separated by commas, since the last
- * call. Under the lock. */
+/* How many closures have been added, and the names of their types, separated by commas, since the
+ * last call. Under the lock. */
 uint32_t kd_again_added(struct kd_net *net, const char **names_p);
 /* kd_remote_ops.take: such a range, or an import. */
 int kd_again_take(struct kd_remote *r, struct kd_filter *filter, struct kd_range *range_p);

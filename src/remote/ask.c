@@ -164,8 +164,8 @@ static uint32_t choose(struct kd_net *net, int *wait_p)
 	return random_rank(net);
 }
 
-/* If the rank is dead, the next live one below it. Below each rank but 0 there is one, so they still
- * connect all. This rank: there is no other. */
+/* If the rank is dead, the next live one below it. Below each rank but 0 there is one, so they
+ * still connect all. This rank: there is no other. */
 static uint32_t next_live(const struct kd_net *net, uint32_t rank)
 {
 	for (uint32_t i = 0; i < net->size; i++) {

@@ -573,7 +573,8 @@ static void results_settled(struct kd_retained *r)
 static size_t trailer_bytes(const struct kd_export *x)
 {
 	return x->nlengths * sizeof(uint64_t) +
-	       (x->failed ? x->outgoing.closures * sizeof(uint32_t) + sizeof(struct kdds_failure) : 0);
+	       (x->failed ? x->outgoing.closures * sizeof(uint32_t) +
+				    sizeof(struct kdds_failure) : 0);
 }
 
 /* Reads what the list of results does not have into buffers. */

@@ -448,7 +448,8 @@ static void import_ended(struct kd_net *net)
 	net->imports->live--;
 	if (!net->imports->live && net->survives)
 		kd_idle_wake_all(net->pool); /* kd_survive_end may wait */
-	if (!net->imports->live && net->rank) /* no closure is left here that could use failed data */
+	/* no closure is left here that could use failed data */
+	if (!net->imports->live && net->rank)
 		kd_fail_forget(net->pool);
 }
 
@@ -566,8 +567,8 @@ static int withdraw(struct kd_import *im)
 	return found;
 }
 
-/* Nobody waits for it any more. If its closures have been begun, they run to their end: they may use
- * all that they have, and others may have some of them. */
+/* Nobody waits for it any more. If its closures have been begun, they run to their end: they may
+ * use all that they have, and others may have some of them. */
 static void lose(struct kd_import *im)
 {
 	switch (kd_load_relaxed(&im->state)) {

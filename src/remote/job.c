@@ -144,7 +144,6 @@ static const struct kd_remote_ops remote_ops = {
 
 static struct kd_remote_ops surviving_ops;
 
-
 /* The same, and what was lost with its thief is taken first. */
 static const struct kd_remote_ops *survivor_ops(void)
 {

@@ -110,8 +110,8 @@ void kd_outgoing_expose(struct kd_outgoing *p, struct kd_wire_memory *memory_p,
 void kd_outgoing_hide(struct kd_outgoing *p);
 void kd_outgoing_free(struct kd_outgoing *p);
 
-/* Gives each target its result: stores inline results, unless they are staged, and calls get for the
- * others. 0, or -EBADMSG. */
+/* Gives each target its result: stores inline results, unless they are staged, and calls get for
+ * the others. 0, or -EBADMSG. */
 int kd_results_apply(struct kd_outgoing *p, const void *bytes, size_t size, uint32_t count,
 		     void (*get)(void *arg, struct kd_target *t, const struct kd_wire_memory *from),
 		     void *arg);

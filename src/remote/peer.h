@@ -51,8 +51,8 @@ struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes);
 /* Sends m to rank and frees it later. once: the message may be lost, but it is not dropped merely
  * because the engine has no room for it yet, as while a connection is being made. */
 void kd_peer_send(struct kd_net *net, uint32_t rank, struct kd_wire_head *m, int once);
-/* Sends a reliable message down the tree of ranks: to 2r + 1 and 2r + 2, if there are such. In a job
- * that survives ranks the tree has two levels: no rank depends on others to pass it on. */
+/* Sends a reliable message down the tree of ranks: to 2r + 1 and 2r + 2, if there are such. In a
+ * job that survives ranks the tree has two levels: no rank depends on others to pass it on. */
 void kd_peer_send_down(struct kd_net *net, enum kd_wire_kind kind, const void *body, size_t bytes);
 
 /* Checks a message that the engine has received, and delivers it if it is new. */
@@ -61,8 +61,8 @@ void kd_peer_receive(struct kd_net *net, const void *message, size_t len);
 /* Sends acknowledgements and retransmissions that are due. Returns when to call it again at the
  * latest (UINT64_MAX: no need). */
 uint64_t kd_peer_tick(struct kd_net *net, uint64_t now_ns);
-/* The rank has died: nothing is sent to it any more, and what it has sent is ignored. Not called by a
- * receiver. */
+/* The rank has died: nothing is sent to it any more, and what it has sent is ignored. Not called by
+ * a receiver. */
 void kd_peer_lost(struct kd_net *net, uint32_t rank);
 /* The job is over and the launcher busy with a fence: no new peer is met from then on. */
 void kd_peer_leave(struct kd_net *net);

@@ -2,11 +2,11 @@
 /*
  * What becomes of a job when its launcher says that a rank is dead (kddsrun --survive).
  *
- * At a victim of the lost rank nothing has changed since the range was exported: results are staged,
- * and stored all at once when the last one has arrived (export.c). So the closures of the range are
- * run again, here, by any worker, as if a thief of this process had stolen them. What a thief of the
- * lost rank runs for it goes nowhere. No two ranks have to agree on anything: results are stored by
- * the victim alone, which has either stored them or given the range out again.
+ * At a victim of the lost rank nothing has changed since the range was exported: results are
+ * staged, and stored all at once when the last one has arrived (export.c). So the closures of the
+ * range are run again, here, by any worker, as if a thief of this process had stolen them. What a
+ * thief of the lost rank runs for it goes nowhere. No two ranks have to agree on anything: results
+ * are stored by the victim alone, which has either stored them or given the range out again.
  */
 #ifndef KD_SURVIVE_H
 #define KD_SURVIVE_H
@@ -23,9 +23,9 @@ void kd_survive_stop(struct kd_net *net);
 void kd_survive_lost(struct kd_net *net, uint32_t rank, int status);
 /* Rank 0, before it ends the job: finishes what it runs for dead ranks, with the help of others. */
 void kd_survive_finish(struct kd_net *net);
-/* Another rank, when the job is over: whether it still runs something for dead ranks, which may wait
- * for others that have ended. Then its workers cannot be ended: kd_survive_tick leaves the job and ends
- * the process. */
+/* Another rank, when the job is over: whether it still runs something for dead ranks, which may
+ * wait for others that have ended. Then its workers cannot be ended: kd_survive_tick leaves the job
+ * and ends the process. */
 int kd_survive_ends(struct kd_net *net);
 void kd_survive_tick(struct kd_net *net);
 

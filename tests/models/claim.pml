@@ -4,10 +4,10 @@
  * and fenced mode.
  *
  * What is modelled: src/core/sched.c run(), await_visitor(), heed_flags(), unshare(), claim_slow(),
- * park(), run_stack(); src/core/search.c kd_search_leave(), take_halted(); src/core/visit.c kd_visit(),
- * kd_visit_mark(), kd_visit_end(), kd_steal(), kd_steal_complete(); src/core/stack.h kd_frame_reset();
- * src/core/stack.c kd_stack_stop(); how long a frame's readiness records are valid, in src/core/index.c
- * kd_index_open().
+ * park(), run_stack(); src/core/search.c kd_search_leave(), take_halted(); src/core/visit.c
+ * kd_visit(), kd_visit_mark(), kd_visit_end(), kd_steal(), kd_steal_complete(); src/core/stack.h
+ * kd_frame_reset(); src/core/stack.c kd_stack_stop(); how long a frame's readiness records are
+ * valid, in src/core/index.c kd_index_open().
  *
  * One stack. Its base holds two closures, 1 and 2. The body of each pushes closures into the same
  * frame F: two, then one or two. Any worker may own the stack. Worker 0 owns it first; the others

@@ -4,9 +4,9 @@
  * with work (low) and what the frame's closures were (the index, and the links between closures).
  *
  * What is modelled: src/core/sched.c kd_sched_drain(), run(), await_visitor(), unshare();
- * src/core/visit.c kd_visit(), kd_visit_mark(), kd_visit_end(), kd_visit_lowest(), search_up(), kd_steal(),
- * kd_steal_complete(); src/core/index.c kd_index_open(), note(), ready.c linked(), walk(),
- * kd_index_look_ahead(); src/core/stack.h kd_frame_reset().
+ * src/core/visit.c kd_visit(), kd_visit_mark(), kd_visit_end(), kd_visit_lowest(), search_up(),
+ * kd_steal(), kd_steal_complete(); src/core/index.c kd_index_open(), note(), ready.c linked(),
+ * walk(), kd_index_look_ahead(); src/core/stack.h kd_frame_reset().
  *
  * One stack with the base closures 1 and 2. F is the frame of their bodies, with its closures in
  * cells 1 to 7. G is the frame on top of F. It is always empty and begins in the cell at F's tail,

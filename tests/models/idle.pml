@@ -4,9 +4,9 @@
  * itself, after 2 to 256 ms.
  *
  * What is modelled: src/core/idle.c nap(), kd_idle_wake_one(), wake(); src/core/steal.c kd_steal()
- * with poke, poke_running(), kd_visit(), kd_visit_end(); src/core/search.c kd_search_leave(), take_halted(),
- * kd_search_last(); src/core/sched.c make_current(), step(), heed_flags(), hinted(), the claim;
- * src/api.c kdds_push_slow(), kdds_sync_frame(); include/kdds/inline.h kd_push().
+ * with poke, poke_running(), kd_visit(), kd_visit_end(); src/core/search.c kd_search_leave(),
+ * take_halted(), kd_search_last(); src/core/sched.c make_current(), step(), heed_flags(), hinted(),
+ * the claim; src/api.c kdds_push_slow(), kdds_sync_frame(); include/kdds/inline.h kd_push().
  *
  * Worker 0 sets a stack aside (or does not), makes another one current and runs its closure. The
  * body of that closure pushes closure 1, waits for it (kdds_sync), pushes 2 and 3, and waits for

@@ -5,9 +5,9 @@
  *
  * What is modelled: src/core/index.c kd_index_open(), kd_index_take() with next_ready() and
  * begin_before(), kd_index_extend(), kd_index_look_ahead(), settle(), make_ready(), unlink_ready(),
- * fire(), note(), join(), kd_index_complete(); src/core/visit.c kd_visit(), kd_visit_mark(), kd_visit_end(),
- * kd_steal(), kd_steal_complete(), kd_steal_end(); of src/core/sched.c run() and claim_slow() with
- * one frame, always biased.
+ * fire(), note(), join(), kd_index_complete(); src/core/visit.c kd_visit(), kd_visit_mark(),
+ * kd_visit_end(), kd_steal(), kd_steal_complete(), kd_steal_end(); of src/core/sched.c run() and
+ * claim_slow() with one frame, always biased.
  *
  * The owner's body pushes N closures, four or five, returns and runs them in order. Thieves take
  * ranges of up to three. A closure names up to two earlier ones that it waits for, in the order in

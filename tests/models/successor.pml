@@ -8,10 +8,10 @@
  * run(), await_visitor() (always fenced after the first visit), claim_slow().
  *
  * One frame, five closures: 1 (A), 2 (X), 3 (B), 4 (C), 5 (D). C and D wait for A and B, X for
- * nothing. The thief has stolen B. It takes C or D when it has seen the owner pass A, or reserves D;
- * it may visit at any time to give D back, and once more to take what is ready. The owner goes on in
- * order and waits for what is stolen. If it waits for something that nobody runs, that is an invalid
- * end state.
+ * nothing. The thief has stolen B. It takes C or D when it has seen the owner pass A, or reserves
+ * D; it may visit at any time to give D back, and once more to take what is ready. The owner goes
+ * on in order and waits for what is stolen. If it waits for something that nobody runs, that is an
+ * invalid end state.
  */
 #ifndef NP
 #define NP 2

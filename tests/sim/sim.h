@@ -9,9 +9,9 @@
  *               altered by chance
  *   sim_boot.c  a launcher
  *
- * Ranks other than 0 may die: at a given event, that is when a message or a read is sent or arrives,
- * or by chance. The launcher says so to each of the others, sooner or later. Some that are declared
- * dead go on for a while.
+ * Ranks other than 0 may die: at a given event, that is when a message or a read is sent or
+ * arrives, or by chance. The launcher says so to each of the others, sooner or later. Some that are
+ * declared dead go on for a while.
  *
  * Every choice follows from the seed: one seed, one run, as long as data have the same addresses. A
  * fiber gives way to others where a thread yields, sleeps or computes (sim_work), never elsewhere.
@@ -75,8 +75,8 @@ void sim_comm_kill(uint32_t rank);
 void sim_boot_lose(uint32_t rank);
 /* All ranks have joined the job. */
 int sim_boot_joined(void);
-/* When the launcher next has something to tell the rank; UINT64_MAX: never so far. Wakes a rank that
- * sleeps until then. */
+/* When the launcher next has something to tell the rank; UINT64_MAX: never so far. Wakes a rank
+ * that sleeps until then. */
 uint64_t sim_boot_due(uint32_t rank);
 void sim_comm_tell(uint32_t rank, uint64_t at_ns);
 /* Frees what the last job has left. */

@@ -213,8 +213,8 @@ int kdds_failure(struct kdds_failure *failure_p);
  *         return 1;
  * while (step < STEPS) {
  *         spawn_step(x);
- *         if (++step % 1000 == 0)
- *                 kdds_checkpoint("run/heat", &step, x);
+ *         if (++step % 1000 == 0 && kdds_checkpoint("run/heat", &step, x))
+ *                 return 1;
  * }
  * @endcode
  *
@@ -236,7 +236,8 @@ int kdds_failure(struct kdds_failure *failure_p);
  * the checkpoint is on disk. If it fails, or the process or the machine does, those before are as
  * they were. Uses a few threads and a few MiB of memory.
  *
- * @return 0; the code of a task that has failed, whose data must not be saved; or, after a line on
+ * @return 0; the code of a task that has failed, whose data must not be saved (it is returned once,
+ *         as by kdds_sync: a program that goes on saves what main has then); or, after a line on
  *         stderr, -ENOSPC (the disk is full), -EBUSY (another process writes this checkpoint), or
  *         another error of the file system, or -ENOMEM
  */
@@ -248,9 +249,9 @@ int kdds_failure(struct kdds_failure *failure_p);
  * not be. A file that is torn or has been altered gets a line on stderr; the one before is used.
  *
  * @return 0; -ENOENT if there is no checkpoint; the code of a task that has failed; or, after a
- *         line on stderr, -EBADMSG (none of the files is usable), -EINVAL (the checkpoint has other types
- *         or shapes), -EIO or another error of the file system, or -ENOMEM. The state is unchanged
- *         then, unless the line says that the disk has failed while it was being read.
+ *         line on stderr, -EBADMSG (none of the files is usable), -EINVAL (the checkpoint has
+ *         other types or shapes), -EIO or another error of the file system, or -ENOMEM. The state
+ *         is unchanged then, unless the line says that the disk has failed while it was being read.
  */
 #define kdds_restore(name, ...) kdds_restore_state(name, KD_STATE(__VA_ARGS__))
 

@@ -14,6 +14,7 @@
 
 #define TEMPORARY KD_SLOTS
 #define BUSY_TRIES 1000 /* of 10 ms: a rank 0 that has lost its job may still be writing */
+#define RENAMED_TRIES 100
 
 static const char *const suffix[] = {".kdds1", ".kdds2", ".kdds.tmp"};
 
@@ -95,11 +96,14 @@ static int lock(int fd, int tries)
 /* Opens the temporary file and locks it. -EAGAIN: its name is another file's meanwhile. */
 static int open_locked(const struct kd_slots *s, int flags, int tries)
 {
-	int fd = openat(s->directory, file(s, TEMPORARY),
-			O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags, 0666);
+	const int all = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags;
+	int fd = flags & O_CREAT ? openat(s->directory, file(s, TEMPORARY), all | O_EXCL, 0666) : -1;
+	int created = fd >= 0;
 	struct stat st;
 	int error;
 
+	if (!created)
+		fd = openat(s->directory, file(s, TEMPORARY), all, 0666);
 	if (fd < 0)
 		return errno == ELOOP ? -EACCES : -errno;
 	error = lock(fd, tries);
@@ -107,8 +111,10 @@ static int open_locked(const struct kd_slots *s, int flags, int tries)
 		error = -errno;
 	if (!error && !is_current(s, &st))
 		error = -EAGAIN;
-	/* one that another user has put there, to read or to redirect what is written */
-	if (!error && (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink > 1))
+	/* One that another user has put there, to read or to redirect what is written. (Some file
+	 * systems give the files that this process creates to another user.) */
+	if (!error && !created &&
+	    (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_nlink > 1))
 		error = -EACCES;
 	if (!error)
 		return fd;
@@ -118,11 +124,10 @@ static int open_locked(const struct kd_slots *s, int flags, int tries)
 
 int kd_slots_write(const struct kd_slots *s)
 {
-	int fd;
+	int fd = -EAGAIN;
 
-	do
+	for (int tries = 0; fd == -EAGAIN && tries < RENAMED_TRIES; tries++)
 		fd = open_locked(s, O_CREAT, BUSY_TRIES);
-	while (fd == -EAGAIN);
 	if (fd >= 0 && ftruncate(fd, 0)) {
 		int error = -errno;
 

@@ -172,7 +172,8 @@ static const char *fault_of_head(const struct kd_saved_head *h, uint64_t file_by
 	if (h->version != VERSION)
 		return "another version of the library has written it";
 	/* Bounds first: the numbers may be any. */
-	if (h->block_bytes != KD_SAVED_BLOCK || h->bytes > file_bytes ||
+	if (!h->sequence || h->sequence > INT64_MAX || h->block_bytes != KD_SAVED_BLOCK ||
+	    h->bytes > file_bytes ||
 	    h->items > file_bytes / sizeof(struct kd_saved_item) ||
 	    h->data_at != meta_bytes(h->items, h->bytes) || file_bytes - h->bytes != h->data_at)
 		return "it is torn or has been altered";

@@ -243,6 +243,41 @@ START_TEST(other_thief)
 }
 END_TEST
 
+/* What a reserved closure waits for was itself only reserved, and has been given back; then the owner
+ * has run it. */
+START_TEST(awaits_reserved)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_successor first, second;
+	struct kd_range r, q;
+	long v[4] = {0};
+	KDDS_OVER(long, a, &v[0]);
+	KDDS_OVER(long, b, &v[1]);
+	KDDS_OVER(long, c, &v[2]);
+	KDDS_OVER(long, d, &v[3]);
+
+	kdds_spawn(put, a);        /* 0: the owner's */
+	kdds_spawn(put, b);        /* 1 */
+	kdds_spawn(put, c);        /* 2 */
+	kdds_spawn(get, a);        /* 3: for the owner */
+	kdds_spawn(join, a, b, d); /* 4: after 0 */
+	kdds_spawn(get, d);        /* 5: after 4 */
+	claim(0);
+	r = steal(1);
+	q = steal(2);
+	first = complete(&r);
+	ck_takes(&first, 4, 1);
+	second = complete(&q);
+	ck_takes(&second, 5, 1);
+	ck_assert_ptr_eq(second.awaited[0].closure, closure(4));
+	first.patience_ns = second.patience_ns = 1;
+	ck_assert_int_eq(kd_successor_await(&first), 0);
+	claim(5);
+	ck_assert_int_eq(kd_successor_await(&second), 1);
+	ck_assert_uint_eq(closure(5)->state & KD_STOLEN, KD_STOLEN);
+}
+END_TEST
+
 /* In a chain the owner itself goes on. */
 START_TEST(not_the_first)
 {
@@ -414,6 +449,7 @@ int main(void)
 	tcase_add_loop_test(tests, not_unless_hungry, 0, 2);
 #endif
 	tcase_add_test(tests, other_thief);
+	tcase_add_test(tests, awaits_reserved);
 	tcase_add_loop_test(tests, not_the_first, 0, 2);
 	tcase_add_loop_test(tests, not_reserved, 0, 2);
 	tcase_add_loop_test(tests, given_back, 0, 2);

@@ -159,6 +159,14 @@ static void watch(struct kd_stack *s, const struct search *x)
 	kd_store_relaxed(&s->watched, x->top);
 }
 
+/* Whether s waits for a closure that is not complete: who completes it makes a change. */
+static int is_parked(const struct kd_stack *s)
+{
+	uintptr_t park = (uintptr_t)kd_load_relaxed(&s->park) & ~(uintptr_t)1; /* kd_park_bound */
+
+	return park && !(kd_load_relaxed(&kd_closure_at((const char *)park)->state) & KD_DONE);
+}
+
 /* Finds ready closures of s, in the oldest frame that has any; with from, in frame from or a
  * younger one. 0: none. */
 static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
@@ -172,8 +180,7 @@ static int search(struct search *x, struct kd_stack *s, struct kdds_frame *from)
 	if (x->unwanted && kd_index_open(&x->view, s, x->unwanted) && !kd_index_ordered(&x->view) &&
 	    take_from(x, 0))
 		return 1;
-	if (kd_load_relaxed(&s->park) && !from && !more && !x->partial && !x->unwanted &&
-	    !x->taker.filter)
+	if (is_parked(s) && !from && !more && !x->partial && !x->unwanted && !x->taker.filter)
 		kd_store_relaxed(&s->searched, s->changes + 1);
 	kd_store_relaxed(&s->misses, kd_min(s->misses + 1, MISS_DOUBLINGS));
 	if (x->rest_ns && !x->others) {
@@ -425,6 +432,7 @@ struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, 
 	struct kd_stack *s = r->from, *resumed;
 	struct kdds_closure *c = kd_closure_at(r->begin);
 	uint64_t now = kd_os_now_ns();
+	uint64_t ticks = kd_unlikely(kd_watch.stole != NULL) ? kd_clock_ticks() : 0;
 	struct kd_view v;
 	uint32_t count;
 
@@ -464,6 +472,8 @@ struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, 
 		resumed = kd_load_acquire(&s->park) == r->begin &&
 					  kd_cas(&s->park, r->begin, NULL) ? s : NULL;
 	}
+	if (next && next->range.count && kd_unlikely(kd_watch.stole != NULL))
+		kd_watch.stole(next->w, s, ticks, next->range.count);
 	kd_visit_events(s); /* last: it may handle messages */
 	return resumed;
 }

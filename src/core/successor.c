@@ -169,15 +169,17 @@ void kd_successor_extend(struct kd_view *v, struct kd_successor *next)
 	kd_index_check_stolen(v);
 	kd_store_relaxed(&v->stack->robbed, v->stack->robbed + 1);
 	next->range.start_ns = kd_os_now_ns();
+	kd_count(w, attempts, 1);
 	kd_count(w, steals, 1);
 }
 
-/* Whether what was awaited is complete, and its results are visible. */
+/* Whether what was awaited is complete, and its results are visible. The head only grows while the
+ * reserved closure is there. It says so of a stolen closure, too: one that was only reserved may have
+ * been given back, and the owner, or a thief as part of a range, may have run it. */
 static int passed(const struct kd_successor *next, const struct kd_awaited *a)
 {
-	if (a->stolen)
-		return (kd_load_acquire(&kd_closure_at(a->closure)->state) & KD_DONE) != 0;
-	return kd_load_acquire(&next->range.frame->head) != a->closure;
+	return (a->stolen && kd_load_acquire(&kd_closure_at(a->closure)->state) & KD_DONE) ||
+	       kd_load_acquire(&next->range.frame->head) > a->closure;
 }
 
 static int all_passed(const struct kd_successor *next)

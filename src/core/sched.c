@@ -529,8 +529,10 @@ static void run_ahead(struct kd_worker *w, struct kd_stack *s)
 	struct kd_request request = {.ahead = 1, .scope = scope};
 	struct kd_pool *p = w->pool;
 
-	if (w->under || !p->remote)
+	if (w->under || !p->remote || kd_load(&p->failing)) {
+		kd_fetch_and(&s->flags, ~(uint32_t)KD_AHEAD); /* the next request sets it again */
 		return;
+	}
 	kd_store_release(&w->under, s);
 	while (kd_load_relaxed(&s->flags) & KD_AHEAD && !kd_load(&p->failing) &&
 	       kd_sched_overtake(w, s, &request)) {

@@ -196,6 +196,17 @@ static int keep_shared(struct kd_boot_control *c, const struct kd_control_header
 	return kd_published_put(&c->shared, header->rank, key, value, size);
 }
 
+/* What has come behind an answer: nothing more may come, and then nobody would look. */
+static int take_all_lost(struct kd_boot *b)
+{
+	struct kd_control_header h;
+	int loss = 1;
+
+	while (loss > 0 && whole_frame(b->control, &h) > 0)
+		loss = take_lost(b, &h);
+	return loss < 0 ? lost(b, loss) : 0;
+}
+
 /* Waits for a frame of this type, the only one that can arrive now besides shared values, and
  * copies its payload. */
 static int await(struct kd_boot *b, uint16_t type, uint64_t seconds, uint8_t *payload,
@@ -232,7 +243,7 @@ static int await(struct kd_boot *b, uint16_t type, uint64_t seconds, uint8_t *pa
 			memcpy(payload, c->input + KD_CONTROL_HEADER_BYTES, h.size);
 			*size_p = h.size;
 			drop_frame(c, &h);
-			return 0;
+			return take_all_lost(b);
 		}
 		if (now_ns >= end_ns) {
 			kd_error("rank %u: gave up after waiting %u s for %s", b->rank,

@@ -106,6 +106,14 @@ static int dispensable(const struct run_job_rank *r)
 	return job.options->survive && job.joined && !job.ending && r != job.ranks;
 }
 
+/* Whether a signal has ended the rank, or a program that a shell has started for it. */
+static int killed(const struct run_job_rank *r)
+{
+	int status = shell_status(r->status);
+
+	return status > 128 && status <= 128 + SIGRTMAX;
+}
+
 static int crashed(const struct run_job_rank *r)
 {
 	static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP};
@@ -183,10 +191,10 @@ int run_job_lose_rank(struct run_job_rank *r)
 {
 	char text[128];
 
-	if (!dispensable(r) || r->lost || r->state != RUN_RANK_NEVER_LEFT ||
-	    shell_status(r->status) <= 128)
+	if (!dispensable(r) || r->lost || r->state != RUN_RANK_NEVER_LEFT || !killed(r))
 		return 0;
 	if (crashed(r) && job.crashed) {
+		lost = 1;
 		run_job_fail_rank(r, shell_status(r->status), "%s, as rank %u had crashed: such tasks "
 				  "would end one rank after the other%s%s",
 				  run_job_status_text(r->status, text, sizeof(text)), job.crashed,
@@ -281,7 +289,7 @@ static void check_exit(const struct run_job_rank *r, int missed, int *waiting_p)
 	if (!run_job_rank_exited(r) || r->state == RUN_RANK_ENDED || r->lost)
 		return;
 	run_job_status_text(r->status, text, sizeof(text));
-	lost |= shell_status(r->status) > 128; /* also of a rank that a shell has started */
+	lost |= killed(r);
 	if (WIFSIGNALED(r->status))
 		run_job_fail_rank(r, shell_status(r->status), "%s", text);
 	else if (missed && r->status)

@@ -43,7 +43,7 @@ static void *serve(void *arg)
 		int events = kd_comm_progress(net->comm);
 		uint64_t now, due;
 
-		if (kd_unlikely(net->boot.nlosses) && !net->leaving)
+		if (!net->leaving && kd_unlikely(net->boot.nlosses))
 			take_losses(net);
 		now = kd_os_now_ns();
 		due = work(net, now);

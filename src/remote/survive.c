@@ -54,6 +54,7 @@ static int busy(void *arg)
 
 	pthread_mutex_lock(&net->lock);
 	n = kd_import_live(net) != 0;
+	net->over |= !n; /* nothing arrives between this look and END */
 	pthread_mutex_unlock(&net->lock);
 	return n;
 }

@@ -43,17 +43,23 @@ survive()
 	provider=$(echo "$draw" | cut -d' ' -f2)
 	seed_=$1 t1=$2 t2=$3 t3=$4
 	shift 4
+	: > "$dir/err" # of the job before
 	KDDS_WORKERS=1 timeout -k 5 120 ./kddsrun -v -n "$ranks" --survive --provider "$provider" \
 		"$@" > "$dir/out" 2> "$dir/err" &
 	job=$!
 	killed=0
-	sleep 0.3
+	# Before all ranks have joined, a death ends the job.
+	tries=0
+	until grep -q 'all ranks have joined' "$dir/err"; do
+		tries=$((tries + 1))
+		[ $tries -lt 600 ] || fail "the job did not start"
+		sleep 0.1
+	done
 	for t in $t1 $t2 $t3; do
 		sleep "$t"
 		victim=$((killed + 1))
 		[ $victim -lt "$ranks" ] || break
 		pid=$(sed -n "s/.*rank $victim runs on host .* as process //p" "$dir/err")
-		[ -n "$pid" ] || break # it has not started
 		kill -9 "$pid" 2> /dev/null || break # the job is over
 		killed=$victim
 	done

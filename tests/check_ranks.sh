@@ -37,16 +37,20 @@ done
 	cat ranks.err
 	exit 1
 }
+timeout -k 5 90 ./kddsrun -n 2 --provider loop tests/ranks tiles > ranks.out 2> ranks.err || {
+	cat ranks.err
+	exit 1
+}
 # Two ranks, of which one is kept busy. What the other one updates repeatedly is retained there,
 # whether or not its rows have gaps.
-for data in '' tiles; do
-	KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider loop tests/ranks $data \
+for case in retained retained-tiles; do
+	KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider loop tests/ranks $case \
 		> ranks.out 2> ranks.err || {
 		cat ranks.err
 		exit 1
 	}
 	grep -q '"total":.*"kept_bytes":[1-9]' ranks.err || {
-		echo "no result has stayed at a thief ($data):"
+		echo "no result has stayed at a thief ($case):"
 		cat ranks.err
 		exit 1
 	}
@@ -54,7 +58,7 @@ done
 # A thief without room for retained results returns them, even if the victim would leave them with
 # it.
 KDDS_STATS=json timeout -k 5 90 ./kddsrun -n 2 --provider loop \
-	sh -c '[ "$KDDS_RANK" = 0 ] || export KDDS_CACHE=0; exec tests/ranks' \
+	sh -c '[ "$KDDS_RANK" = 0 ] || export KDDS_CACHE=0; exec tests/ranks retained' \
 	> ranks.out 2> ranks.err || {
 	cat ranks.err
 	exit 1

@@ -663,6 +663,48 @@ static void chain(size_t count)
 	free(array);
 }
 
+/* A chain that fills several packages. Each task takes longer than its data are under way, so none
+ * stays here, and nobody asks for what is between. So the results of all packages but the last are
+ * retained, if the other rank has room for them. */
+#define LONG_CHAIN 200
+#define LONG_ROWS 50
+#define LONG_COLS 40
+
+KDDS_TASK(slow_link, UPDATE_ARRAY(long, x), WRITE(int, ran))
+{
+	struct timespec begin, now;
+	struct kdds_shape s = *kdds_shape_of(x);
+
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	while ((now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec - begin.tv_nsec < 1000000);
+	for (size_t i = 0; i < s.rows; i++)
+		for (size_t k = 0; k < s.cols; k++)
+			++(*x)[i * s.ld + k];
+	**ran = kdds_rank();
+}
+
+static void retained(size_t ld)
+{
+	static long at[LONG_ROWS * (LONG_COLS + 1)];
+	int ran[LONG_CHAIN] = {0};
+	kdds_array(long) x;
+	KDDS_OVER(int, last, &away);
+
+	kdds_bind_tile(x, at, LONG_ROWS, LONG_COLS, ld);
+	begin("retained");
+	for (int i = 0; i < LONG_CHAIN; i++) {
+		KDDS_OVER(int, r, &ran[i]);
+
+		kdds_spawn(slow_link, &x.at, i == LONG_CHAIN - 1 ? last : r);
+	}
+	end();
+	for (size_t i = 0; i < LONG_ROWS * (LONG_COLS + 1); i++)
+		check(at[i] == (i / ld < LONG_ROWS && i % ld < LONG_COLS ? LONG_CHAIN : 0),
+		      "wrong value");
+}
+
 /* Tasks that read and update arrays and tiles at random, some of them two, compared with the
  * sequential execution. */
 #define WEB 24
@@ -820,9 +862,8 @@ static void room(void)
 	munmap(bytes, HUGE_BYTES);
 }
 
-/* ranks room: only that case, with too little memory for it on the other rank. ranks once,
- * again, overlaps or loops: likewise. With any other argument: only web, with tiles, which may be
- * retained elsewhere. */
+/* ranks room: only that case, with too little memory for it on the other rank. The other arguments
+ * also name cases, tiles the case web, with tiles only. */
 int main(int argc, char **argv)
 {
 	if (kdds_init())
@@ -847,6 +888,14 @@ int main(int argc, char **argv)
 	}
 	if (argc > 1 && !strcmp(argv[1], "again")) {
 		again(1000000);
+		return kdds_finalize() ? 1 : 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "retained")) {
+		retained(LONG_COLS);
+		return kdds_finalize() ? 1 : 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "retained-tiles")) {
+		retained(LONG_COLS + 1);
 		return kdds_finalize() ? 1 : 0;
 	}
 	if (argc > 1) {

@@ -37,6 +37,8 @@ void run_job_check_fence(void)
 			return;
 		fenced |= run_hosts[i].fenced;
 	}
+	if (fenced && !job.joined)
+		run_tell("all ranks have joined the job");
 	job.joined |= fenced;
 	for (size_t i = 0; i < job.options->places.count && fenced; i++)
 		if (run_hosts[i].fenced) {

@@ -156,6 +156,13 @@ silent
 job 'a crash after leaving' 139 -n 3 "$probe" '5:1:kill:11' '5:0:sleep:0.3' '5:0:say:done'
 said err 'rank 1 .* signal 11 .* after it had left the job'
 said out '^done$'
+job 'a crash after leaving, with --survive' 139 --survive -n 3 "$probe" '5:1:kill:11'
+job 'killed after leaving' 137 -n 3 "$probe" '5:1:kill:9' '5:0:sleep:0.3'
+job 'killed after leaving, with --survive' 0 --survive -n 3 "$probe" '5:1:kill:9' \
+	'5:0:sleep:0.3' '5:0:say:done'
+said err 'rank 1 .* signal 9 .* after it had left the job'
+said out '^done$'
+job 'rank 0 killed after leaving' 137 --survive -n 3 "$probe" '5:0:kill:9'
 job 'a plain program that crashes' 137 -n 3 sh -c '[ $KDDS_RANK = 1 ] && kill -9 $$; exec sleep 60'
 one_line
 said err 'rank 1 .* signal 9 \(Killed\)'

@@ -321,11 +321,19 @@ static void partner_due(struct run_timer *timer)
 	run_job_check();
 }
 
+/* Whether the job succeeds although the rank has not: the job went on without it, or, with --survive,
+ * it was killed when it had left the job, and all that it ran was complete. */
+static int spared(const struct run_job_rank *r)
+{
+	return r->lost || (job.options->survive && r != job.ranks && r->state == RUN_RANK_ENDED &&
+			   killed(r) && !crashed(r));
+}
+
 /* The status of rank 0 or, if that is 0, of the first other rank that failed. */
 static int job_status(void)
 {
 	for (uint32_t i = 0; i < job.options->size; i++)
-		if (shell_status(job.ranks[i].status) && !job.ranks[i].lost)
+		if (shell_status(job.ranks[i].status) && !spared(&job.ranks[i]))
 			return shell_status(job.ranks[i].status);
 	return 0;
 }

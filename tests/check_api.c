@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "child.h"
 
@@ -519,6 +520,72 @@ START_TEST(sync_in_tasks)
 		ck_assert_int_eq(s, a);
 	}
 	stop();
+}
+END_TEST
+
+/* Another worker finds the sum of contributions while the owner of the frame is held up in front of
+ * them: whoever completes the last one merges them. Operators that are exact, or ordered; tasks or a
+ * loop. */
+static int sum_seen;
+
+KDDS_TASK(wait_for_sum, WRITE(int, seen))
+{
+	for (int tries = 0; tries < 20000 && !__atomic_load_n(&sum_seen, __ATOMIC_ACQUIRE); tries++)
+		usleep(1000);
+	**seen = __atomic_load_n(&sum_seen, __ATOMIC_ACQUIRE);
+}
+
+KDDS_TASK(contribute, VALUE(int, i), REDUCE(long, count, KDDS_SUM(long)),
+	  REDUCE(double, sum, KDDS_SUM(double)))
+{
+	++**count;
+	**sum += 1.0 / i;
+}
+
+KDDS_TASK(contribute_each, RANGE(i), REDUCE(long, count, KDDS_SUM(long)),
+	  REDUCE(double, sum, KDDS_SUM(double)))
+{
+	for (size_t k = i.begin; k < i.end; k++) {
+		++**count;
+		**sum += 1.0 / (double)(k + 1);
+	}
+}
+
+KDDS_TASK(see_sum, READ(long, count), READ(double, sum), WRITE(double, result))
+{
+	**result = (double)**count + **sum;
+	__atomic_store_n(&sum_seen, 1, __ATOMIC_RELEASE);
+}
+
+START_TEST(reductions_merged_by_thieves)
+{
+	double expected = 1000, sum = 0, result = 0;
+	long count = 0;
+	int seen = 0;
+
+	for (int i = 1; i <= 1000; i++)
+		expected += 1.0 / i;
+	start(2 + _i / 2);
+	sum_seen = 0;
+	{
+		KDDS_OVER(long, c, &count);
+		KDDS_OVER(double, s, &sum);
+		KDDS_OVER(double, r, &result);
+		KDDS_OVER(int, w, &seen);
+
+		kdds_spawn(wait_for_sum, w);
+		if (_i % 2)
+			kdds_for(contribute_each, kdds_range(0, 1000), c, s);
+		else
+			for (int i = 1; i <= 1000; i++)
+				kdds_spawn(contribute, i, c, s);
+		kdds_spawn(see_sum, c, s, r);
+		kdds_sync();
+	}
+	stop();
+	ck_assert_int_eq(count, 1000);
+	ck_assert_double_eq_tol(result, expected, 1e-9);
+	ck_assert_msg(seen, "the sum was ready only when the owner had passed the contributions");
 }
 END_TEST
 
@@ -2279,6 +2346,7 @@ int main(void)
 	tcase_add_loop_test(tcase, each_runs_once, 0, COUNTS);
 	tcase_add_loop_test(tcase, sync_in_tasks, 0, COUNTS);
 	tcase_add_loop_test(tcase, sync_often, 0, COUNTS);
+	tcase_add_loop_test(tcase, reductions_merged_by_thieves, 0, 6);
 	tcase_add_loop_test(tcase, wait_for_one, 0, COUNTS);
 	tcase_add_test(tcase, wait_misuse);
 	tcase_add_test(tcase, flags_of_one_process);

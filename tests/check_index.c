@@ -121,6 +121,36 @@ KDDS_TASK(none)
 {
 }
 
+/* Depends on the order. */
+KDDS_OP(fold, long, 0, KDDS_ORDERED)
+{
+	*x = (long)((unsigned long)*x * 1000003 + (unsigned long)*y);
+}
+
+KDDS_TASK(fold_in, REDUCE(long, x, &fold))
+{
+	(void)x;
+}
+
+KDDS_TASK(fold_get, REDUCE(long, x, &fold), READ(long, y))
+{
+	(void)x;
+	(void)y;
+}
+
+KDDS_TASK(fold_update, REDUCE(long, x, &fold), UPDATE(long, y))
+{
+	(void)x;
+	(void)y;
+}
+
+#define MERGE_LONGS 150000 /* too many for a thief to merge */
+
+KDDS_TASK(add_large, REDUCE_ARRAY(long, x, KDDS_SUM(long)))
+{
+	(void)x;
+}
+
 enum { NONE, R, W, RW, CW, MODES };
 
 static struct kd_pool pool;
@@ -254,12 +284,26 @@ static int take(struct kd_range *r)
 static void complete(const struct kd_range *r)
 {
 	struct kd_view v;
+	uint32_t *state;
 
 	if (!kd_index_open(&v, stack, frame))
 		ck_abort_msg("the frame of a stolen range is empty");
 	kd_index_complete(&v, r);
 	kd_index_check(&v);
-	kd_store_relaxed(&kd_closure_at(r->begin)->state, KD_DONE);
+	state = &kd_closure_at(r->begin)->state;
+	kd_store_relaxed(state, (kd_load_relaxed(state) & ~KD_STOLEN) | KD_DONE);
+}
+
+/* The same by a thief that merges what it may. */
+static void complete_merging(const struct kd_range *r)
+{
+	struct kd_view v;
+
+	complete(r);
+	if (!kd_index_open(&v, stack, frame))
+		ck_abort_msg("the frame of a stolen range is empty");
+	kd_index_merge(&v, r->begin);
+	kd_index_check(&v);
 }
 
 /* The owner's head. */
@@ -555,7 +599,7 @@ START_TEST(fired_together)
 }
 END_TEST
 
-/* Contributions may be taken at any time; a read behind them waits until the owner has merged the last. */
+/* Contributions may be taken at any time; a read behind them waits until the owner has merged the last, if no thief merges. */
 START_TEST(reductions)
 {
 	struct kdds_frame *kd_self = frame;
@@ -582,6 +626,101 @@ START_TEST(reductions)
 	ck_assert_int_eq(take(&none), -1);
 	claim(5);
 	ck_assert_int_eq(take(&none), -1);
+}
+END_TEST
+
+static void begin_with(unsigned i, double value)
+{
+	kd_reduce_begin(closure(i));
+	*(double *)kd_closure_access(closure(i), 0)->data = value;
+}
+
+/* While the owner is in a long task, thieves merge contributions that are complete, in order, once all earlier uses are; then a read
+ * behind them is ready. What lies between the owner and a thief waits for a visit. */
+START_TEST(merged_early)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r[4], none;
+	struct kd_view v;
+	double x = 0;
+	KDDS_OVER(double, d, &x);
+
+	kdds_spawn(none);
+	kdds_spawn(fget, d);
+	for (int i = 0; i < 3; i++)
+		kdds_spawn(fadd, d);
+	kdds_spawn(fget, d);
+	claim(0);
+	for (unsigned i = 0; i < 4; i++) {
+		ck_assert_int_eq(take(&r[i]), 1 + (int)i);
+		if (i)
+			begin_with(1 + i, 1 << i);
+	}
+	complete_merging(&r[3]);
+	complete_merging(&r[1]);
+	ck_assert(closure(2)->state & KD_PRIVATE);
+	ck_assert(x == 0);
+	complete_merging(&r[0]); /* the last that reads x */
+	ck_assert(x == 2);
+	ck_assert(!(closure(2)->state & KD_PRIVATE) && closure(4)->state & KD_PRIVATE);
+	ck_assert_int_eq(take(&none), -1);
+	if (_i == 0) {
+		complete_merging(&r[2]);
+	} else {
+		complete(&r[2]); /* by one that may not merge */
+		ck_assert_int_eq(take(&none), -1);
+		open_frame(&v);
+		kd_index_merge(&v, (char *)closure(4));
+		ck_assert(x == 2);
+		kd_index_merge(&v, (char *)closure(3));
+		kd_index_check(&v);
+	}
+	ck_assert(x == 2 + 4 + 8);
+	ck_assert_int_eq(take(&none), 5);
+}
+END_TEST
+
+/* The owner runs the first contribution; the second is complete meanwhile. */
+START_TEST(merged_after_owner)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range r, none;
+	struct kd_view v;
+	double x = 0;
+	KDDS_OVER(double, d, &x);
+
+	kdds_spawn(fadd, d);
+	kdds_spawn(none);
+	kdds_spawn(fadd, d);
+	kdds_spawn(fget, d);
+	claim(0);
+	ck_assert_int_eq(take(&none), 1);
+	ck_assert_int_eq(take(&r), 2);
+	begin_with(2, 1);
+	complete_merging(&r);
+	complete(&none);
+	x = 5; /* what the owner contributes */
+	ck_assert(closure(2)->state & KD_PRIVATE);
+	claim(1); /* and runs for long */
+	if (_i == 0) {
+		ck_assert_int_eq(take(&none), -1); /* a visit that does not merge */
+		open_frame(&v);
+		kd_index_merge(&v, (char *)closure(2));
+		ck_assert(x == 6);
+		ck_assert_int_eq(take(&none), 3);
+	} else {
+		open_frame(&v);
+		kd_index_merge(&v, frame->tail); /* the owner has it now */
+		ck_assert(closure(2)->state & KD_PRIVATE);
+		claim(2);
+		kd_reduce_merge(closure(2));
+		claim(3);
+		frame->head = (char *)closure(3);
+		open_frame(&v);
+		kd_index_merge(&v, frame->tail);
+		kd_index_check(&v);
+		ck_assert(x == 6);
+	}
 }
 END_TEST
 
@@ -1309,11 +1448,11 @@ START_TEST(last_look)
 	stolen_done(&r);
 	kdds_spawn(none);
 	index->rests = 1;
-	index->rest_ns = kd_os_now_ns() + 1000000000000;
+	kd_index_rest(index, kd_os_now_ns() + 10000000000);
 	worker.rest_ns = 0;
 	ck_assert_int_eq(rob(&last, &r), 0);
 	ck_assert_uint_eq(stack->flags & KD_HINT, 0);
-	ck_assert_uint_eq(worker.rest_ns, index->rest_ns);
+	ck_assert_uint_eq(worker.rest_ns, kd_index_rests(index, kd_os_now_ns()));
 	index->rests = 0;
 	worker.rest_ns = 0;
 	ck_assert_int_eq(rob(&last, &r), 1);
@@ -1696,6 +1835,71 @@ START_TEST(away_shape)
 }
 END_TEST
 
+/* A rank contributes with what it retains: its closure is complete while it waits, for others, for what is away. It is not lost from
+ * that list, nor is who waits behind it, and is merged then. */
+START_TEST(away_merged)
+{
+	struct kdds_frame *kd_self = frame;
+	struct kd_range a, c, r;
+	struct kd_view v;
+	long x = 1, y = 0;
+	KDDS_OVER(long, d, &x);
+	KDDS_OVER(long, e, &y);
+
+	kdds_spawn(put, d);
+	kdds_spawn(get, d);
+	kdds_spawn(fold_get, e, d);
+	kdds_spawn(get, e);
+	ck_assert_int_eq(take(&a), 0);
+	ck_assert_int_eq(take(&r), -1);
+	away(&a, 3);
+	ck_assert_int_eq(follow(&c, &a, 3), 2);
+	kd_reduce_begin(closure(2));
+	*(long *)kd_closure_access(closure(2), 0)->data = 7;
+	kd_closure_at(a.begin)->state = KD_STOLEN;
+	complete(&c);
+	fetch(&a);
+	complete_merging(&a);
+	ck_assert_int_eq(take(&r), 1);
+	ck_assert_int_eq(y, 7);
+	ck_assert_int_eq(take(&r), 3);
+	open_frame(&v);
+	kd_index_check(&v);
+}
+END_TEST
+
+/* A contribution is complete and follows what is away: that is wanted, whichever was first. */
+START_TEST(away_needed)
+{
+	int away_first = _i;
+	struct kdds_frame *kd_self = frame;
+	struct kd_range a, c, r;
+	long x = 0;
+	KDDS_OVER(long, d, &x);
+
+	kdds_spawn(put, d);
+	kdds_spawn(fold_in, d);
+	kdds_spawn(get, d);
+	ck_assert_int_eq(take(&a), 0);
+	ck_assert_int_eq(take(&c), 1);
+	kd_reduce_begin(closure(1));
+	*(long *)kd_closure_access(closure(1), 0)->data = 7;
+	if (away_first)
+		ck_assert_uint_eq(away(&a, 3), 0);
+	stack->events = 0;
+	complete_merging(&c);
+	ck_assert_uint_eq(stack->events, away_first ? KD_STACK_WANTED : 0);
+	if (!away_first)
+		ck_assert_uint_eq(away(&a, 3), KD_STACK_WANTED);
+	ck_assert_uint_eq(look_away(&a) & KD_RETAINED_WANTED, KD_RETAINED_WANTED);
+	ck_assert_int_eq(take(&r), -1);
+	fetch(&a);
+	complete_merging(&a);
+	ck_assert_int_eq(x, 7);
+	ck_assert_int_eq(take(&r), 2);
+}
+END_TEST
+
 /* Who will use them: nobody; one that has been noted; perhaps one that has not been. */
 START_TEST(away_later)
 {
@@ -1724,38 +1928,41 @@ START_TEST(away_later)
 }
 END_TEST
 
-/* What waits for a reduction waits for the owner to get past it, so it wants what is away before, whenever that went; in this life of
- * the frame and in no other. */
+/* What waits for a large reduction waits for the owner to get past it, so it wants what is away before, whenever that went; in this
+ * epoch of the frame and in no other. */
 START_TEST(away_pressed)
 {
 	int away_first = _i;
 	struct kdds_frame *kd_self = frame;
 	struct kd_range x, y, r;
-	long v[3];
+	static long large[MERGE_LONGS];
+	long v[2];
 	KDDS_OVER(long, a, &v[0]);
 	KDDS_OVER(long, b, &v[1]);
-	KDDS_OVER(long, s, &v[2]);
+	KDDS_OVER_ARRAY(long, s, large, MERGE_LONGS);
 
 	kdds_spawn(put, a);
-	kdds_spawn(add, s);
+	kdds_spawn(add_large, s);
 	kdds_spawn(put, b);
-	kdds_spawn(get, s);
+	kdds_spawn(get_array, s);
 	claim(0);
 	frame->head = NULL;
 	ck_assert_int_eq(take_range(&x, 1, 1), 0);
 	if (away_first)
 		ck_assert_uint_eq(away(&x, 3), 0);
-	stack->events = 0;
 	ck_assert_int_eq(take(&r), 1);
-	ck_assert_uint_eq(stack->events, KD_STACK_WANTED);
+	kd_reduce_begin(closure(1));
 	ck_assert_int_eq(take(&y), 2);
+	stack->events = 0;
+	complete_merging(&r);
+	ck_assert_uint_eq(stack->events, KD_STACK_WANTED);
 	if (!away_first)
 		ck_assert_uint_eq(away(&x, 3), KD_STACK_WANTED);
 	ck_assert_uint_eq(away(&y, 3), 0);
 	ck_assert_uint_eq(look_away(&x) & KD_RETAINED_WANTED, KD_RETAINED_WANTED);
 	ck_assert_uint_eq(look_away(&y) & KD_RETAINED_WANTED, 0);
 	complete(&x);
-	complete(&r);
+	kd_reduce_merge(closure(1));
 	claim(2);
 	ck_assert_int_eq(take(&r), 3);
 	complete(&y);
@@ -1787,6 +1994,7 @@ static struct {
 	} at[MANY];
 	struct kd_range range[MANY];
 	char *address[MANY + 1];
+	long *x; /* the data */
 } rnd;
 
 static unsigned draw(unsigned sides)
@@ -1803,6 +2011,36 @@ static unsigned index_of(const char *c)
 	ck_abort_msg("no closure begins there");
 }
 
+static int merged(unsigned k)
+{
+	return rnd.at[k].gone == COMPLETE && !(kd_closure_at(rnd.address[k])->state & KD_PRIVATE);
+}
+
+/* Whether the contribution of k follows nothing that is not complete and merged. */
+static int may_merge(unsigned k)
+{
+	for (unsigned i = rnd.head ? rnd.head - 1 : 0; i < k; i++)
+		for (int b = 0; b < rnd.at[i].uses; b++)
+			if (rnd.at[i].use[b].data == rnd.at[k].use[0].data &&
+			    (rnd.at[i].gone != COMPLETE || (rnd.at[i].use[b].mode == CW && !merged(i))))
+				return 0;
+	return 1;
+}
+
+/* A thief merges what it may from closure `from` on: all of it. */
+static void random_merge(unsigned from)
+{
+	struct kd_view v;
+
+	if (!kd_index_open(&v, stack, frame))
+		return;
+	kd_index_merge(&v, rnd.address[from]);
+	for (unsigned k = from; k < rnd.n; k++)
+		if (rnd.at[k].use[0].mode == CW && rnd.at[k].gone == COMPLETE && !merged(k) && may_merge(k))
+			ck_abort_msg("the contribution of closure %u is due, and is not merged", k);
+	kd_index_check(&v);
+}
+
 /* Whether i, or the range from `from` on that it is in, waits for nothing but that range. */
 static int may_run(unsigned i, unsigned from)
 {
@@ -1813,7 +2051,7 @@ static int may_run(unsigned i, unsigned from)
 
 				if (rnd.at[i].use[a].data != rnd.at[k].use[b].data || mine == CW || (mine == R && other == R))
 					continue;
-				if (other == CW || (k < from && rnd.at[k].gone != COMPLETE))
+				if ((other == CW && !merged(k)) || (k < from && rnd.at[k].gone != COMPLETE))
 					return 0;
 			}
 	return 1;
@@ -1863,7 +2101,7 @@ static void random_spawn(long *const *d[3])
 		kdds_spawn_with(attr, update, d[x]);
 		break;
 	case CW:
-		kdds_spawn_with(attr, add, d[x]);
+		kdds_spawn_with(attr, fold_in, d[x]);
 		break;
 	case MODES:
 		kdds_spawn_with(attr, copy, d[x], d[y]);
@@ -1872,16 +2110,29 @@ static void random_spawn(long *const *d[3])
 		kdds_spawn_with(attr, swap, d[x], d[y]);
 		break;
 	case MODES + 2:
-		kdds_spawn_with(attr, add_get, d[x], d[y]);
+		kdds_spawn_with(attr, fold_get, d[x], d[y]);
 		break;
 	case MODES + 3:
-		kdds_spawn_with(attr, add_update, d[x], d[y]);
+		kdds_spawn_with(attr, fold_update, d[x], d[y]);
 		break;
 	default:
 		rnd.at[rnd.n].uses = 0;
 		kdds_spawn_with(attr, none);
 	}
 	rnd.address[++rnd.n] = frame->tail;
+}
+
+/* The owner passes the closures from i on, up to `end': it has run the first, or thieves have run all
+ * of them. */
+static void random_pass(unsigned i, unsigned end)
+{
+	for (; i < end; i++) {
+		long y = (long)i + 1;
+
+		kd_reduce_merge(kd_closure_at(rnd.address[i]));
+		if (!rnd.at[i].gone && rnd.at[i].use[0].mode == CW)
+			kd_op_fold(rnd.x + rnd.at[i].use[0].data, &y);
+	}
 }
 
 /* The owner goes on, past what thieves have done, up to what they are at. 0: that was all. */
@@ -1894,8 +2145,8 @@ static int random_claims(unsigned most)
 			return 0;
 		if (rnd.at[next].gone == STOLEN)
 			break;
-		for (unsigned k = i; k < next; k++)
-			kd_reduce_merge(kd_closure_at(rnd.address[k]));
+		if (rnd.head)
+			random_pass(i, next);
 		frame->head = rnd.address[next];
 		rnd.head = next + 1;
 	}
@@ -1919,6 +2170,9 @@ static void random_steal(uint64_t salt)
 
 	if (!kd_index_open(&v, stack, frame))
 		return;
+	if (draw(2)) /* the owner is at closure head - 1, which may begin a range that it passes */
+		random_merge(!rnd.head ? 0 : rnd.at[rnd.head - 1].gone == COMPLETE ?
+				       rnd.at[rnd.head - 1].end : rnd.head);
 	check_list(&v);
 	for (unsigned i = rnd.head; i < rnd.n && rnd.address[i] < cursor(); i++)
 		if ((kd_record_at(stack, rnd.address[i])->state == KD_READY) != (!rnd.at[i].gone && may_run(i, i)))
@@ -1941,8 +2195,10 @@ static void random_steal(uint64_t salt)
 		ck_assert(may_run(i, from));
 		ck_assert_int_eq(kd_record_at(stack, rnd.address[i])->state, KD_TAKEN);
 		rnd.at[i].gone = STOLEN;
-		if (kd_closure_at(rnd.address[i])->type->reduces)
+		if (kd_closure_at(rnd.address[i])->type->reduces) {
 			kd_reduce_begin(kd_closure_at(rnd.address[i]));
+			*(long *)kd_closure_access(kd_closure_at(rnd.address[i]), 0)->data = (long)i + 1;
+		}
 	}
 	rnd.at[from].end = end;
 	rnd.ranges++;
@@ -1960,17 +2216,33 @@ static void random_end(void)
 	complete(&r);
 	for (unsigned k = index_of(r.begin); k < index_of(r.end); k++)
 		rnd.at[k].gone = COMPLETE;
+	if (draw(4)) /* before the owner can pass it */
+		random_merge(index_of(r.begin));
+}
+
+/* All closures have been passed: contributions were merged in reference order. */
+static void check_folded(void)
+{
+	long x[3] = {0}, y;
+
+	for (unsigned k = 0; k < rnd.n; k++) {
+		y = (long)k + 1;
+		if (rnd.at[k].use[0].mode == CW)
+			kd_op_fold(&x[rnd.at[k].use[0].data], &y);
+	}
+	ck_assert(!memcmp(x, rnd.x, sizeof(x)));
 }
 
 START_TEST(at_random)
 {
-	long x[3];
+	long x[3] = {0};
 	KDDS_OVER(long, d0, &x[0]);
 	KDDS_OVER(long, d1, &x[1]);
 	KDDS_OVER(long, d2, &x[2]);
 	long *const *d[3] = {d0, d1, d2};
 
 	rnd.seed = (uint64_t)_i * 0x9e3779b97f4a7c15u;
+	rnd.x = x;
 	pool.count = 1 + _i % 5;
 	for (int i = 0; i < 200; i++) {
 		for (unsigned n = draw(3) ? 0 : draw(12); n; n--)
@@ -1986,6 +2258,9 @@ START_TEST(at_random)
 		random_end();
 		random_steal(0);
 	} while (rnd.ranges || random_claims(MANY));
+	if (rnd.head)
+		random_pass(rnd.head - 1, rnd.n);
+	check_folded();
 }
 END_TEST
 
@@ -2142,6 +2417,8 @@ int main(void)
 	tcase_add_test(tcase, fired_in_order);
 	tcase_add_test(tcase, fired_together);
 	tcase_add_test(tcase, reductions);
+	tcase_add_loop_test(tcase, merged_early, 0, 2);
+	tcase_add_loop_test(tcase, merged_after_owner, 0, 2);
 	tcase_add_test(tcase, reducer_reads);
 	tcase_add_loop_test(tcase, reducer_mixes, 0, 3);
 	tcase_add_test(tcase, links_stay);
@@ -2160,7 +2437,7 @@ int main(void)
 	tcase_add_test(tcase, learns);
 	tcase_add_test(tcase, budget);
 	tcase_add_loop_test(tcase, far_away, 0, 3);
-	tcase_add_loop_test(tcase, at_random, 0, 20);
+	tcase_add_loop_test(tcase, at_random, 0, 100);
 	tcase_add_test(tcase, unwanted);
 	tcase_add_test(tcase, behind_unwanted);
 	tcase_add_test(tcase, priorities);
@@ -2178,6 +2455,8 @@ int main(void)
 	tcase_add_loop_test(tcase, away_apart, 0, 2);
 	tcase_add_test(tcase, away_range);
 	tcase_add_loop_test(tcase, away_shape, 0, 2);
+	tcase_add_test(tcase, away_merged);
+	tcase_add_loop_test(tcase, away_needed, 0, 2);
 	tcase_add_test(tcase, away_later);
 	tcase_add_loop_test(tcase, away_pressed, 0, 2);
 	tcase_add_loop_test(tcase, cost, 0, 8 * 6);

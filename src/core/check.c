@@ -79,11 +79,13 @@ static void check_waiters(const struct kd_view *v, uint32_t at, struct tally *t)
 		n = kd_record_of(v, w);
 		kd_assert(w > at && w < x->cursor); /* nobody waits for a younger closure */
 		kd_assert(n->epoch == x->epoch);
-		kd_assert(n->state != KD_READY);
+		kd_assert(n->state != KD_READY && n->listed);
 		if (n->state != KD_WAITS)
 			continue; /* taken by a thief, for which what it waited for was complete */
-		/* Waiting for the owner to pass q: a reduction, or a use that is ambiguous. */
-		kd_assert(q->state != KD_COMPLETE || x->press >= at);
+		/* Waiting for q to be merged; or passed: a large reduction, or a use that is
+		 * ambiguous. */
+		kd_assert(q->state < KD_UNMERGED || (q->state == KD_UNMERGED && q->listed) ||
+			  x->press >= at);
 		t->waits++;
 		t->positions += w;
 	}

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/index.h"
 
+#include "base/env.h"
 #include "base/log.h"
 #include "core/ready.h"
 #include "core/readylist.h"
 #include "core/record.h"
+#include "core/reduce.h"
 #include "core/remote.h"
 #include "core/value.h"
 #include "core/worker.h"
@@ -22,19 +24,25 @@ static void event(struct kd_view *v, uint32_t what)
 	kd_store_relaxed(&v->stack->events, kd_load_relaxed(&v->stack->events) | what);
 }
 
+/* The results retained elsewhere are needed here. */
+static void need(struct kd_view *v, struct kd_record *away)
+{
+	away->access = 1;
+	event(v, KD_STACK_WANTED);
+}
+
 /* c waits for a closure whose results are retained elsewhere: records the event. */
 static void tell(struct kd_view *v, const struct kdds_closure *c, const struct kd_record *n,
 		 struct kd_record *away)
 {
-	int wanted = wants(c, n);
-
-	if (wanted)
-		away->access = 1;
-	event(v, wanted ? KD_STACK_WANTED : KD_STACK_FOLLOWER);
+	if (wants(c, n))
+		need(v, away);
+	else
+		event(v, KD_STACK_FOLLOWER);
 }
 
-/* Whatever waits for the closure q waits until the owner has passed it. The owner, in turn, must
- * first get past all retained results before q. */
+/* Whatever waits for the closure q, which is complete, waits until the owner has passed it. The
+ * owner, in turn, must first get past all retained results before q. */
 static void press(struct kd_view *v, const char *q)
 {
 	v->index->press = kd_max(v->index->press, kd_position(v->stack, q));
@@ -47,6 +55,22 @@ static int pressed(const struct kd_view *v, const struct kd_range *range)
 	const char *q = kd_position_at(v->stack, v->index->press);
 
 	return v->index->press && q > range->begin && q >= v->head;
+}
+
+/* Puts c, whose record is n, on the list of those that wait for a closure. */
+static void list(struct kd_view *v, struct kd_record *before, struct kdds_closure *c,
+		 struct kd_record *n)
+{
+	n->next = before->waiters;
+	n->listed = 1;
+	before->waiters = kd_position(v->stack, (char *)c);
+}
+
+/* Whether others that wait for a closure wait until the owner has passed it: it is complete, and no
+ * thief is going to merge its contributions. */
+static int needs_pass(const struct kd_record *n)
+{
+	return n->state == KD_COMPLETE || (n->state == KD_UNMERGED && !n->listed);
 }
 
 /* Puts c on the list of the closure it waits for. 0: it waits for none and is ready. */
@@ -64,11 +88,10 @@ static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_record 
 		return 0;
 	kd_assert(q >= v->head && q < (char *)c);
 	before = kd_record_at(v->stack, q);
-	n->next = before->waiters;
-	before->waiters = kd_position(v->stack, (char *)c);
+	list(v, before, c, n);
 	if (before->state == KD_RETAINED)
 		tell(v, c, n, before);
-	else if (kd_ready_needs_pass(v, c, n, q))
+	else if (needs_pass(before))
 		press(v, q);
 	return 1;
 }
@@ -77,6 +100,14 @@ void kd_index_settle(struct kd_view *v, struct kdds_closure *c, struct kd_record
 {
 	if (!wait_for(v, c, n))
 		kd_readylist_insert(v, c, c->attr & KDDS_PRIORITY_HIGH ? 0 : v->index->ready_end);
+}
+
+/* What the closure at position at follows has changed: its contributions may have become due. */
+static void make_due(struct kd_view *v, uint32_t at, struct kd_record *n)
+{
+	n->next = v->index->due;
+	n->listed = 1;
+	v->index->due = at;
 }
 
 /* Handles the closures that waited, oldest first, so that those that become ready together can form
@@ -100,6 +131,11 @@ static void fire(struct kd_view *v, struct kd_record *done)
 		uint32_t here = at;
 
 		at = n->next;
+		if (n->state == KD_UNMERGED) {
+			make_due(v, here, n);
+			continue;
+		}
+		n->listed = 0;
 		if (n->state != KD_WAITS || wait_for(v, c, n))
 			continue;
 		if (c->attr & KDDS_PRIORITY_HIGH) {
@@ -159,7 +195,7 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 			.passed = kd_position(s, v->first), .cursor = kd_position(s, v->first),
 			.epoch = (uint8_t)++s->epoch,
 			.task_ns = known ? x->task_ns : 0, .rests = known ? x->rests & 0x7f : 0,
-			.rest_ns = known ? x->rest_ns : 0,
+			.rest = known ? x->rest : 0,
 			.ordered = parent_head && (kd_value_overlap(kd_closure_at(parent_head)) &
 						   (KD_OVERLAP_WRITTEN | KD_OVERLAP_REDUCED)) != 0,
 		};
@@ -167,7 +203,7 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 	if (v->head && kd_position(s, v->head) > x->cursor) {
 		/* The owner has overtaken the cursor: the records are of no use. */
 		x->cursor = x->passed = kd_position(s, v->head);
-		x->ready = x->ready_end = x->ready_count = 0;
+		x->ready = x->ready_end = x->ready_count = x->due = 0;
 	}
 	while (kd_position_at(s, x->passed) < v->head) {
 		struct kd_record *n = kd_record_of(v, x->passed);
@@ -408,6 +444,8 @@ void kd_index_retain(struct kd_view *v, const struct kd_range *range, uint32_t t
 
 			if (kd_record_at(v->stack, c)->state == KD_WAITS)
 				tell(v, kd_closure_at(c), kd_record_at(v->stack, c), n);
+			else if (kd_record_at(v->stack, c)->state == KD_UNMERGED)
+				need(v, n);
 		}
 	}
 	if (pressed(v, range))
@@ -507,17 +545,86 @@ uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range)
 
 		kd_assert(n->state == KD_TAKEN || n->state == KD_RETAINED);
 		kd_assert(n->units && n->epoch == v->index->epoch);
+		n->state = kd_closure_at(c)->type->reduces ? KD_UNMERGED : KD_COMPLETE;
+		if (n->state == KD_UNMERGED && !n->listed)
+			make_due(v, kd_position(v->stack, c), n);
 		c += (size_t)n->units * 16;
-		n->state = KD_COMPLETE;
 		fire(v, n);
 	}
 	kd_record_at(v->stack, range->begin)->link = kd_position(v->stack, range->end);
 	return count;
 }
 
+#define MERGE_BYTES (1u << 20) /* more take too long under the lock */
+
+static int is_large(struct kdds_closure *c)
+{
+	size_t bytes = 0;
+
+	for (uint32_t i = 0; i < c->type->naccess; i++)
+		if (c->type->access[i].mode == KDDS_CW)
+			bytes += kd_reduce_count(c, i) * c->type->access[i].op->size;
+	return bytes > MERGE_BYTES;
+}
+
+/* c, whose contributions are not merged, follows q: if the results of q are retained elsewhere, they
+ * are needed here. */
+static void follow(struct kd_view *v, struct kdds_closure *c, struct kd_record *n, char *q)
+{
+	struct kd_record *before = kd_record_at(v->stack, q);
+
+	list(v, before, c, n);
+	if (before->state == KD_RETAINED)
+		need(v, before);
+}
+
+/* Merges the contributions of c, or has them wait for what they must follow. */
+static void merge(struct kd_view *v, struct kdds_closure *c, struct kd_record *n)
+{
+	int never = is_large(c);
+	char *q = never ? NULL : kd_ready_merges_after(v, c, &never);
+
+	if (q) {
+		follow(v, c, n, q);
+	} else if (!never) {
+		kd_reduce_merge(c);
+		n->state = KD_COMPLETE;
+		fire(v, n);
+	} else if (n->waiters) {
+		press(v, (char *)c); /* the owner merges them */
+	}
+}
+
+void kd_index_merge(struct kd_view *v, const char *from)
+{
+	struct kd_index *x = v->index;
+	uint32_t kept = 0;
+
+	if (kd_env.check)
+		return; /* the checker expects changes of the data when the owner passes closures */
+	while (x->due) {
+		uint32_t at = x->due;
+		struct kd_record *n = kd_record_of(v, at);
+		struct kdds_closure *c = kd_closure_at(kd_position_at(v->stack, at));
+
+		x->due = n->next;
+		if (n->state == KD_UNMERGED && (char *)c < from) {
+			n->next = kept;
+			kept = at;
+			continue;
+		}
+		n->listed = 0;
+		if (n->state == KD_UNMERGED)
+			merge(v, c, n);
+	}
+	x->due = kept;
+}
+
 #define FINE_NS 60
 #define REST_NS 100000u
 #define REST_DOUBLINGS 6
+#define REST_SHIFT 14      /* kd_index.rest is in units of 16 us; the clock in them wraps around */
+#define REST_MOST (1 << 20) /* a rest that seems longer has ended before that */
 #define SLOWER 4 /* an estimate grows by at most this factor: a thief may be preempted for ms */
 
 void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t now_ns)
@@ -525,7 +632,7 @@ void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t no
 	uint64_t each = kd_min(kd_max(ns / count, 1u), UINT16_MAX);
 
 	if (each < FINE_NS) {
-		x->rest_ns = now_ns + ((uint64_t)REST_NS << x->rests);
+		kd_index_rest(x, now_ns + ((uint64_t)REST_NS << x->rests));
 		x->rests = kd_min(x->rests + 1, REST_DOUBLINGS) & 0x7f;
 	} else {
 		x->rests = 0;
@@ -533,9 +640,17 @@ void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t no
 	x->task_ns = (uint16_t)(x->task_ns ? kd_min(each, (uint64_t)SLOWER * x->task_ns) : each);
 }
 
-int kd_index_rests(const struct kd_index *x, uint64_t now_ns)
+void kd_index_rest(struct kd_index *x, uint64_t until_ns)
 {
-	return x->rests && now_ns < x->rest_ns;
+	x->rest = (uint32_t)(until_ns >> REST_SHIFT);
+}
+
+uint64_t kd_index_rests(const struct kd_index *x, uint64_t now_ns)
+{
+	uint64_t now = now_ns >> REST_SHIFT;
+	int32_t left = (int32_t)(x->rest - (uint32_t)now);
+
+	return x->rests && left > 0 && left <= REST_MOST ? (now + (uint32_t)left) << REST_SHIFT : 0;
 }
 
 int kd_index_more(const struct kd_view *v)

@@ -81,6 +81,13 @@ int kd_index_follow(struct kd_view *v, const struct kd_range *away, uint32_t thi
  * view is of the range's frame. Returns their number, which is smaller than when the range was
  * stolen if other thieves have divided it. */
 uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range);
+/*
+ * Merges contributions that have become due: all earlier uses of the data are complete, and all
+ * earlier contributions merged. So they are merged in reference order, and what waits for them may
+ * be ready now. Only those of closures at `from' or behind, which the owner cannot reach meanwhile;
+ * the owner merges the others when it passes them.
+ */
+void kd_index_merge(struct kd_view *v, const char *from);
 
 /*
  * A thief ran count closures in ns. Short tasks are stolen many at a time, long ones singly. Tasks
@@ -88,7 +95,9 @@ uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range);
  * frame alone for a while: 0.1 ms, doubled up to 6 ms each time the tasks are found too fine again.
  */
 void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t now_ns);
-int kd_index_rests(const struct kd_index *x, uint64_t now_ns);
+/* Until when the frame is left alone. 0: it need not be. */
+uint64_t kd_index_rests(const struct kd_index *x, uint64_t now_ns);
+void kd_index_rest(struct kd_index *x, uint64_t until_ns);
 
 /* Whether closures of the frame are not recorded yet. */
 int kd_index_more(const struct kd_view *v);

@@ -52,6 +52,7 @@ struct walk {
 	const struct kdds_loop *loop;
 	size_t n;       /* indices */
 	size_t leaf;    /* indices per leaf; 0: all operators are exact */
+	uint32_t last;  /* link to the closure committed last; 0: none */
 	uint32_t terms; /* all contributions; 0: some are others, or there are more */
 	struct term term[TERMS];
 };
@@ -186,8 +187,8 @@ static void copy(struct kdds_closure *to, const struct kdds_closure *c, uint32_t
 	memcpy(to + 1, c + 1, c->bytes - sizeof(*c));
 }
 
-/* Commits a loop over [begin, end). */
-static void commit(const struct walk *w, size_t begin, size_t end)
+/* Commits a loop over [begin, end). Its contributions follow those of the one before. */
+static void commit(struct walk *w, size_t begin, size_t end)
 {
 	const struct kdds_type *type = w->c->type;
 	char *at = kd_push(w->f, type->size, 0);
@@ -195,14 +196,16 @@ static void commit(const struct walk *w, size_t begin, size_t end)
 
 	copy(c, w->c, w->leaf ? KD_SPECIAL : 0);
 	for (uint32_t i = 0; i < type->naccess; i++)
-		kd_closure_access(c, i)->w = kd_closure_access(c, i)->p = 0;
+		kd_closure_access(c, i)->w = kd_closure_access(c, i)->p =
+			type->access[i].mode == KDDS_CW ? w->last : 0;
+	w->last = kd_link_of(w->f, at);
 	*part_of(c, w->loop) = (struct kdds_loop_part){.length = end - begin, .leaf = w->leaf};
 	narrow(w, c, begin, end);
 	kd_commit(w->f, at, type->size);
 }
 
 /* Commits what remains from `begin' on, where an index takes ns. */
-static void commit_rest(const struct walk *w, size_t begin, double ns)
+static void commit_rest(struct walk *w, size_t begin, double ns)
 {
 	size_t end[HALVES], n = 0, last = w->n;
 
@@ -226,7 +229,7 @@ static struct kd_pace *pace_of(const struct kdds_loop *loop)
 }
 
 /* The observers divide it. */
-static void run_divided(const struct walk *w, struct kdds_closure *p)
+static void run_divided(struct walk *w, struct kdds_closure *p)
 {
 	size_t end = w->n > 1 ? kd_watch.divide(kd_self_worker, w->n) : w->n;
 	size_t middle = end + (w->n - end) / 2;
@@ -238,7 +241,7 @@ static void run_divided(const struct walk *w, struct kdds_closure *p)
 		commit(w, middle, w->n);
 }
 
-static void run_exact(const struct walk *w, struct kdds_closure *p)
+static void run_exact(struct walk *w, struct kdds_closure *p)
 {
 	struct kd_pace *pace = pace_of(w->loop);
 	uint64_t start = kd_os_now_ns(), before = start;
@@ -399,7 +402,7 @@ static size_t run_leaves(const struct walk *w, struct kdds_closure **level,
 	return leaves;
 }
 
-static void run_ordered(const struct walk *w, struct kdds_closure *p, int alone)
+static void run_ordered(struct walk *w, struct kdds_closure *p, int alone)
 {
 	size_t leaves = (w->n + w->leaf - 1) / w->leaf;
 	struct kdds_closure *level[LEVELS] = {p};

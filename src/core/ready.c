@@ -2,6 +2,7 @@
 #include "core/ready.h"
 
 #include "base/log.h"
+#include "core/reduce.h"
 #include "core/value.h"
 #include "kdds.h"
 
@@ -40,30 +41,40 @@ static uint32_t use_of(const struct kd_view *v, struct kdds_closure *c, uint32_t
 }
 
 /*
- * The access of q by the same reference as access i of c: its number, or q's number of accesses if
+ * The access of q by the same reference as that of another closure to the value `mine': its number, or q's number of accesses if
  * there is none, or *several_p if there is more than one. An address alone does not identify the
  * access: data items without elements begin where others do, and a program may have two references
  * to one object. Contributions do not count: whoever runs q redirects them.
  */
-static uint32_t access_to(const struct kd_view *v, struct kdds_closure *q, struct kdds_closure *c,
-			  uint32_t i, int *several_p)
+static uint32_t access_with(const struct kd_view *v, struct kdds_closure *q,
+			    const struct kd_value *mine, int *several_p)
 {
-	struct kd_value mine = kd_value_of(c, i), theirs;
 	uint32_t found = q->type->naccess;
 
 	*several_p = 0;
 	for (uint32_t k = 0; k < q->type->naccess; k++) {
+		struct kd_value theirs;
+
 		if (q->type->access[k].mode == KDDS_CW ||
-		    kd_closure_access(q, k)->data != mine.data ||
+		    kd_closure_access(q, k)->data != mine->data ||
 		    repeats(v, q, kd_closure_access(q, k)))
 			continue;
 		theirs = kd_value_of(q, k);
-		if (kd_value_empty(&mine) != kd_value_empty(&theirs))
+		if (kd_value_empty(mine) != kd_value_empty(&theirs))
 			continue;
 		*several_p = found != q->type->naccess;
 		found = k;
 	}
 	return found;
+}
+
+/* The same for access i of c. */
+static uint32_t access_to(const struct kd_view *v, struct kdds_closure *q, struct kdds_closure *c,
+			  uint32_t i, int *several_p)
+{
+	struct kd_value mine = kd_value_of(c, i);
+
+	return access_with(v, q, &mine, several_p);
 }
 
 /* Whether access i of c sees the data in the same shape as all accesses of q do. */
@@ -95,15 +106,17 @@ static int complete(const struct kd_view *v, char *q)
 {
 	const struct kd_record *n = kd_record_at(v->stack, q);
 
-	return n->state == KD_COMPLETE ||
+	return n->state == KD_COMPLETE || n->state == KD_UNMERGED ||
 	       (n->state == KD_RETAINED && (n->link == v->thief || v->thief == KD_ANYWHERE));
 }
 
-/* Whether q contributes to what another closure uses: k is q's access to it, as by access_to. */
+/* Whether q contributes to what another closure uses, and that is not merged: k is q's access to it,
+ * as by access_to. */
 static int reduced(const struct kd_view *v, struct kdds_closure *q, uint32_t k)
 {
-	return q->type->reduces &&
-	       (k == q->type->naccess || kd_record_at(v->stack, (char *)q)->mixes);
+	const struct kd_record *n = kd_record_at(v->stack, (char *)q);
+
+	return q->type->reduces && n->state != KD_COMPLETE && (k == q->type->naccess || n->mixes);
 }
 
 /*
@@ -115,9 +128,9 @@ static int reduced(const struct kd_view *v, struct kdds_closure *q, uint32_t k)
  *   write:       waits for every closure back to the last writer, including it
  *   reduction:   waits for no closure: a thief reduces into a private copy
  *
- * A closure that contributes to the data item is waited for until the owner has passed it, because
- * the owner merges contributions; so is one that contributes to what it also uses otherwise, and
- * one several of whose accesses may be by the same reference.
+ * A closure that contributes to the data item is waited for until its contributions are merged; so is
+ * one that contributes to what it also uses otherwise. One several of whose accesses may be by the
+ * same reference is waited for until the owner has passed it.
  */
 static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_record *n, const char *from,
 		  int *inside_p)
@@ -161,14 +174,47 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_record *n
 	}
 }
 
-int kd_ready_needs_pass(const struct kd_view *v, struct kdds_closure *c,
-			const struct kd_record *n, char *q)
-{
-	struct kdds_closure *before = kd_closure_at(q);
-	int several;
+#define MERGE_STEPS 64 /* a thief walks past at most that many readers, each time one is complete */
 
-	return kd_record_at(v->stack, q)->state == KD_COMPLETE ||
-	       reduced(v, before, access_to(v, before, c, kd_record_access(n), &several));
+/* The same for contribution i. */
+static char *follows(struct kd_view *v, struct kdds_closure *c, uint32_t i, int *never_p)
+{
+	struct kd_value mine = kd_value_of(c, i);
+	uint32_t link = kd_closure_access(c, i)->p;
+
+	if (kd_load_relaxed(&c->state) & KD_PRIVATE && !kd_value_empty(&mine))
+		mine.data = kd_reduce_original(c, i);
+	*never_p = repeats(v, c, kd_closure_access(c, i));
+	for (unsigned steps = 0; !*never_p; *never_p = ++steps == MERGE_STEPS) {
+		char *at = linked(v, link, (char *)c);
+		struct kdds_closure *q = kd_closure_at(at);
+		int several;
+		uint32_t k;
+
+		if (!at || at < v->head || !noted(v, at))
+			return NULL; /* complete and merged, and so is everything before it */
+		if (!complete(v, at))
+			return at;
+		k = access_with(v, q, &mine, &several);
+		if (several || reduced(v, q, k))
+			return at;
+		if (k == q->type->naccess || use_of(v, q, k) & KDDS_W)
+			return NULL;
+		link = kd_closure_access(q, k)->p; /* past a reader */
+	}
+	return NULL;
+}
+
+char *kd_ready_merges_after(struct kd_view *v, struct kdds_closure *c, int *never_p)
+{
+	for (uint32_t i = 0; i < c->type->naccess; i++)
+		if (c->type->access[i].mode == KDDS_CW) {
+			char *q = follows(v, c, i, never_p);
+
+			if (q || *never_p)
+				return q;
+		}
+	return NULL;
 }
 
 char *kd_ready_waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_record *n,

@@ -16,10 +16,10 @@
 char *kd_ready_waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_record *n,
 			 const char *from, int *inside_p);
 
-/* c waits for q, as its record n says. Whether that q is complete is not enough: the owner must pass
- * it, because c uses what q contributes to. */
-int kd_ready_needs_pass(const struct kd_view *v, struct kdds_closure *c,
-			const struct kd_record *n, char *q);
+/* The closure that the contributions of c, which is complete, must follow: an earlier use of the data
+ * that is not complete, or a contribution that is not merged. NULL: they may be merged. *never_p: only
+ * the owner can merge them. */
+char *kd_ready_merges_after(struct kd_view *v, struct kdds_closure *c, int *never_p);
 
 /* Marks the last writers before c of the data that c uses: a later closure needs their results. */
 void kd_ready_mark_uses(struct kd_view *v, struct kdds_closure *c);

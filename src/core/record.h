@@ -17,21 +17,23 @@
 #include "core/closure.h"
 #include "core/stack.h"
 
-enum kd_record_state { KD_WAITS, KD_READY, KD_TAKEN, KD_RETAINED, KD_COMPLETE };
+/* KD_UNMERGED: complete, and contributions to reductions have not been merged yet. */
+enum kd_record_state { KD_WAITS, KD_READY, KD_TAKEN, KD_RETAINED, KD_UNMERGED, KD_COMPLETE };
 
 /* The readiness record of a closure. Positions are in units of 16 bytes from the stack's mem; 0 is
  * no closure. */
 struct kd_record {
 	uint32_t waiters; /* the first closure that waits for this one */
-	uint32_t next;    /* in the list of waiters or the ready list */
+	uint32_t next;    /* in the list of waiters, the ready list, or kd_index.due */
 	uint32_t link;    /* KD_WAITS: how far the chain of the waiting access has been walked.
 			     KD_READY: the previous closure on the ready list.
 			     KD_RETAINED: the rank that retains its results, + 1.
-			     KD_COMPLETE, at the begin of a stolen range: where the range ends */
+			     Complete, at the begin of a stolen range: where the range ends */
 	uint16_t units : 12; /* its size in units of 16 bytes: a walk need not read the closure */
 	uint16_t later : 1;  /* a recorded closure uses what it wrote */
 	uint16_t high : 1;   /* KDDS_PRIORITY_HIGH */
 	uint16_t mixes : 1;  /* it contributes to what it also uses otherwise */
+	uint16_t listed : 1; /* on a list of waiters, or in kd_index.due */
 	uint8_t access : 5, state : 3; /* access: the one that waits, or KD_ACCESS_FAR. KD_RETAINED:
 					  whether another closure reads what this one wrote */
 	uint8_t epoch;    /* that of the index if the record belongs to the frame's current one */
@@ -78,13 +80,14 @@ struct kd_index {
 	uint32_t link_base;
 	uint32_t press;   /* position of a reducing closure that the owner must get past: others
 			     wait for that */
+	uint32_t due;     /* list of closures in state KD_UNMERGED: what they followed has changed */
 	uint8_t epoch;
 	uint8_t ordered : 1; /* its closures run in reference order: see kd_index_ordered */
 	/* Learned from steals from this frame; kept when it is emptied and filled again: */
 	uint8_t rests : 7;   /* how often in a row its tasks were found too fine to steal; see
 				kd_index_learn */
 	uint16_t task_ns; /* time a thief needs for one of its tasks; 0: not known */
-	uint64_t rest_ns; /* steal nothing from the frame until this time */
+	uint32_t rest;    /* steal nothing from the frame until this time; see kd_index_rests */
 };
 
 /* The records have 64 bytes for a frame header, minus 8 if the frame begins in the middle of the 32

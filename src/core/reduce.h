@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reductions. A closure reduces either into the data itself or into private copies. These are
- * merged when the owner of the frame passes the closure, hence in reference order, so results do
- * not depend on who ran what. The owner of the frame reduces in place if all the operators of the
- * closure are exact; a thief never does.
+ * merged in reference order, so results do not depend on who ran what: by the owner of the frame
+ * when it passes the closure, or before by a thief (kd_index_merge). The owner of the frame reduces
+ * in place if all the operators of the closure are exact; a thief never does.
  */
 #ifndef KD_REDUCE_H
 #define KD_REDUCE_H

@@ -77,15 +77,31 @@ static int take_from(struct search *x, unsigned budget)
 	return x->begin != NULL;
 }
 
+/* The first closure that the owner does not reach during a visit: it may just pass the range at its
+ * head. */
+static const char *unreached(const struct kd_view *v)
+{
+	const struct kdds_closure *head = kd_closure_at(v->head);
+
+	if (!head)
+		return v->first;
+	return kd_load_relaxed(&head->state) & KD_DONE ? kd_steal_end(v->stack, v->head) :
+							 v->head + head->bytes;
+}
+
 static int take(struct search *x, struct kdds_frame *f)
 {
+	uint64_t rest_ns;
+
 	if (!kd_index_open(&x->view, x->stack, f) || kd_index_ordered(&x->view))
 		return 0;
-	if (kd_index_rests(x->view.index, x->now_ns)) {
-		x->rest_ns = x->view.index->rest_ns;
+	rest_ns = kd_index_rests(x->view.index, x->now_ns);
+	if (rest_ns) {
+		x->rest_ns = rest_ns;
 		x->partial = 1;
 		return 0;
 	}
+	kd_index_merge(&x->view, unreached(&x->view));
 	x->others = 1;
 	if (x->taker.ahead && kd_ahead_enough(&x->view))
 		return 0;
@@ -445,6 +461,7 @@ struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, 
 	kd_assert((kd_load_relaxed(&c->state) & (KD_STOLEN | KD_DONE)) == KD_STOLEN);
 	kd_store_relaxed(&s->changes, s->changes + 1);
 	count = kd_index_complete(&v, r);
+	kd_index_merge(&v, r->begin);
 	kd_assert(count && count <= r->count); /* less if it was divided */
 	kd_index_check_stolen(&v);
 	if (!r->remote) /* the time of a remote steal says nothing about the tasks */

@@ -41,7 +41,7 @@ static int in_progress(const struct kd_view *v, char *q, struct kd_awaited *a)
 	*a = (struct kd_awaited){q, (state & KD_STOLEN) != 0};
 	if (a->stolen)
 		return kd_record_at(v->stack, q)->state == KD_TAKEN && !v->pool->remote;
-	return q == v->head && kd_record_at(v->stack, q)->state != KD_COMPLETE;
+	return q == v->head && kd_record_at(v->stack, q)->state < KD_UNMERGED;
 }
 
 /* Whether c waits only for closures in progress, and for which. Walks on as if these were
@@ -58,7 +58,8 @@ static int only_running(struct kd_view *v, char *c, struct kd_successor *next)
 	while ((q = kd_ready_waits_for(v, kd_closure_at(c), n, NULL, &inside)) &&
 	       next->n < KD_SUCCESSOR_AWAITED && in_progress(v, q, &next->awaited[next->n])) {
 		states[next->n++] = kd_record_at(v->stack, q)->state;
-		kd_record_at(v->stack, q)->state = KD_COMPLETE;
+		kd_record_at(v->stack, q)->state =
+			kd_closure_at(q)->type->reduces ? KD_UNMERGED : KD_COMPLETE;
 	}
 	for (uint32_t i = 0; i < next->n; i++)
 		kd_record_at(v->stack, next->awaited[i].closure)->state = states[i] & 7u;
@@ -209,8 +210,7 @@ static int give_back(struct kd_successor *next)
 	n = kd_record_at(s, (char *)c);
 	kd_assert(n->state == KD_TAKEN && v.head < (char *)c);
 	n->state = KD_WAITS;
-	/* If the first that it waited for is complete, the list there has skipped it. */
-	if (kd_record_at(s, next->awaited[0].closure)->state == KD_COMPLETE)
+	if (!n->listed) /* the first that it waited for is complete */
 		kd_index_settle(&v, c, n);
 	kd_store_relaxed(&s->changes, s->changes + 1);
 	kd_store_release(&c->state, kd_load_relaxed(&c->state) & ~(uint32_t)KD_STOLEN);

@@ -50,16 +50,11 @@ static inline struct kd_span_access before(struct kd_stack *s, struct kdds_closu
 		return none;
 	if (kd_unlikely(q == c)) {
 		*twice_p = 1;
-		for (uint32_t k = 0; k < i; k++) /* these have been computed, except reductions */
-			if (c->type->access[k].mode != KDDS_CW && same_data(c, k, c, i))
+		for (uint32_t k = 0; k < i; k++) /* these have been computed */
+			if (same_data(c, k, c, i))
 				return *(struct kd_span_access *)kd_span_at(
 					s, kd_closure_access(c, k));
 		return none;
-	}
-	if (q->type->reduces) {
-		uint64_t end = ((struct kd_span_closure *)kd_span_at(s, q))->end;
-
-		return (struct kd_span_access){end, end};
 	}
 	a = access_to(q, c, i, i);
 	return a ? *(struct kd_span_access *)kd_span_at(s, a) : none;
@@ -94,24 +89,20 @@ void kd_span_pass(struct kd_stack *s, struct kdds_frame *f, char *at, uint64_t l
 		struct kdds_access *a = kd_closure_access(c, i);
 		struct kd_span_access b;
 
-		if (type->access[i].mode == KDDS_CW)
-			continue; /* waits for nothing */
 		b = before(s, c, a, i, first, names_first, &twice);
-		begin = kd_max(begin, type->access[i].mode == KDDS_R ? b.writer : b.users);
+		if (type->access[i].mode != KDDS_CW) /* else it waits for nothing */
+			begin = kd_max(begin,
+				       type->access[i].mode == KDDS_R ? b.writer : b.users);
 		*(struct kd_span_access *)kd_span_at(s, a) = b;
 	}
 	end = begin + length;
 	frame->span = kd_max(frame->span, end);
-	if (kd_unlikely(type->reduces)) {
-		((struct kd_span_closure *)kd_span_at(s, c))->end = frame->span;
-		return;
-	}
 	for (uint32_t i = 0; i < n; i++) {
 		struct kd_span_access *b = kd_span_at(s, kd_closure_access(c, i));
 
 		b->users = kd_max(b->users, end);
 		if (type->access[i].mode != KDDS_R)
-			b->writer = b->users = end;
+			b->writer = b->users;
 	}
 	if (kd_unlikely(twice))
 		join(s, c);

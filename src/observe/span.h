@@ -20,8 +20,8 @@
  * allocated and nothing is cleared: a link never leads to a closure that this epoch of the frame
  * has not passed.
  *
- * A reader after a reduction waits for everything up to the last contribution, as it does in
- * execution (index.h): the end of a reducing closure counts as that of the frame so far.
+ * Contributions wait for nothing. They are merged when all earlier uses of the data have ended, so a
+ * reader after them begins at the latest of these ends and their own.
  */
 #ifndef KD_SPAN_H
 #define KD_SPAN_H
@@ -42,10 +42,7 @@ struct kd_span_frame {
 
 struct kd_span_closure {
 	uint64_t length; /* stored by the worker that ran it */
-	union {
-		uint64_t begin; /* the earliest, until it is passed, if it is before `held' */
-		uint64_t end;   /* if it reduces: of all that a later user has to wait for */
-	};
+	uint64_t begin;  /* the earliest, until it is passed, if it is before `held' */
 };
 
 struct kd_span_access {

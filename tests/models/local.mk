@@ -21,6 +21,7 @@ EXTRA_DIST += \
 	tests/models/litmus/takeover.litmus \
 	tests/models/litmus/unshare.litmus \
 	tests/models/litmus/wait.litmus \
+	tests/models/merge.pml \
 	tests/models/net.pml \
 	tests/models/peer.pml \
 	tests/models/retained.pml \

@@ -67,7 +67,7 @@ extern "C" {
 /** @cond internal */
 #define KD_LAYOUT_STEP(h, x) (((h) * 31u) + (uint32_t)(x))
 #define KD_LAYOUT \
-	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(15u, \
+	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(16u, \
 		sizeof(struct kdds_frame)), offsetof(struct kdds_frame, link_base)), \
 		sizeof(struct kdds_closure)), \
 		offsetof(struct kdds_closure, state)), sizeof(struct kdds_access_array)), sizeof(struct kdds_type)), \
@@ -748,6 +748,7 @@ void *kdds_arg(struct kdds_closure *c, size_t i);
 /** Counters since kdds_init, summed over the workers of this process. */
 struct kdds_stats {
 	uint64_t tasks;      /**< closures run, without bodies that were called in place */
+	uint64_t calls;      /**< bodies called in place; 0 unless KDDS_STATS=counts, see kdds(7) */
 	uint64_t attempts;   /**< steal attempts */
 	uint64_t steals;     /**< successful steal attempts */
 	uint64_t stolen;     /**< closures obtained by them */

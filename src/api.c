@@ -154,6 +154,19 @@ void kdds_frame_check(struct kdds_frame *f)
 		kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
 }
 
+/* kdds_count_keep where a caller keeps no registers. */
+int kdds_frame_count(struct kdds_frame *f)
+{
+	uintptr_t floor = (uintptr_t)kd_load_relaxed(&f->floor);
+	struct kd_calls *c = (struct kd_calls *)(floor - KD_FLOOR_COUNTS);
+
+	if (floor < KD_FLOOR_COUNTS || floor == (uintptr_t)KD_FLOOR_PUSH ||
+	    (char *)__builtin_frame_address(0) <= c->floor)
+		return 0;
+	kd_store_relaxed(&c->calls, c->calls + 1);
+	return 1;
+}
+
 void *kdds_frame_extend(struct kdds_frame *f, char *top, size_t size, size_t align)
 {
 	uintptr_t at, unit = kd_max(align, 16);
@@ -416,6 +429,7 @@ void kdds_stats_get(struct kdds_stats *stats_p)
 
 		kd_stats_worker(&r->pool.workers[i], &c);
 		stats_p->tasks += c.tasks;
+		stats_p->calls += c.calls;
 		stats_p->attempts += c.attempts;
 		stats_p->steals += c.steals;
 		stats_p->stolen += c.stolen;

@@ -104,6 +104,18 @@ for value in 1 text counts; do
 		fail "KDDS_STATS=$value: no W and D: $(cat "$dir/err")" ;;
 	esac
 done
+# What is called in place of tasks is counted, too: together as many as the tasks that are timed.
+number='s/^kdds: T = .* workers, \([0-9]*\) tasks and \([0-9]*\) calls in place of tasks, .*/\1 \2/p'
+for workers in 1 3; do
+	KDDS_STATS=1 KDDS_WORKERS=$workers timeout 60 tests/observed tree 12 0 \
+		> /dev/null 2> "$dir/err" || fail "KDDS_STATS=1: status $?"
+	all=$(sed -n 's/^kdds: T = .* workers, \([0-9]*\) tasks, .*/\1/p' "$dir/err")
+	KDDS_STATS=counts KDDS_WORKERS=$workers timeout 60 tests/observed tree 12 0 \
+		> /dev/null 2> "$dir/err" || fail "KDDS_STATS=counts: status $?"
+	counts=$(sed -n "$number" "$dir/err")
+	[ "${counts#* }" -gt 0 ] && [ $((${counts% *} + ${counts#* })) = "$all" ] ||
+		fail "$all tasks on $workers workers, tasks and calls are $counts"
+done
 KDDS_STATS=0 timeout 60 tests/observed wide 10 10 2> "$dir/err" > /dev/null ||
 	fail "KDDS_STATS=0: status $?"
 [ ! -s "$dir/err" ] || fail "KDDS_STATS=0: $(cat "$dir/err")"

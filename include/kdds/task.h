@@ -761,7 +761,7 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
 		} \
 		struct kdds_anchor *const kd_all[] __attribute__((unused)) = {KD_MAP(KD_ALL, t, ##__VA_ARGS__) NULL}; \
 		uint64_t kd_links; \
-		if (!kd_attr && !KD_FLAG(kd_parts_##t) && __builtin_expect(kd_callable(kd_f, kd_r), 1) && \
+		if (!kd_attr && !KD_FLAG(kd_parts_##t) && __builtin_expect(kd_callable(kd_f, kd_r) || kd_counted(kd_f), 1) && \
 		    (__builtin_expect(!(kd_links = 0 KD_MAP(KD_LINKS, t, ##__VA_ARGS__)), 1) || \
 		     kd_fresh(kd_f, 0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), kd_links, 0u KD_MAP(KD_READS, t, ##__VA_ARGS__), 0u KD_MAP(KD_WRITES, t, ##__VA_ARGS__))) \
 			   KD_MAP(KD_ADDS, t, ##__VA_ARGS__) && \

@@ -12,6 +12,7 @@
 /* X(name, meaning) */
 #define KD_WORKER_COUNTS(X) \
 	X(tasks, "closures run") \
+	X(calls, "bodies called in place of closures (KDDS_STATS=counts)") \
 	X(attempts, "steal attempts") \
 	X(steals, "attempts that brought work") \
 	X(stolen, "closures they brought") \

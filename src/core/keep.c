@@ -9,6 +9,8 @@
  * Tasks may run before it returns, so it saves every register that they may change: the vector and
  * x87 registers by xsave, in an area of the size that the processor reports. It leaves the caller's
  * red zone alone. The unwind information says where the caller is, so that debuggers can show it.
+ *
+ * kdds_count_keep: kdds_frame_count for such a caller. It changes no other registers anyway.
  */
 #include "core/keep.h"
 
@@ -115,5 +117,29 @@ __asm__(".pushsection .text\n"
 	"	jmp *%r11\n"
 	"	.cfi_endproc\n"
 	".size kdds_push_keep, . - kdds_push_keep\n"
+	/* kdds_frame_count: rax is the address of the floor, and on return not 0 if the call has been
+	 * counted */
+	".balign 16\n"
+	".globl kdds_count_keep\n"
+	".type kdds_count_keep, @function\n"
+	"kdds_count_keep:\n"
+	"	.cfi_startproc\n"
+	"	.cfi_def_cfa rsp, 0\n"
+	"	.cfi_register rip, r11\n"
+	"	mov (%rax), %rax\n"
+	"	btr $63, %rax\n"
+	"	jnc 1f\n"
+	"	bts $63, %rax\n"
+	"	cmp $-1, %rax\n"
+	"	je 1f\n"
+	"	btr $63, %rax\n"
+	"	cmp 8(%rax), %rsp\n"
+	"	jbe 1f\n"
+	"	incq (%rax)\n"
+	"	jmp *%r11\n"
+	"1:	xor %eax, %eax\n"
+	"	jmp *%r11\n"
+	"	.cfi_endproc\n"
+	".size kdds_count_keep, . - kdds_count_keep\n"
 	".popsection\n");
 #endif

@@ -67,6 +67,16 @@ enum {
  * follower. */
 enum { KD_STACK_WANTED = 1, KD_STACK_FOLLOWER = 2 };
 
+/* Where calls in place of closures are counted (KDDS_STATS=counts). The floor of the frames is the
+ * address of this with KD_FLOOR_COUNTS added: above every C stack, so that each spawn asks
+ * (kd_counted). */
+struct kd_calls {
+	uint64_t calls;
+	char *floor; /* a call needs the stack pointer above it */
+};
+
+#define KD_FLOOR_COUNTS ((uintptr_t)1 << (8 * sizeof(uintptr_t) - 1)) /* bit 63 in keep.c */
+
 struct kd_stack {
 	/* owner */
 	struct kdds_frame *top; /* the frame whose closures are running; thieves read */

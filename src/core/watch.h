@@ -42,6 +42,7 @@ struct kd_task_hooks {
 
 struct kd_watch {
 	const struct kd_task_hooks *tasks;
+	int calls; /* calls in place of closures are counted; there are none while tasks is set */
 	/* w changes to another phase. */
 	void (*phase)(struct kd_worker *w, enum kd_phase phase);
 	/* w has taken count closures from s; the steal attempt began at begin (kd_clock_ticks). */

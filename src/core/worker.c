@@ -78,10 +78,12 @@ void kd_worker_set_floor(struct kd_worker *w, struct kd_stack *s)
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (uintptr_t)w->c_stack;
 	size_t size = w->c_size;
 
+	w->calls.floor = (char *)(here - kd_min(CALL_BYTES, (here - low) / 4));
 	if (kd_watch.tasks || here - low >= size || here - low < size / 4)
 		s->floor = KD_FLOOR_PUSH; /* observers see each task; or the C stack is not known */
 	else
-		s->floor = (char *)(here - kd_min(CALL_BYTES, (here - low) / 4));
+		s->floor = kd_watch.calls ? (char *)((uintptr_t)&w->calls + KD_FLOOR_COUNTS) :
+					    w->calls.floor;
 }
 
 void kd_worker_full(struct kd_worker *w)

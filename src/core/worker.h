@@ -41,7 +41,8 @@ struct kd_worker {
 	int remote;              /* without work it would take some from another process */
 	int polls;               /* and handles messages meanwhile; see net.c */
 	uint64_t recall_ns;      /* from when on it may request what its body waits for back */
-	struct kd_worker_counts stats;
+	struct kd_worker_counts stats; /* without calls, which spawns count in: */
+	struct kd_calls calls;
 	struct kd_watched *watched; /* the observers' record; NULL: no observers */
 	/* type.c: the running body of a type made at run time; the closure being filled */
 	struct kd_call *call;

@@ -154,6 +154,7 @@ int kd_observe_start(struct kd_net *net)
 	kd_clock_start();
 	kd_watch.phase = kd_tasks_turn;
 	kd_watch.tasks = kd_observe.tasks ? &kd_tasks_hooks : NULL;
+	kd_watch.calls = !kd_observe.tasks;
 	net->hooks.returned = kd_observe.tasks ? returned : NULL;
 	net->hooks.publish = kd_env.stats ? kd_stats_publish : NULL;
 	net->hooks.gather = kd_env.stats ? kd_stats_gather : NULL;

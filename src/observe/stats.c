@@ -51,6 +51,7 @@ void kd_stats_worker(struct kd_worker *w, struct kd_worker_counts *counts_p)
 		((uint64_t *)counts_p)[i] = kd_load_relaxed((uint64_t *)&w->stats + i);
 	for (int i = 0; i < KD_PHASES; i++)
 		phases[i] = w->watched ? kd_clock_ns(kd_load_relaxed(&w->watched->phases[i])) : 0;
+	counts_p->calls = kd_load_relaxed(&w->calls.calls);
 	counts_p->work_ns = w->watched ? kd_clock_ns(kd_load_relaxed(&w->watched->work)) : 0;
 	counts_p->run_ns = phases[KD_PHASE_RUN];
 	counts_p->look_ns = phases[KD_PHASE_LOOK];
@@ -349,9 +350,9 @@ static void report_json(FILE *out, const struct kd_rank_counts *t, uint32_t know
 static void put_worker(FILE *out, const char *name, const struct kd_worker_counts *c)
 {
 	fprintf(out,
-		"kdds: %11s %12" PRIu64 " %10" PRIu64 " %8" PRIu64 " %10" PRIu64 " %8" PRIu64
-		" %7" PRIu64 " %9.4f %9.4f %9.4f %9.4f\n",
-		name, c->tasks, c->attempts, c->steals, c->stolen, c->robbed, c->parks,
+		"kdds: %11s %12" PRIu64 " %12" PRIu64 " %10" PRIu64 " %8" PRIu64 " %10" PRIu64
+		" %8" PRIu64 " %7" PRIu64 " %9.4f %9.4f %9.4f %9.4f\n",
+		name, c->tasks, c->calls, c->attempts, c->steals, c->stolen, c->robbed, c->parks,
 		(double)c->run_ns * 1e-9, (double)c->look_ns * 1e-9, (double)c->idle_ns * 1e-9,
 		(double)c->comm_ns * 1e-9);
 }
@@ -365,8 +366,8 @@ static void report_workers(FILE *out, const struct kd_rank_counts *t)
 {
 	char name[32];
 
-	fprintf(out, "kdds: %11s %12s %10s %8s %10s %8s %7s %9s %9s %9s %9s\n",
-		nranks > 1 ? "rank.worker" : "worker", "tasks", "tries", "steals", "closures",
+	fprintf(out, "kdds: %11s %12s %12s %10s %8s %10s %8s %7s %9s %9s %9s %9s\n",
+		nranks > 1 ? "rank.worker" : "worker", "tasks", "calls", "tries", "steals", "closures",
 		"robbed", "parks", "running/s", "looking/s", "idle/s", "net/s");
 	for (uint32_t r = 0; r < nranks; r++) {
 		for (uint64_t i = 0; ranks[r].workers && i < ranks[r].counts.workers; i++) {
@@ -418,11 +419,14 @@ static void report_text(FILE *out, const struct kd_rank_counts *t)
 {
 	double time = (double)t->time_ns * 1e-9, work = (double)t->work_ns * 1e-9,
 	       depth = (double)t->depth_ns * 1e-9;
+	char calls[64] = "";
 
+	if (!kd_observe.tasks)
+		snprintf(calls, sizeof(calls), " and %" PRIu64 " calls in place of tasks", t->calls);
 	fprintf(out,
 		"kdds: T = %.6f s, %u rank%s, %" PRIu64 " workers, %" PRIu64
-		" tasks, at most %.1f MB of memory\n",
-		time, nranks, nranks > 1 ? "s" : "", t->workers, t->tasks,
+		" tasks%s, at most %.1f MB of memory\n",
+		time, nranks, nranks > 1 ? "s" : "", t->workers, t->tasks, calls,
 		(double)t->peak_bytes / 1e6);
 	if (kd_observe.tasks)
 		fprintf(out,

@@ -24,6 +24,7 @@ EXTRA_DIST += \
 	tests/models/merge.pml \
 	tests/models/net.pml \
 	tests/models/peer.pml \
+	tests/models/reserve.pml \
 	tests/models/retained.pml \
 	tests/models/rsteal.pml \
 	tests/models/run \

@@ -66,6 +66,8 @@ mistake()
 mistake lengths 'kdds_for: task shift was given 10 elements for x and 20 for y'
 mistake single 'kdds_for: task shift was given 10 elements for x and 1 for y'
 mistake row 'kdds_for: task number_rows was given 1 elements for a and 5 for i'
+mistake negative 'range i of task shared_write begins or ends at a negative number: 0, -5'
+mistake below 'range i of task shared_write begins or ends at a negative number: -5, 5'
 mistake nothing 'kdds_for: task no_cut has no parameter to cut'
 mistake shared 'all parts of the loop would write parameter x of task shared_write'
 [ $failed = 0 ] || exit 1

@@ -157,6 +157,26 @@ KDDS_TASK(keeps, RANGE(i), REDUCE(long, n, KDDS_SUM(long)))
 	kdds_spawn(add, t, n);
 }
 
+/* The first time that a loop runs, its parts are small against what is left, wherever it was divided:
+ * nothing shows which of the indices may take long. */
+KDDS_TASK(first_parts, RANGE(i), VALUE(size_t, n), REDUCE(long, large, KDDS_SUM(long)))
+{
+	**large += i.end - i.begin > (n - i.begin) / 16 + 1;
+}
+
+static void careful(void)
+{
+	KDDS_SELF;
+	long count = 0;
+	KDDS_OVER(long, large, &count);
+
+	if (kdds_workers() * kdds_size() == 1)
+		return; /* the body is called once, or divided by the checker */
+	kdds_for(first_parts, kdds_range(0, 3000), 3000, large);
+	kdds_sync();
+	check(!count);
+}
+
 /* Arguments that are no loop. */
 KDDS_TASK(no_cut, VALUE(int, k)) { (void)k; }
 KDDS_TASK(shared_write, RANGE(i), WRITE(long, x)) { **x = (long)i.begin; }
@@ -177,6 +197,10 @@ static void mistakes(const char *what)
 		kdds_for(no_cut, 1);
 	else if (!strcmp(what, "shared"))
 		kdds_for(shared_write, kdds_range(0, 9), c);
+	else if (!strcmp(what, "negative"))
+		kdds_for(shared_write, kdds_range(0, (size_t)-5), c);
+	else if (!strcmp(what, "below"))
+		kdds_for(shared_write, kdds_range((size_t)-5, 5), c);
 	else if (!strcmp(what, "row")) {
 		static double m[10];
 		kdds_array(double) view;
@@ -309,6 +333,7 @@ int main(int argc, char **argv)
 		return 1;
 	if (argc > 1)
 		mistakes(argv[1]);
+	careful();
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++)
 		lengths(sizes[i]);
 	rows(64, 40);

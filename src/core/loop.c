@@ -16,6 +16,8 @@
  * leftmost path, so its result is merged where the tree has it.
  */
 #include <alloca.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +34,10 @@
 #define FIRST_NS 5000u   /* before the first division, and another if nobody has asked: */
 #define LATER_NS 100000u
 #define PIECE_NS 20000u  /* what is shorter is not divided */
+#define CAREFUL_SHARE 16 /* where indices may differ much, a block is at most that part of the rest: */
+#define CAREFUL_FIRST 64 /* in the first runs of a loop by a worker, */
+#define CAREFUL_LATER 256 /* and after a block that has taken longer than this: */
+#define UNEVEN_NS 160000u
 #define LEAVES_MIN 32    /* of the tree; a loop of LEAVES_ALL indices or less has a leaf for each */
 #define LEAVES_MAX 1024
 #define LEAVES_ALL 64
@@ -103,6 +109,16 @@ static int is_single_row(struct kdds_closure *c, const struct kdds_cut *cut)
 	       (!cut->size || (s->rows == 1 && s->cols && s->ld != s->cols));
 }
 
+/* Negative numbers have become huge ones. */
+static void check_range(struct kdds_closure *c, const struct kdds_cut *cut)
+{
+	const struct kdds_range *r = range_of(c, cut);
+
+	if (!cut->size && (r->begin > PTRDIFF_MAX || r->end > PTRDIFF_MAX))
+		kd_die("kdds_for: range %s of task %s begins or ends at a negative number: %td, %td",
+		       cut->name, c->type->name, (ptrdiff_t)r->begin, (ptrdiff_t)r->end);
+}
+
 /* Ends the program unless c's arguments make a loop. Stores its length: neither a part of the loop
  * nor another rank's copy of the data shows whether a single row is a vector. */
 void kdds_loop_begin(struct kdds_closure *c, const struct kdds_loop *loop)
@@ -114,11 +130,13 @@ void kdds_loop_begin(struct kdds_closure *c, const struct kdds_loop *loop)
 	if (!first->name)
 		kd_die("kdds_for: task %s has no parameter to cut: RANGE, READ_EACH, WRITE_EACH or "
 		       "UPDATE_EACH", c->type->name);
-	for (const struct kdds_cut *cut = first; cut->name; cut++)
+	for (const struct kdds_cut *cut = first; cut->name; cut++) {
+		check_range(c, cut);
 		if (is_single_row(c, cut)) {
 			first = cut;
 			rows = 1;
 		}
+	}
 	n = length_of(c, first, rows);
 	for (const struct kdds_cut *cut = loop->cuts; cut->name; cut++) {
 		if (cut->size && array_of(c, cut)->shape.pack)
@@ -243,24 +261,33 @@ static void run_divided(struct walk *w, struct kdds_closure *p)
 
 static void run_exact(struct walk *w, struct kdds_closure *p)
 {
-	struct kd_pace *pace = pace_of(w->loop);
+	struct kd_pace known = *pace_of(w->loop);
 	uint64_t start = kd_os_now_ns(), before = start;
 	size_t done = 0, block = 1;
 
-	if (pace->loop == w->loop)
-		block = (size_t)(FIRST_NS / pace->ns) + 1;
+	if (known.loop != w->loop)
+		known = (struct kd_pace){w->loop, 0, CAREFUL_FIRST};
+	else if (known.careful)
+		known.careful--;
+	else
+		block = (size_t)(FIRST_NS / known.ns) + 1;
 	while (done < w->n) {
-		size_t end = done + kd_min(block, w->n - done);
+		size_t rest = w->n - done, most = known.careful ? rest / CAREFUL_SHARE + 1 : rest;
+		size_t end = done + kd_min(block, most);
+		int whole = end - done == block; /* not a smaller one */
 		uint64_t now;
 		double each;
 
 		run(w, p, done, end);
 		now = kd_os_now_ns();
 		each = (double)(now - before + 1) / (double)(end - done);
-		if (!done || end - done == block) /* not the short rest */
-			*pace = (struct kd_pace){w->loop, each};
+		if (!done || whole)
+			known.ns = each;
+		if (now - before > UNEVEN_NS)
+			known.careful = CAREFUL_LATER;
+		*pace_of(w->loop) = known; /* which another loop, in a body, may have taken */
 		done = end;
-		if (now - before < BLOCK_NS)
+		if (whole && now - before < BLOCK_NS)
 			block *= 2;
 		else if (now - before > 4 * BLOCK_NS && block > 1)
 			block /= 2;

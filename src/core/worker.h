@@ -15,6 +15,7 @@
 struct kd_pace {
 	const struct kdds_loop *loop;
 	double ns;
+	int careful; /* runs left in which some indices may take much longer than others */
 };
 
 #define KD_PACES 8

@@ -86,6 +86,11 @@ CLEANFILES += bench/comm bench/remote
 EXTRA_PROGRAMS += bench/handoff
 CLEANFILES += bench/handoff
 
+# How long a worker without work waits until another one, which calls bodies, pushes closures.
+EXTRA_PROGRAMS += bench/hungry
+bench_hungry_LDADD = libkdds.la
+CLEANFILES += bench/hungry
+
 # A simulation of jobs of many ranks (doc/scaling.md): make sim SIZE=quick. bench/ranks measures
 # real ones.
 check_PROGRAMS += bench/sim
@@ -111,7 +116,7 @@ BENCH_RUN = $(SHELL) $(srcdir)/bench/run -r "$(ROUNDS)" -w "$(WORKERS)" -n "$(RA
 bench: all $(bench_programs)
 	$(BENCH_RUN) $(bench_missing) $(bench_programs)
 # Checks that all of them work, with tiny sizes. For continuous integration.
-bench-quick: all $(bench_programs) bench/remote bench/ranks bench/handoff
+bench-quick: all $(bench_programs) bench/remote bench/ranks bench/handoff bench/hungry
 	$(BENCH_RUN) -q $(bench_programs)
 
 clean-local: clean-bench

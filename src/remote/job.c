@@ -128,7 +128,7 @@ static int join_job(struct kd_net *net)
 }
 
 static const struct kd_remote_ops remote_ops = {
-	.take = kd_import_take,
+	.take = kd_again_take,
 	.complete = kd_import_complete,
 	.help = kd_net_help,
 	.leave = kd_net_leave,
@@ -141,16 +141,6 @@ static const struct kd_remote_ops remote_ops = {
 	.lower = kd_flags_lower,
 	.want = kd_export_want,
 };
-
-static struct kd_remote_ops surviving_ops;
-
-/* The same, and what was lost with its thief is taken first. */
-static const struct kd_remote_ops *survivor_ops(void)
-{
-	surviving_ops = remote_ops;
-	surviving_ops.take = kd_again_take;
-	return &surviving_ops;
-}
 
 int kd_job_start(struct kd_net *net)
 {
@@ -171,7 +161,7 @@ int kd_job_start(struct kd_net *net)
 	net->worker = (struct kd_worker){
 		.pool = net->pool, .id = -1, .place = -1, .random = (net->rank + 1) * 2654435769u};
 	kd_rsteal_start(net);
-	net->remote.ops = net->survives ? survivor_ops() : &remote_ops;
+	net->remote.ops = &remote_ops;
 	net->pool->remote = &net->remote;
 	return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "base/os.h"
 #include "core/idle.h"
+#include "remote/again.h"
 #include "remote/ask.h"
 #include "remote/export.h"
 #include "remote/exposed.h"
@@ -23,6 +24,7 @@ void kd_rsteal_stop(struct kd_net *net)
 	kd_import_stop(net);
 	kd_ask_stop(net);
 	kd_export_stop(net);
+	kd_again_stop(net);
 	kd_weigh_stop(net);
 	kd_read_stop(net);
 	kd_exposed_stop(net);
@@ -119,6 +121,7 @@ void kd_rsteal_start(struct kd_net *net)
 	net->room = kd_os_memory();
 	kd_exposed_start(net);
 	kd_read_init(net);
+	kd_again_start(net);
 	kd_ask_start(net);
 	kd_import_start(net);
 	kd_weigh_start(net);

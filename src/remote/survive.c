@@ -34,14 +34,12 @@ int kd_survive_start(struct kd_net *net)
 		return -EINVAL;
 	}
 	net->lost = kd_must(calloc(net->size, 1));
-	kd_again_start(net);
 	net->survives = 1;
 	return 0;
 }
 
 void kd_survive_stop(struct kd_net *net)
 {
-	kd_again_stop(net);
 	free(net->lost);
 	net->lost = NULL;
 	net->survives = 0;

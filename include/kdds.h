@@ -67,7 +67,7 @@ extern "C" {
 /** @cond internal */
 #define KD_LAYOUT_STEP(h, x) (((h) * 31u) + (uint32_t)(x))
 #define KD_LAYOUT \
-	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(16u, \
+	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(17u, \
 		sizeof(struct kdds_frame)), offsetof(struct kdds_frame, link_base)), \
 		sizeof(struct kdds_closure)), \
 		offsetof(struct kdds_closure, state)), sizeof(struct kdds_access_array)), sizeof(struct kdds_type)), \
@@ -296,8 +296,9 @@ void kdds_lower(struct kdds_flag *flag);
 /** @} */
 
 /** @name Spawn attributes
- * For kdds_spawn_with. They guide thieves: the owner of a frame runs its closures in reference
- * order, except for KDDS_LOCAL ones while other ranks wait for what follows these.
+ * For kdds_spawn_with: a bitwise OR, with at most one KDDS_ON_ attribute. They guide thieves: the
+ * owner of a frame runs its closures in reference order, except for KDDS_LOCAL ones while other
+ * ranks wait for what follows these. KDDS_ON_RANK binds the owner, too.
  * @{ */
 /** stays in this process: for I/O and pointers to objects of this process */
 #define KDDS_LOCAL 0x8000u
@@ -307,6 +308,22 @@ void kdds_lower(struct kdds_flag *flag);
 #define KDDS_ON_WORKER(i) (0x1000u | ((unsigned)(i) & 0x7ffu))
 /** workers of other places take it only if they find nothing else */
 #define KDDS_ON_PLACE(i) (0x1800u | ((unsigned)(i) & 0x7ffu))
+/**
+ * runs on rank r modulo kdds_size(), for 0 <= r < 2^20, and on no other. That rank has what the
+ * task writes in its memory then, for the tasks that follow there. The children of the task may run
+ * anywhere. A loop over the parts of a matrix distributes it:
+ *
+ * @code
+ * for (int i = 0; i < n; i++)
+ *         kdds_spawn_with(KDDS_ON_RANK(i), fill, i, kdds_ref(part[i]));
+ * @endcode
+ *
+ * A task that cannot go to its rank runs where it was spawned: with KDDS_LOCAL, while a failure is
+ * known of which main has not been told, when the rank has died (kddsrun --survive), with two views
+ * of the same data, or, after a line on stderr, with other arguments that other processes cannot
+ * use.
+ */
+#define KDDS_ON_RANK(r) KD_ON_RANK(r)
 /** @} */
 
 /** @name Data
@@ -733,7 +750,7 @@ void kdds_push_value(struct kdds_closure *c, const void *value);
  *  @param ref a reference as for kdds_spawn (kdds_ref(d), or a name declared by KDDS_DATA) */
 void kdds_push_access(struct kdds_closure *c, const void *ref);
 /** Sets the spawn attributes of the closure, as kdds_spawn_with does; the default is none. */
-void kdds_closure_attributes(struct kdds_closure *c, uint16_t attributes);
+void kdds_closure_attributes(struct kdds_closure *c, uint32_t attributes);
 /** Completes the closure; from now on it may run. Ends the program if a parameter is missing. */
 void kdds_commit(struct kdds_closure *c);
 /** In a body: kdds_fail for a type created at run time. */

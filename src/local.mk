@@ -91,6 +91,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/module.h \
 	src/core/parts.c \
 	src/core/parts.h \
+	src/core/place.c \
+	src/core/place.h \
 	src/core/pool.c \
 	src/core/pool.h \
 	src/core/ready.c \
@@ -184,6 +186,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/remote/outgoing.h \
 	src/remote/peer.c \
 	src/remote/peer.h \
+	src/remote/placement.c \
+	src/remote/placement.h \
 	src/remote/read.c \
 	src/remote/read.h \
 	src/remote/retained.c \

@@ -13,7 +13,7 @@ for provider in loop loop:1 loop:2 tcp 'tcp;ofi_rxm'; do
 			cat ranks.err
 			exit 1
 		}
-		for task in by_pointer by_pointers by_names by_nothing; do
+		for task in by_pointer by_pointers by_names by_nothing placed_pointer; do
 			grep -q "$task stays in its process" ranks.err
 		done
 	done

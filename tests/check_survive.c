@@ -69,6 +69,14 @@ KDDS_TASK(tree, VALUE(long, n), VALUE(int, depth), WRITE(long, sum))
 	}
 }
 
+/* Its rank may have died. */
+KDDS_TASK(part, VALUE(long, k), UPDATE_ARRAY(long, x))
+{
+	sim_work(200000 + sim_draw(300000));
+	for (size_t i = 0; i < kdds_count(x); i++)
+		(*x)[i] = (*x)[i] * 3 + k;
+}
+
 /* Data that messages have no room for, updated in place, with small data beside them and a sum. */
 #define LENGTH 1200
 
@@ -125,12 +133,32 @@ static int vectors(void)
 	return !memcmp(is, due, sizeof(is)) && !memcmp(small, dues, sizeof(small)) && sum == all;
 }
 
+/* Each part on a rank of its own, by turns on another. */
+static int placed(void)
+{
+	static long is[8][LENGTH], due[8][LENGTH];
+	struct kdds_frame *const kd_self = kdds_frame_current();
+	kdds_array(long) x[8];
+
+	memset(is, 0, sizeof(is));
+	memset(due, 0, sizeof(due));
+	for (int i = 0; i < 8; i++)
+		kdds_bind_array(x[i], is[i], LENGTH);
+	for (int k = 0; k < 80; k++) {
+		kdds_spawn_with(KDDS_ON_RANK(k % 8 + k / 32), part, k, &x[k % 8].at);
+		for (size_t i = 0; i < LENGTH; i++)
+			due[k % 8][i] = due[k % 8][i] * 3 + k;
+	}
+	kdds_sync();
+	return !memcmp(is, due, sizeof(is));
+}
+
 static void program(void)
 {
 	if (seed % 3 == 0)
 		wrong |= !trees();
 	if (seed % 3 == 1)
-		wrong |= !vectors();
+		wrong |= !vectors() || !placed();
 	for (unsigned i = 0; i < programs && seed % 3 == 2; i++)
 		wrong |= !agree(seed * 16 + i);
 }
@@ -221,6 +249,7 @@ int main(int argc, char **argv)
 	if (argc < 2 || sweep)
 		count = 60;
 	setenv("KDDS_SURVIVE", "1", 1);
+	placed_share = 2; /* lost messages cost nothing here */
 	make_types();
 	if (kd_env_read() || kd_topo_init() || kd_module_init())
 		return 1;

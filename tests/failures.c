@@ -216,7 +216,12 @@ spawn(struct kdds_frame *kd_self, struct kd_room *kd_room, unsigned kind, struct
 {
 #define REF(i) x[arg[i]].ref
 	switch (kind) {
-	case 0: kdds_spawn(task0, s, REF(0)); break;
+	case 0: /* some on a given rank */
+		if (s.seed % 8)
+			kdds_spawn(task0, s, REF(0));
+		else
+			kdds_spawn_with(KDDS_ON_RANK(s.seed / 8 % 8), task0, s, REF(0));
+		break;
 	case 1: kdds_spawn(task1, s, REF(0), REF(1)); break;
 	case 2: kdds_spawn(task2, s, REF(0), REF(1), REF(2)); break;
 	case 3: kdds_spawn(task3, s, REF(0), REF(1)); break;

@@ -86,6 +86,11 @@ tests_check_ahead_SOURCES = tests/check_ahead.c tests/sim/sim.c tests/sim/sim.h 
 	tests/sim/sim_boot.c tests/sim/sim_comm.c
 tests_check_ahead_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
 tests_check_ahead_LDADD = $(UNIT_LIBS)
+unit_tests += tests/check_place
+tests_check_place_SOURCES = tests/check_place.c tests/sim/sim.c tests/sim/sim.h \
+	tests/sim/sim_boot.c tests/sim/sim_comm.c
+tests_check_place_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
+tests_check_place_LDADD = $(UNIT_LIBS)
 unit_tests += tests/check_handshake
 tests_check_handshake_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_handshake_LDADD = $(UNIT_LIBS)

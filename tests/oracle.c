@@ -60,6 +60,7 @@ static unsigned long met[MODES + 1][MODES + 1][2][2];
 static unsigned long twice[MODES + 1][MODES + 1][2]; /* in one task, stolen or not */
 static int lively; /* bodies waste time */
 static int guided; /* tasks have attributes */
+static unsigned placed_share = 16; /* one in so many that might has a rank: each is a journey, and a lost message takes 0.1 s */
 
 static uint32_t type_of(unsigned naccess, const uint8_t *modes)
 {
@@ -422,11 +423,11 @@ static void count(const struct spec *s, int nested)
 }
 
 /* What says nothing about values: any, or none. Few stay in their process, lest there be nothing to exchange. */
-static uint16_t attributes(uint64_t seed)
+static uint32_t attributes(uint64_t seed)
 {
 	static const uint16_t priority[] = {0, 0, KDDS_PRIORITY_HIGH, KDDS_PRIORITY_LOW};
 	uint64_t d = seed ^ 0xaaaa;
-	uint16_t a = priority[roll(&d, 4)];
+	uint32_t a = priority[roll(&d, 4)];
 
 	switch (roll(&d, 8)) {
 	case 0:
@@ -437,6 +438,9 @@ static uint16_t attributes(uint64_t seed)
 		break;
 	case 2:
 		a |= roll(&d, 4) ? 0 : KDDS_LOCAL;
+		break;
+	case 3:
+		a |= roll(&d, placed_share) ? 0 : KDDS_ON_RANK(roll(&d, 64));
 		break;
 	}
 	return a;

@@ -235,6 +235,67 @@ static void local(void)
 	check(counts[2] == 32, "a task ran elsewhere that has data which cannot be packed");
 }
 
+/* A task with KDDS_ON_RANK runs on its rank, whoever looks for work, and so do those that follow
+ * it. Its children need not. */
+#define PLACED_LENGTH 1000
+
+KDDS_TASK(placed_child, WRITE(int, ran)) { **ran = kdds_rank(); }
+
+KDDS_TASK(placed_part, VALUE(unsigned, number), UPDATE_ARRAY(int, x))
+{
+	check(kdds_rank() == (int)(number % (unsigned)kdds_size()), "it ran on another rank");
+	for (size_t k = 0; k < kdds_count(x); k++)
+		(*x)[k]++;
+}
+
+KDDS_TASK(placed_root, VALUE(unsigned, number), WRITE(int, ran), UPDATE(int, calls))
+{
+	KDDS_DATA(int, anywhere);
+
+	check(kdds_rank() == (int)(number % (unsigned)kdds_size()), "it ran on another rank");
+	**ran = kdds_rank();
+	kdds_spawn(placed_child, anywhere);
+	kdds_spawn_with(KDDS_ON_RANK(number + 1), placed_child, ran);
+	kdds_sync();
+	check(**ran == (int)((number + 1) % (unsigned)kdds_size()), "a child ran on another rank");
+	check(**anywhere >= 0 && **anywhere < kdds_size(), "a child did not run");
+	++**calls;
+}
+
+KDDS_TASK(placed_pointer, VALUE(int *, x)) { *x = kdds_rank() + 1; }
+
+static void placed(void)
+{
+	static int x[12][PLACED_LENGTH], ran[100], calls[100], pointed, kept;
+	kdds_array(int) part[12];
+	KDDS_OVER(int, away_ref, &away);
+	KDDS_OVER(int, stays_here, &kept);
+
+	for (int i = 0; i < 12; i++)
+		kdds_bind_array(part[i], x[i], PLACED_LENGTH);
+	begin("placed");
+	for (unsigned k = 0; k < 120; k++)
+		kdds_spawn_with(KDDS_ON_RANK(k % 12), placed_part, k % 12, &part[k % 12].at);
+	for (unsigned i = 0; i < 100; i++) {
+		KDDS_OVER(int, r, &ran[i]);
+		KDDS_OVER(int, n, &calls[i]);
+
+		kdds_spawn_with(KDDS_ON_RANK(i * 1000) | (i % 2 ? KDDS_PRIORITY_HIGH : 0),
+				placed_root, i * 1000, r, n);
+	}
+	kdds_spawn_with(KDDS_ON_RANK(1), placed_pointer, &pointed);
+	kdds_spawn_with(KDDS_ON_RANK(1) | KDDS_LOCAL, placed_child, stays_here);
+	kdds_spawn_with(KDDS_ON_RANK(1), leaves, away_ref);
+	end();
+	for (int i = 0; i < 12; i++)
+		for (int k = 0; k < PLACED_LENGTH; k++)
+			check(x[i][k] == 10, "a part was not updated ten times");
+	for (int i = 0; i < 100; i++)
+		check(calls[i] == 1, "a task did not run once");
+	check(pointed == 1, "a task with a pointer ran elsewhere");
+	check(!kept, "a LOCAL task ran elsewhere");
+}
+
 /* A task cannot end the library on another rank either. */
 KDDS_TASK(finalizes, WRITE(int, error), WRITE(int, ran))
 {
@@ -909,6 +970,7 @@ int main(int argc, char **argv)
 	packed(10);
 	packed(100000);
 	local();
+	placed();
 	misuse();
 	reductions(3);
 	reductions(5000);

@@ -317,6 +317,14 @@ typedef uint64_t kd_word __attribute__((may_alias));
 #define KD_OVER 32u
 /** because its body has been called and has failed, which others are to know when it is claimed. */
 #define KD_UNMARKED 128u
+/** The same of one that has a rank; the bits above, and attr, have its number (KD_ON_RANK). */
+#define KD_PLACED 256u
+/** The number r of a rank as spawn attributes: KD_PLACED, bits 0 to 12 in attr and bits 13 to 19 in
+ *  state. A constant if r is one, and r is evaluated once: the product has r twice, the mask keeps
+ *  bits 0 to 12 of the one and 13 to 19 of the other, and the remainder adds the two halves. */
+#define KD_ON_RANK(r) \
+	((KD_PLACED << 16) | (uint32_t)((((uint32_t)(r) * (uint64_t)0x100000000001u) & \
+					 0xfe00000000001fffu) % 0xffffffffu))
 
 #define KD_ROUND16(n) (((n) + 15u) & ~(size_t)15u)
 #define KD_UNLIKELY(x) __builtin_expect(!!(x), 0)
@@ -333,6 +341,7 @@ typedef uint64_t kd_word __attribute__((may_alias));
 /** @cond internal */
 struct kdds_frame *kdds_frame_current(void);
 char *kdds_push_slow(const char *end) __attribute__((cold));
+void kdds_place(uint32_t attributes) __attribute__((cold));
 void kdds_track(const struct kd_tracked_use *u) __attribute__((cold));
 void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align);
 void kdds_frame_check(struct kdds_frame *f) __attribute__((cold));
@@ -470,6 +479,13 @@ KD_INLINE void kd_closure_init(struct kdds_closure *c, const struct kdds_type *t
 KD_INLINE void kd_commit(struct kdds_frame *f, char *c, size_t size)
 {
 	KD_PUBLISH(&f->tail, c + size);
+}
+
+/* A closure with these attributes has been committed. */
+KD_INLINE void kd_place(uint32_t attributes)
+{
+	if (KD_UNLIKELY(attributes & (KD_PLACED << 16)))
+		kdds_place(attributes);
 }
 
 /*

@@ -745,11 +745,12 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
 		kd_commit(kd_f, (char *)kd_c, kd_c->kd_head.bytes); \
 	} \
 	__attribute__((unused, always_inline)) static inline void kd_spawn_##t( \
-		struct kdds_frame *kd_f, struct kd_room *kd_r, uint16_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
+		struct kdds_frame *kd_f, struct kd_room *kd_r, uint32_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
 	{ \
 		if (0 KD_MAP(KD_LISTED, t, ##__VA_ARGS__)) { \
 			kd_push_lists_##t(kd_frame_of(kd_f), kd_r ? kd_r->top : NULL, &kd_type_##t, NULL, \
 					  kd_attr KD_MAP(KD_TELL, t, ##__VA_ARGS__)); \
+			kd_place(kd_attr); \
 			return; \
 		} \
 		KD_MAP(KD_VALID, t, ##__VA_ARGS__) \
@@ -757,6 +758,7 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
 			kd_f = kd_frame_of(kd_f); \
 			KD_TRACK(t, kd_type_##t, KD_TRACKS_AT, KD_PLACES_AT, ##__VA_ARGS__) \
 			kd_push_##t(kd_f, 0, kd_attr KD_MAP(KD_FIND, t, ##__VA_ARGS__)); \
+			kd_place(kd_attr); \
 			return; \
 		} \
 		struct kdds_anchor *const kd_all[] __attribute__((unused)) = {KD_MAP(KD_ALL, t, ##__VA_ARGS__) NULL}; \
@@ -772,6 +774,7 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
 			KD_MAP(KD_RETURN, t, ##__VA_ARGS__) \
 		} else { \
 			kd_defer_##t(kd_f, kd_r->top, kd_attr KD_MAP(KD_FIND, t, ##__VA_ARGS__)); \
+			kd_place(kd_attr); \
 		} \
 	} \
 	struct kd_loop_closure_##t { struct kd_closure_##t kd_c; struct kdds_loop_part kd_part; } __attribute__((aligned(16))); \
@@ -896,7 +899,7 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
 #define kdds_spawn(t, ...) kd_spawn_##t(kd_self, kd_room, 0, ##__VA_ARGS__)
 
 /** The same with attributes, a bitwise OR of KDDS_LOCAL, KDDS_ON_WORKER(i), KDDS_ON_PLACE(i),
- *  KDDS_PRIORITY_HIGH and KDDS_PRIORITY_LOW. */
+ *  KDDS_ON_RANK(r), KDDS_PRIORITY_HIGH and KDDS_PRIORITY_LOW. */
 #define kdds_spawn_with(attributes, t, ...) kd_spawn_##t(kd_self, kd_room, attributes, ##__VA_ARGS__)
 
 /**

@@ -2,6 +2,7 @@
 #include "core/ahead.h"
 
 #include "base/env.h"
+#include "core/place.h"
 #include "core/value.h"
 #include "kdds.h"
 
@@ -44,7 +45,8 @@ int kd_ahead_enough(const struct kd_view *v)
 	for (unsigned i = 0; at && i < STEPS && n < most && bytes <= kd_env.cache; i++) {
 		char *c = kd_position_at(v->stack, at);
 
-		if (c > v->head && !(kd_closure_at(c)->attr & KDDS_LOCAL)) {
+		if (c > v->head && !kd_place_stays(v->pool, kd_closure_at(c)) &&
+		    kd_place_of(v->pool, kd_closure_at(c)) < 0) {
 			bytes += bytes_of(kd_closure_at(c));
 			n++;
 		}

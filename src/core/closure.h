@@ -15,6 +15,7 @@
  * (kdds_frame.head).
  * KD_SPECIAL: it reduces into private copies; a thief sets it in every reducing closure it takes.
  * KD_PRIVATE: it reduces, and its access records refer to private copies that are not merged yet.
+ * KD_PLACED: it is to run on a given rank (place.h); thieves of this process leave it alone.
  * KD_OVER: it is not to run, at all or again. KD_FAILED: it or a descendant has failed. The bits
  * from KD_FAILED_SHIFT on say which of its accesses have (fail.h).
  */
@@ -31,7 +32,7 @@
 #define KD_MERGE 16u
 #define KD_FAILED 64u
 #define KD_FAILED_SHIFT 16
-/* KD_OVER 32u and KD_UNMARKED 128u are in kdds/inline.h, too */
+/* KD_OVER 32u, KD_UNMARKED 128u and KD_PLACED 256u are in kdds/inline.h, too */
 
 static inline struct kdds_closure *kd_closure_at(const char *p)
 {

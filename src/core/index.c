@@ -3,6 +3,7 @@
 
 #include "base/env.h"
 #include "base/log.h"
+#include "core/place.h"
 #include "core/ready.h"
 #include "core/readylist.h"
 #include "core/record.h"
@@ -13,10 +14,16 @@
 #include "kdds.h"
 
 /* Whether c, which waits, needs the results that it waits for to be fetched: it reads them, or must
- * not run where they are. A writer that may run there does not need them here. */
-static int wants(const struct kdds_closure *c, const struct kd_record *n)
+ * not run at the rank that retains them. A writer that may run there does not need them here. */
+static int wants(const struct kd_view *v, const struct kdds_closure *c, const struct kd_record *n,
+		 const struct kd_record *away)
 {
-	return c->type->access[kd_record_access(n)].mode == KDDS_R || c->attr & KDDS_LOCAL;
+	int rank = kd_place_of(v->pool, c);
+
+	if (rank >= 0)
+		return (uint32_t)rank + 1 != away->link;
+	return c->type->access[kd_record_access(n)].mode == KDDS_R ||
+	       kd_place_stays(v->pool, c);
 }
 
 static void event(struct kd_view *v, uint32_t what)
@@ -35,10 +42,10 @@ static void need(struct kd_view *v, struct kd_record *away)
 static void tell(struct kd_view *v, const struct kdds_closure *c, const struct kd_record *n,
 		 struct kd_record *away)
 {
-	if (wants(c, n))
+	if (wants(v, c, n, away))
 		need(v, away);
 	else
-		event(v, KD_STACK_FOLLOWER);
+		event(v, kd_place_of(v->pool, c) >= 0 ? KD_STACK_PLACED : KD_STACK_FOLLOWER);
 }
 
 /* Whatever waits for the closure q, which is complete, waits until the owner has passed it. The
@@ -96,10 +103,18 @@ static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_record 
 	return 1;
 }
 
+/* c is ready. */
+static void insert(struct kd_view *v, struct kdds_closure *c, uint32_t after)
+{
+	kd_readylist_insert(v, c, after);
+	if (kd_place_of(v->pool, c) >= 0)
+		event(v, KD_STACK_PLACED);
+}
+
 void kd_index_settle(struct kd_view *v, struct kdds_closure *c, struct kd_record *n)
 {
 	if (!wait_for(v, c, n))
-		kd_readylist_insert(v, c, c->attr & KDDS_PRIORITY_HIGH ? 0 : v->index->ready_end);
+		insert(v, c, c->attr & KDDS_PRIORITY_HIGH ? 0 : v->index->ready_end);
 }
 
 /* What the closure at position at follows has changed: its contributions may have become due. */
@@ -139,11 +154,11 @@ static void fire(struct kd_view *v, struct kd_record *done)
 		if (n->state != KD_WAITS || wait_for(v, c, n))
 			continue;
 		if (c->attr & KDDS_PRIORITY_HIGH) {
-			kd_readylist_insert(v, c, 0);
+			insert(v, c, 0);
 		} else {
 			uint32_t from = last < here ? last : 0;
 
-			kd_readylist_insert(v, c, kd_readylist_place(v, here, from));
+			insert(v, c, kd_readylist_place(v, here, from));
 			last = here;
 		}
 	}
@@ -232,12 +247,10 @@ static int takable(const struct kd_view *v, uint32_t at,
 	return c > v->head && wanted(kd_closure_at(c), arg);
 }
 
-#define READY_STEPS 64
-
 /* The ready closure that the caller takes: one of high priority, else the youngest, which the owner
  * reaches last. Gives up after some that the caller may not have, and moves them to where the next
- * visit does not meet them first: with more than READY_STEPS of high priority, that is ahead of the
- * rest of these. */
+ * visit does not meet them first: with more than KD_INDEX_STEPS of high priority, that is ahead of
+ * the rest of these. */
 static char *next_ready(struct kd_view *v, int (*wanted)(const struct kdds_closure *c, void *arg),
 			void *arg)
 {
@@ -245,14 +258,14 @@ static char *next_ready(struct kd_view *v, int (*wanted)(const struct kdds_closu
 	unsigned steps = 0;
 	uint32_t at, high = 0;
 
-	for (at = x->ready; at && kd_record_of(v, at)->high && steps < READY_STEPS;
+	for (at = x->ready; at && kd_record_of(v, at)->high && steps < KD_INDEX_STEPS;
 	     high = at, at = kd_record_of(v, at)->next, steps++)
 		if (takable(v, at, wanted, arg))
 			return kd_position_at(v->stack, at);
 	for (at = x->ready_end, steps = 0; at && at != high; at = kd_record_of(v, at)->link)
 		if (takable(v, at, wanted, arg))
 			return kd_position_at(v->stack, at);
-		else if (++steps == READY_STEPS && kd_record_of(v, at)->link != high) {
+		else if (++steps == KD_INDEX_STEPS && kd_record_of(v, at)->link != high) {
 			kd_readylist_rotate(v, kd_record_of(v, at)->link, high);
 			break;
 		}
@@ -419,6 +432,20 @@ void kd_index_extend(struct kd_view *v, char *c, uint32_t length,
 	range_p->more = (range_p->independent && !range_p->fine) || v->index->ready;
 }
 
+void kd_index_take_claimed(struct kd_view *v, struct kd_range *range_p)
+{
+	char *c = v->head;
+	int fresh = kd_position(v->stack, c) == v->index->cursor;
+	struct kd_record *n = fresh ? note(v, c) : kd_record_at(v->stack, c);
+
+	kd_assert(n->state == KD_READY || n->state == KD_WAITS);
+	if (n->state == KD_READY)
+		kd_readylist_remove(v, n);
+	n->state = KD_TAKEN;
+	*range_p = (struct kd_range){.from = v->stack, .frame = v->frame, .begin = c,
+				     .end = c + kd_closure_at(c)->bytes, .count = 1};
+}
+
 void kd_index_look_ahead(struct kd_view *v, uint32_t taken)
 {
 	uint32_t next = kd_min(2 * taken, length_of(v->index, LONG_NS));
@@ -464,25 +491,37 @@ void kd_index_fetch(struct kd_view *v, const struct kd_range *range)
 	}
 }
 
+/* A closure placed on the view's thief waits for q. If another rank retains its results: the thief
+ * is going to have them from here. */
+static void fetch_for(struct kd_view *v, const char *q)
+{
+	struct kd_record *away = kd_record_at(v->stack, q);
+
+	if (away->state == KD_RETAINED && !away->access)
+		need(v, away);
+}
+
 /* Of the closures that wait for q, one that is ready for the view's thief. NULL: none. */
 static char *follower(struct kd_view *v, const char *q,
 		      int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
 {
-	unsigned steps = 0;
+	uint32_t at = kd_record_at(v->stack, q)->waiters;
 	int inside;
 
-	for (uint32_t at = kd_record_at(v->stack, q)->waiters; at && steps < READY_STEPS; steps++) {
+	for (unsigned steps = 0; at && steps < KD_INDEX_STEPS; steps++) {
 		struct kdds_closure *c = kd_closure_at(kd_position_at(v->stack, at));
 		struct kd_record *n = kd_record_at(v->stack, (char *)c);
 		uint32_t next = n->next;
 
 		if (n->state == KD_WAITS) {
 			struct kd_record_place before = kd_record_place(n);
-			int ready = !kd_ready_waits_for(v, c, n, NULL, &inside) && wanted(c, arg);
+			const char *other = kd_ready_waits_for(v, c, n, NULL, &inside);
 
 			kd_record_return(n, before); /* complete for the thief, not for others */
-			if (ready)
+			if (!other && wanted(c, arg))
 				return (char *)c;
+			if (other && (uint32_t)kd_place_of(v->pool, c) + 1 == v->thief)
+				fetch_for(v, other);
 		}
 		at = next;
 	}

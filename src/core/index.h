@@ -16,6 +16,9 @@
 
 #include "core/record.h"
 
+/* Ready closures that one call looks at; a later one begins with others. */
+#define KD_INDEX_STEPS 64
+
 /* Looks at frame f of s and updates its records with what the owner has done. 0: f has no
  * closures. */
 int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f);
@@ -44,6 +47,9 @@ char *kd_index_take(struct kd_view *v, unsigned budget, uint32_t length,
 void kd_index_extend(struct kd_view *v, char *c, uint32_t length,
 		     int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
 		     struct kd_range *range_p);
+
+/* Takes the closure at the head of the frame, which the owner has claimed and does not run. */
+void kd_index_take_claimed(struct kd_view *v, struct kd_range *range_p);
 
 /* c, whose record is n, waits or is ready: puts it on a list of waiters or on the ready list. */
 void kd_index_settle(struct kd_view *v, struct kdds_closure *c, struct kd_record *n);

@@ -46,6 +46,16 @@ struct kd_remote_ops {
 	void (*lower)(struct kd_remote *r, struct kdds_flag *f);
 	/* Results that a thief retains are needed here: KD_RETAINED_WANTED in index.h. */
 	void (*want)(struct kd_remote *r);
+
+	/* place.h, without locks. The rank that the number of a placed closure stands for; -1: this
+	 * one, or it has died. */
+	int (*rank)(struct kd_remote *r, uint32_t number);
+	/* There may be ready closures of other ranks. Locks may be held. */
+	void (*placed)(struct kd_remote *r);
+	/* The owner of a stack with KD_PASS has gone on. */
+	void (*passed)(struct kd_remote *r);
+	/* A closure of another rank has been taken for it. */
+	void (*give)(struct kd_remote *r, const struct kd_range *range);
 };
 
 /* A rank as its workers know it. */

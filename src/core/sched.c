@@ -99,6 +99,10 @@ static int heed_flags(struct kd_worker *w, struct kd_stack *s, struct kdds_frame
 		kd_fail_turn(w->pool, s);
 	if (kd_unlikely(flags & KD_AHEAD))
 		run_ahead(w, s);
+	if (kd_unlikely(flags & KD_PASS)) {
+		kd_fetch_and(&s->flags, ~(uint32_t)KD_PASS);
+		w->pool->remote->ops->passed(w->pool->remote);
+	}
 	if (flags & KD_HALT) {
 		kd_fetch_and(&s->flags, ~(uint32_t)KD_HALT);
 		return !(w->nest && kd_load_relaxed(&w->halt) && !s->bound);
@@ -164,6 +168,8 @@ claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct
 	}
 	if (kd_unlikely(skips(s, f, c, state)))
 		return SKIP;
+	if (kd_unlikely(state & KD_PLACED) && !base && kd_steal_claimed(s, f))
+		return BLOCK;
 	if (!(state & KD_SPECIAL))
 		return RUN;
 	kd_reduce_begin(c);
@@ -608,6 +614,8 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, const char *last, 
 		outcome = last ? run_up_to(w, s, f, last) : run(w, s, f, patient);
 	s->waiting = waiting;
 	s->bound--;
+	if (outcome == ENDED && (char *)f == s->mem) /* no closure of the stack is left */
+		kd_store_relaxed(&s->placed, 0);
 	if (outcome == ENDED && kd_unlikely(kd_load_relaxed(&f->failed)))
 		kd_fail_keep(f);
 	else if (outcome == ENDED)

@@ -8,6 +8,7 @@
 
 #define VICTIMS_PER_LOOK 8
 #define PARKED_PER_LOOK 16
+#define PLACED_MOST 16 /* closures in a range for another rank, which runs them anyway */
 
 void kd_search_leave(struct kd_worker *w, struct kd_stack *s)
 {
@@ -103,4 +104,21 @@ int kd_search_remote(struct kd_worker *w, uint32_t remote, struct kd_filter *fil
 		return 0;
 	*range_p = l.range;
 	return 1;
+}
+
+int kd_search_placed(struct kd_worker *w, struct kd_filter *filter, int *left_p,
+		     struct kd_range *range_p)
+{
+	const struct kd_request request = {.remote = PLACED_MOST, .filter = filter, .placed = 1};
+	const struct kd_pool *p = w->pool;
+
+	*left_p = 0;
+	for (int i = 0; kd_load_acquire(&p->workers) && i < p->count; i++)
+		for (struct kd_stack *s = kd_load_acquire(&p->workers[i].stacks); s; s = s->next)
+			if (kd_load_relaxed(&s->placed) && kd_load_relaxed(&s->active)) {
+				*left_p = 1;
+				if (kd_steal(w, s, &request, range_p))
+					return 1;
+			}
+	return 0;
 }

@@ -93,6 +93,7 @@ void kd_stack_start(struct kd_stack *s, const struct kd_range *range)
 	kd_store_relaxed(&s->base.tail, range ? range->end : NULL);
 	s->base.gen = s->serial;
 	kd_store_relaxed(&s->divisible, range && range->independent && !range->fine);
+	kd_store_relaxed(&s->placed, 0);
 	if (range)
 		s->range = *range;
 	else

@@ -61,11 +61,13 @@ enum {
 	KD_HALT = 8,   /* set this stack aside: its worker's bound stack can continue */
 	KD_FAILING = 16, /* tasks have failed: look at the inputs of each closure (fail.h) */
 	KD_AHEAD = 32, /* run LOCAL closures ahead of reference order (ahead.h) */
+	KD_PASS = 64,  /* closures of other ranks wait for what the owner runs (place.h): say when
+			  it goes on */
 };
 
 /* Events of retained results (index.h): a closure waits to read some; one that waits could be a
- * follower. */
-enum { KD_STACK_WANTED = 1, KD_STACK_FOLLOWER = 2 };
+ * follower. Of placed closures: one may be given to its rank. */
+enum { KD_STACK_WANTED = 1, KD_STACK_FOLLOWER = 2, KD_STACK_PLACED = 4 };
 
 /* Where calls in place of closures are counted (KDDS_STATS=counts). The floor of the frames is the
  * address of this with KD_FLOOR_COUNTS added: above every C stack, so that each spawn asks
@@ -115,6 +117,9 @@ struct kd_stack {
 	uint32_t events; /* KD_STACK_: events recorded by the index, passed on by the visitor */
 	uint32_t looked; /* links that the index has followed, for the tests */
 	uint32_t active; /* in use: running, parked or halted */
+	uint32_t placed; /* closures of its frames that have yet to be given to their ranks
+			    (place.h). Atomic, and may be too large until main has waited, or the
+			    stack ends */
 	uint32_t epoch;   /* epoch of the latest readiness records, see record.h */
 	uint64_t next_ns; /* when to look again, */
 	uint64_t early_ns; /* or from then on if the owner has claimed another closure: */

@@ -8,6 +8,7 @@
 #include "core/check.h"
 #include "core/idle.h"
 #include "core/index.h"
+#include "core/place.h"
 #include "core/record.h"
 #include "core/remote.h"
 #include "core/successor.h"
@@ -16,6 +17,7 @@
 
 #define FRAMES_PER_VISIT 256
 #define NOTES_PER_VISIT 128
+#define PLACED_TURNS 16
 #define EARLY_NS 500u /* before the next visit if the owner has gone on; doubled after one in vain: */
 #define VAIN_DOUBLINGS 7
 #define MISS_DOUBLINGS 6 /* a visit delays the victim by some microseconds: in vain, at most one
@@ -62,6 +64,7 @@ struct search {
 	struct kdds_frame *top;
 	struct kdds_frame *unwanted; /* has ready closures, but the thief prefers to leave them */
 	uint64_t now_ns;
+	int placed;       /* only closures of other ranks, however short their tasks are */
 	uint64_t rest_ns; /* until when the frames that have closures must be left alone; 0: none */
 	int others;       /* some frames have closures and need not be left alone */
 	int partial;      /* another visit may find more although nothing has changed */
@@ -89,6 +92,17 @@ static const char *unreached(const struct kd_view *v)
 							 v->head + head->bytes;
 }
 
+/* Looks on, among many ready closures, for one that is placed. */
+static int take_placed(struct search *x)
+{
+	for (unsigned n = 0; n < PLACED_TURNS; n++)
+		if (take_from(x, NOTES_PER_VISIT))
+			return 1;
+		else if (x->view.index->ready_count <= (n + 1) * KD_INDEX_STEPS)
+			break;
+	return 0;
+}
+
 static int take(struct search *x, struct kdds_frame *f)
 {
 	uint64_t rest_ns;
@@ -96,7 +110,7 @@ static int take(struct search *x, struct kdds_frame *f)
 	if (!kd_index_open(&x->view, x->stack, f) || kd_index_ordered(&x->view))
 		return 0;
 	rest_ns = kd_index_rests(x->view.index, x->now_ns);
-	if (rest_ns) {
+	if (rest_ns && !x->placed) {
 		x->rest_ns = rest_ns;
 		x->partial = 1;
 		return 0;
@@ -105,7 +119,7 @@ static int take(struct search *x, struct kdds_frame *f)
 	x->others = 1;
 	if (x->taker.ahead && kd_ahead_enough(&x->view))
 		return 0;
-	if (take_from(x, NOTES_PER_VISIT))
+	if (x->placed ? take_placed(x) : take_from(x, NOTES_PER_VISIT))
 		return 1;
 	x->partial |= kd_index_more(&x->view);
 	if (!x->unwanted && kd_index_has_ready(&x->view))
@@ -224,6 +238,22 @@ static int search_ahead(struct search *x, struct kd_stack *s, struct kdds_frame 
 	return 0;
 }
 
+/* Finds closures of other ranks for these. Those that are not ready are found by a later visit,
+ * when the owner has gone on or results have arrived; if some have yet to be looked at, soon. */
+static int search_placed(struct search *x, struct kd_stack *s)
+{
+	struct kdds_frame *low = kd_visit_lowest(s, &x->top);
+	int more;
+
+	x->taker.anything = x->placed = 1;
+	if (search_up(x, low, 1, &more) || (more && search_down(x)))
+		return 1;
+	kd_fetch_or(&s->flags, KD_PASS);
+	if (x->partial)
+		kd_store_relaxed(&s->events, kd_load_relaxed(&s->events) | KD_STACK_PLACED);
+	return 0;
+}
+
 /* The frame of the running body; NULL: it may have just been popped. During a visit. */
 static struct kdds_frame *running_frame(struct kd_stack *s)
 {
@@ -319,18 +349,20 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 	if (request->filter)
 		request->filter->reset(request->filter);
 	kd_count(w, attempts, 1);
-	if ((!request->hint && !request->ahead && looks_empty(s)) ||
-	    !kd_visit(w, s, request->hint, request->ahead))
+	if ((!request->hint && !request->ahead && !request->placed && looks_empty(s)) ||
+	    !kd_visit(w, s, request->hint || request->placed, request->ahead))
 		return 0;
 	if (request->ahead) {
 		got = search_ahead(&x, s, scope->frame);
+	} else if (request->placed) {
+		got = search_placed(&x, s);
 	} else if (kd_scope_holds(s, scope)) {
 		if (s != scope->stack)
 			got = divide(s, request->remote, &x.taker, range_p);
 		if (!got)
 			got = search(&x, s, s == scope->stack ? scope->frame : NULL);
 	}
-	if (request->filter)
+	if (request->filter && !request->placed)
 		kd_ahead_ask(s, got, x.taker.kept);
 	if (got) {
 		kd_visit_mark(x.begin ? x.begin : range_p->begin);
@@ -339,6 +371,8 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 			kd_index_extend(&x.view, x.begin, x.most, kd_taker_wants, &x.taker,
 					range_p);
 		kd_visit_make_private(range_p);
+		if (request->filter)
+			kd_place_taken(s, range_p);
 		if (x.begin && !request->remote && !request->ahead)
 			kd_index_look_ahead(&x.view, range_p->count);
 		kd_range_check(range_p);
@@ -350,7 +384,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 		range_p->start_ns = kd_os_now_ns();
 		range_p->remote = request->remote || request->ahead; /* is not timed */
 		kd_count(w, steals, 1);
-	} else if (!request->ahead) {
+	} else if (!request->ahead && !request->placed) {
 		struct kdds_frame *running = running_frame(s);
 
 		if (running)
@@ -372,6 +406,32 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 			kd_watch.stole(w, s, start_ticks, range_p->count);
 	}
 	return got;
+}
+
+int kd_steal_claimed(struct kd_stack *s, struct kdds_frame *f)
+{
+	struct kd_pool *p = s->home->pool;
+	struct kdds_closure *c = kd_closure_at(kd_load_relaxed(&f->head));
+	struct kd_range range;
+	struct kd_view v;
+
+	/* Other ranks do not know which data have failed. */
+	if (kd_place_of(p, c) < 0 || kd_load(&p->failing) || !kd_taker_can(c))
+		return 0;
+	kd_stack_lock(s); /* no visit: the claim is the caller's own */
+	kd_index_open(&v, s, f);
+	kd_index_take_claimed(&v, &range);
+	kd_visit_mark(range.begin);
+	kd_visit_make_private(&range);
+	kd_place_taken(s, &range);
+	range.remote = 1;
+	kd_range_check(&range);
+	kd_index_check_stolen(&v);
+	kd_store_relaxed(&s->robbed, s->robbed + 1);
+	kd_stack_unlock(s);
+	kd_visit_events(s);
+	p->remote->ops->give(p->remote, &range);
+	return 1;
 }
 
 void kd_steal_retain(const struct kd_range *r, uint32_t thief)
@@ -426,6 +486,7 @@ int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t remote
 	if (got) { /* no visit: the owner cannot pass `away`, so it is not about to claim c */
 		kd_visit_mark(range_p->begin);
 		kd_visit_make_private(range_p);
+		kd_place_taken(s, range_p);
 		range_p->remote = 1;
 		kd_range_check(range_p);
 		kd_index_check_stolen(&v);

@@ -26,6 +26,7 @@ struct kd_request {
 	struct kd_filter *filter; /* remote: which closures that process may have */
 	int hint;     /* leave a wake hint on stacks without work */
 	int ahead;    /* by the owner of the stack: one LOCAL closure, if that helps (ahead.h) */
+	int placed;   /* closures of other ranks for these, which the filter knows (place.h) */
 };
 
 /* Whether the range that s runs was stolen, directly or through other ranges, from the scope's
@@ -36,6 +37,10 @@ int kd_scope_holds(const struct kd_stack *s, const struct kd_scope *scope);
  * bounded time and never waits for a task. */
 int kd_steal(struct kd_worker *w, struct kd_stack *victim, const struct kd_request *request,
 	     struct kd_range *range_p);
+
+/* The owner of s has claimed the closure at the head of frame f, which is placed: gives it to its
+ * rank (place.h). 0: it runs here. */
+int kd_steal_claimed(struct kd_stack *s, struct kdds_frame *f);
 
 /* Rank `thief` has run the closures of the range, which belongs to a frame, and retains the results
  * for a while (export.h). */

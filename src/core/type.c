@@ -297,22 +297,25 @@ void kdds_push_access(struct kdds_closure *c, const void *ref)
 		      d->params[i].spec.mode, d->name, "pushed");
 }
 
-void kdds_closure_attributes(struct kdds_closure *c, uint16_t attributes)
+void kdds_closure_attributes(struct kdds_closure *c, uint32_t attributes)
 {
-	type_filled(c);
-	c->attr = attributes;
+	const struct dynamic *d = type_filled(c);
+
+	kd_closure_init(c, &d->type, d->type.size, attributes, d->state);
 }
 
 void kdds_commit(struct kdds_closure *c)
 {
 	const struct dynamic *d = type_filled(c);
 	struct kd_worker *w = kd_self_worker;
+	uint32_t attributes = c->attr | kd_load_relaxed(&c->state) << 16;
 
 	if (w->filled != d->nparams)
 		kd_die("task %s: committed with %zu of its %zu parameters", d->name, w->filled,
 		       d->nparams);
 	w->filling = NULL;
 	kd_commit(kdds_frame_current(), (char *)c, d->type.size);
+	kd_place(attributes);
 }
 
 static struct kd_call *call_of(const struct kdds_closure *c)

@@ -4,12 +4,13 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "core/closure.h"
+#include "core/place.h"
 #include "core/remote.h"
 #include "core/value.h"
 
 int kd_visit(struct kd_worker *w, struct kd_stack *s, int hint, int own)
 {
-	if (hint) /* the last look before sleep must leave its wake hint */
+	if (hint) /* the last look must leave its flag: KD_HINT or KD_PASS */
 		kd_stack_lock(s);
 	else if (!kd_stack_trylock(s))
 		return 0;
@@ -85,6 +86,8 @@ void kd_visit_events(struct kd_stack *s)
 		r->ops->want(r);
 	if (events & KD_STACK_FOLLOWER)
 		r->ops->available(r);
+	if (events & KD_STACK_PLACED)
+		r->ops->placed(r);
 }
 
 int kd_taker_leaves(const struct kd_taker *taker)
@@ -92,18 +95,23 @@ int kd_taker_leaves(const struct kd_taker *taker)
 	return !taker->filter || !kd_load(&taker->pool->failing);
 }
 
+/* The owner reduces in place, and another parameter of the task sees the result; with a thief's
+ * private copy it would not. */
+int kd_taker_can(const struct kdds_closure *c)
+{
+	return !c->type->reduces ||
+	       !(kd_value_overlap(kd_closure_at((const char *)c)) & KD_OVERLAP_REDUCED);
+}
+
 static int liked(const struct kdds_closure *c, const struct kd_taker *taker)
 {
-	/* The owner reduces in place, and another parameter of the task sees the result; with a
-	 * thief's private copy it would not. */
-	if (c->type->reduces &&
-	    kd_value_overlap(kd_closure_at((const char *)c)) & KD_OVERLAP_REDUCED)
+	if (!kd_taker_can(c))
 		return 0;
 	if (taker->anything)
 		return 1;
 	if (c->attr & KDDS_PRIORITY_LOW)
 		return 0;
-	if (!(c->attr & 0x1000u))
+	if (!(c->attr & 0x1000u) || kd_load_relaxed(&c->state) & KD_PLACED)
 		return 1;
 	return (c->attr & 0x7ffu) == (unsigned)(c->attr & 0x800u ? taker->place : taker->worker);
 }
@@ -115,9 +123,11 @@ int kd_taker_wants(const struct kdds_closure *c, void *arg)
 	if (!liked(c, taker) || !kd_taker_leaves(taker))
 		return 0;
 	if (taker->ahead)
-		return (c->attr & KDDS_LOCAL) != 0;
-	if (!taker->filter || taker->filter->wants(taker->filter, c))
+		return kd_place_stays(taker->pool, c);
+	if (!taker->filter)
+		return kd_place_of(taker->pool, c) < 0;
+	if (taker->filter->wants(taker->filter, c))
 		return 1;
-	taker->kept |= (c->attr & KDDS_LOCAL) != 0;
+	taker->kept |= kd_place_stays(taker->pool, c);
 	return 0;
 }

@@ -50,7 +50,8 @@ struct kd_taker {
 	int anything;
 	int ahead; /* only LOCAL closures */
 	int kept;  /* a ready closure was LOCAL, and stays for that reason */
-	struct kd_filter *filter; /* NULL: the thief is in this process */
+	/* NULL: the thief is in this process, and leaves closures of other ranks (place.h) alone */
+	struct kd_filter *filter;
 	const struct kd_pool *pool;
 };
 
@@ -58,6 +59,8 @@ struct kd_taker {
  * know which data have failed. Asked when the closure is known to be ready, so a failure that it
  * must not miss has been reported. */
 int kd_taker_leaves(const struct kd_taker *taker);
+/* Whether any taker can have c, as far as the data that it is given are concerned. */
+int kd_taker_can(const struct kdds_closure *c);
 /* Whether the taker, a struct kd_taker, may have c. */
 int kd_taker_wants(const struct kdds_closure *c, void *taker);
 

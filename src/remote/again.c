@@ -70,7 +70,7 @@ uint32_t kd_again_added(struct kd_net *net, const char **names_p)
 	return n;
 }
 
-void kd_again_add(struct kd_net *net, const struct kd_range *range)
+void kd_again_stay(struct kd_net *net, const struct kd_range *range)
 {
 	struct kd_again *me = net->again;
 	struct range *r = kd_must(malloc(sizeof(*r)));
@@ -78,17 +78,25 @@ void kd_again_add(struct kd_net *net, const struct kd_range *range)
 	kd_net_assert_locked(net);
 	*r = (struct range){.range = *range};
 	r->range.remote = 0;
-	net->counts.again += r->range.count;
-	if (!me->added)
-		me->names[0] = 0;
-	me->added += r->range.count;
-	for (const char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes)
-		add_name(me, kd_closure_at(c)->type->name);
 	lock(me);
 	kd_store_relaxed(me->last, r);
 	me->last = &r->next;
 	kd_store(&me->lock, 0); /* before kd_idle_wake_one looks at the sleepers */
 	kd_idle_wake_one(net->pool);
+}
+
+void kd_again_add(struct kd_net *net, const struct kd_range *range)
+{
+	struct kd_again *me = net->again;
+
+	kd_net_assert_locked(net);
+	net->counts.again += range->count;
+	if (!me->added)
+		me->names[0] = 0;
+	me->added += range->count;
+	for (const char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes)
+		add_name(me, kd_closure_at(c)->type->name);
+	kd_again_stay(net, range);
 }
 
 int kd_again_take(struct kd_remote *remote, struct kd_filter *filter, struct kd_range *range_p)

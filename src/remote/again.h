@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ranges that were lost with the thieves that had them: workers of this rank run them again, in
- * place, as if a thief of this process had stolen them. */
+ * place, as if a thief of this process had stolen them. So do ranges that were placed on another
+ * rank (core/place.h) and cannot go there. */
 #ifndef KD_AGAIN_H
 #define KD_AGAIN_H
 
@@ -15,6 +16,8 @@ void kd_again_stop(struct kd_net *net);
 
 /* Under the lock. */
 void kd_again_add(struct kd_net *net, const struct kd_range *range);
+/* The range, which another rank was to run, runs here. Under the lock. */
+void kd_again_stay(struct kd_net *net, const struct kd_range *range);
 /* How many closures have been added, and the names of their types, separated by commas, since the
  * last call. Under the lock. */
 uint32_t kd_again_added(struct kd_net *net, const char **names_p);

@@ -164,11 +164,12 @@ static inline void check_waiting(struct kd_net *net)
 }
 #endif
 
-static uint64_t room_of(struct kd_net *net, uint32_t thief)
+/* One that has not requested anything probably has as much as this one. */
+uint64_t kd_export_room(struct kd_net *net, uint32_t thief)
 {
-	struct kd_exports *me = net->exports;
+	const struct kd_exports *me = net->exports;
 
-	return (uint64_t)me->rooms[thief] << 20;
+	return me->rooms[thief] ? (uint64_t)me->rooms[thief] << 20 : net->room;
 }
 
 /* Work for another rank: followers of results that it retains, closures from the stacks here,
@@ -181,7 +182,7 @@ static int find(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uin
 	struct kd_load_filter f;
 	int found;
 
-	kd_load_filter_init(net, &f, room_of(net, thief), now);
+	kd_load_filter_init(net, &f, thief, kd_export_room(net, thief), now);
 	want = kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
 	f.large = me->large_ns && now - me->large_ns >= LARGE_NS;
 	found = kd_retained_follow(net, thief, want, &f.filter, range_p) ||
@@ -194,8 +195,8 @@ static int find(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uin
 	return found;
 }
 
-static void send_work(struct kd_net *net, uint32_t thief, uint32_t request,
-		      const struct kd_range *range)
+void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
+		    const struct kd_range *range)
 {
 	struct kd_exports *me = net->exports;
 	struct kd_export *x = kd_must(calloc(1, sizeof(*x)));
@@ -334,7 +335,7 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 				forget_waiting(net, i);
 				break;
 			}
-		send_work(net, from, r.request, &range);
+		kd_export_send(net, from, r.request, &range);
 		return;
 	}
 	kd_retained_recall(net, now);
@@ -373,9 +374,10 @@ void kd_export_back(struct kd_net *net, uint32_t from, const void *body, size_t 
 	if (bytes < sizeof(b) || net->over)
 		return;
 	memcpy(&b, body, sizeof(b));
-	kd_load_filter_init(net, &f, UINT64_MAX, 0); /* it has had room for them before */
+	/* it has had room for them before */
+	kd_load_filter_init(net, &f, from, UINT64_MAX, 0);
 	if (kd_import_take_back(net, from, b.slot, b.generation, &f.filter, &range))
-		send_work(net, from, 0, &range);
+		kd_export_send(net, from, 0, &range);
 }
 
 /* Sends followers, which only one thief can run, to waiting thieves. */
@@ -388,14 +390,14 @@ static void prompt_followers(struct kd_net *net, uint64_t now)
 	for (uint32_t i = 0; kd_retained_count(net) && i < me->nwaiting;) {
 		uint32_t thief = me->waiting[i];
 
-		kd_load_filter_init(net, &f, room_of(net, thief), now);
+		kd_load_filter_init(net, &f, thief, kd_export_room(net, thief), now);
 		if (!kd_retained_follow(net, thief, me->waits[thief], &f.filter, &range)) {
 			i++;
 			continue;
 		}
 		forget_waiting(net, i);
 		me->prompts = 0;
-		send_work(net, thief, 0, &range);
+		kd_export_send(net, thief, 0, &range);
 	}
 }
 
@@ -421,7 +423,7 @@ static void prompt(struct kd_net *net, uint64_t now)
 		}
 		forget_waiting(net, i);
 		me->prompts = 0;
-		send_work(net, thief, 0, &range);
+		kd_export_send(net, thief, 0, &range);
 	}
 }
 

@@ -11,6 +11,7 @@
 #include "base/base.h"
 
 struct kd_net;
+struct kd_range;
 struct kd_remote;
 
 void kd_export_start(struct kd_net *net);
@@ -23,6 +24,13 @@ void kd_export_back(struct kd_net *net, uint32_t from, const void *body, size_t 
 /* A worker waits for that closure: if it has been exported, asks the thief to return it unless it
  * has begun it. Looks through all exports. */
 void kd_export_recall(struct kd_net *net, const char *closure);
+
+/* Sends WORK: the range, which has been taken for that rank. request: the number of its request; 0:
+ * it has made none. */
+void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
+		    const struct kd_range *range);
+/* What the data of a range for that rank may take: what it has said in its last request. */
+uint64_t kd_export_room(struct kd_net *net, uint32_t thief);
 
 /* Serves waiting thieves and fetches retained results that are needed here. Returns when to
  * call it again at the latest (UINT64_MAX: no need). */

@@ -29,6 +29,7 @@
 /* An import that no worker here has begun by then may go to another rank. If it could go on at
  * once, it could wander between idle ranks for long. */
 #define PASS_ON_NS 2000000u
+#define PASS_ON_LOOKS 16 /* at imports that may not, since they have been placed here */
 /* If an import took more than this part of its running time to arrive, inputs included, the
  * next one is requested before it is done; */
 #define AHEAD_SHARE 16
@@ -247,17 +248,20 @@ int kd_import_take(struct kd_remote *r, struct kd_filter *filter, struct kd_rang
 {
 	struct kd_net *net = kd_net_of(r);
 	struct kd_imports *me = net->imports;
+	struct kd_import **link = &me->inbox, *none = NULL;
 	const struct kd_import *im;
 
 	if (!kd_load_relaxed(&me->inbox))
 		return 0;
 	lock_inbox(net);
-	im = me->inbox;
-	if (!im || (filter && !may_pass_on(im, filter))) {
+	for (unsigned n = 0; filter && *link && !may_pass_on(*link, filter); n++)
+		link = n < PASS_ON_LOOKS ? &(*link)->link : &none; /* many are placed here */
+	im = *link;
+	if (!im) {
 		kd_store_release(&me->inbox_lock, 0);
 		return 0;
 	}
-	take(net, &me->inbox, range_p);
+	take(net, link, range_p);
 	if (!filter)
 		kd_step(net, KD_STEP_IMPORT, 0, im->victim, im->generation, im->incoming.count,
 			im->victim);

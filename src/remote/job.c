@@ -22,6 +22,7 @@
 #include "remote/mac.h"
 #include "remote/net.h"
 #include "remote/peer.h"
+#include "remote/placement.h"
 #include "remote/rsteal.h"
 #include "remote/survive.h"
 
@@ -140,6 +141,10 @@ static const struct kd_remote_ops remote_ops = {
 	.raise = kd_flags_raise,
 	.lower = kd_flags_lower,
 	.want = kd_export_want,
+	.rank = kd_placement_rank,
+	.placed = kd_placement_look,
+	.passed = kd_placement_passed,
+	.give = kd_placement_give,
 };
 
 int kd_job_start(struct kd_net *net)

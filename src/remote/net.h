@@ -76,7 +76,8 @@ struct kd_net {
 	struct kdds_flag *raised; /* on this rank, linked */
 	int over; /* END has been sent or received: no more work is requested or given */
 	int survives;            /* the job goes on without ranks that die: survive.h */
-	uint8_t *lost;           /* by rank: it has died; NULL unless `survives' is set */
+	uint8_t *lost;           /* by rank: it has died; NULL unless `survives' is set. Loaded
+				    without the lock, too */
 	int ends;                /* kd_survive_tick is to end the process (1), or does (2) */
 	uint64_t room;           /* bytes that the data of a steal message may take: outgoing.h */
 	struct kd_net_counts counts;
@@ -97,6 +98,7 @@ struct kd_net {
 	struct kd_asking *asking;
 	struct kd_weighing *weighing;
 	struct kd_again *again;
+	struct kd_placement *placement;
 
 	/* net.c */
 	const struct kd_net_duties *duties;
@@ -124,7 +126,7 @@ static inline struct kd_net *kd_net_of(struct kd_remote *r)
 /* The rank has died. */
 static inline int kd_net_lost(const struct kd_net *net, uint32_t rank)
 {
-	return kd_unlikely(net->lost != NULL) && net->lost[rank];
+	return kd_unlikely(net->lost != NULL) && kd_load_relaxed(&net->lost[rank]);
 }
 
 /* The calling thread holds the net lock. Debug builds check that some thread does. */

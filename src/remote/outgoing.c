@@ -9,6 +9,7 @@
 #include "base/os.h"
 #include "core/index.h"
 #include "core/module.h"
+#include "core/place.h"
 #include "core/type.h"
 #include "kdds.h"
 #include "remote/copies.h"
@@ -38,7 +39,7 @@ int kd_outgoing_allows(struct kd_net *net, const struct kdds_closure *c)
 	struct kdds_closure *any = kd_closure_at((const char *)c);
 	const struct kdds_type *type = c->type;
 
-	if (c->attr & KDDS_LOCAL)
+	if (kd_place_stays(net->pool, c))
 		return 0;
 	if (!kd_type_name(type)) {
 		say_why(net, type, "its type was made, or its library loaded, after kdds_init");
@@ -185,7 +186,11 @@ static int too_large(struct kd_load_filter *f, const struct kdds_type *type)
 static int wants(struct kd_filter *filter, const struct kdds_closure *c)
 {
 	struct kd_load_filter *f = (struct kd_load_filter *)filter;
+	int rank = kd_place_of(f->net->pool, c);
 
+	if (rank >= 0) /* whatever it costs */
+		return (uint32_t)rank == f->thief && kd_outgoing_allows(f->net, c) &&
+		       kd_load_add(f->net, &f->load, c, f->room);
 	if (!kd_outgoing_allows(f->net, c)) {
 		f->until_ns = kd_min(f->until_ns, f->now_ns + KEPT_NS);
 		return 0;
@@ -199,11 +204,12 @@ static void reset(struct kd_filter *filter)
 	((struct kd_load_filter *)filter)->load.end = NULL;
 }
 
-void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint64_t room,
-			 uint64_t now_ns)
+void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint32_t thief,
+			 uint64_t room, uint64_t now_ns)
 {
 	f->filter = (struct kd_filter){wants, reset};
 	f->net = net;
+	f->thief = thief;
 	f->load.end = NULL;
 	f->room = room;
 	f->now_ns = now_ns;
@@ -378,7 +384,7 @@ static void distrust_versions(struct making *m, kd_outgoing_retains *retains)
 						   (link_name(m, first_of(m->range)) & ~1u);
 }
 
-/* The closure as it travels. */
+/* The closure as it travels. One that is placed may not go on from its rank. */
 static void write_closure(struct making *m, struct kdds_closure *c, char *to, uint32_t *next)
 {
 	struct kdds_closure *copy = (struct kdds_closure *)to;
@@ -387,6 +393,8 @@ static void write_closure(struct making *m, struct kdds_closure *c, char *to, ui
 	memcpy(to, c, c->bytes);
 	memcpy(to, &name, sizeof(name));
 	copy->state = 0;
+	if (kd_load_relaxed(&c->state) & KD_PLACED)
+		copy->attr = (c->attr & (KDDS_PRIORITY_HIGH | KDDS_PRIORITY_LOW)) | KDDS_LOCAL;
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
 		struct kdds_access_array *a = (void *)(to + c->type->access[i].offset);
 		int fresh;

@@ -83,6 +83,7 @@ int kd_load_add(struct kd_net *net, struct kd_load *l, const struct kdds_closure
 struct kd_load_filter {
 	struct kd_filter filter; /* first */
 	struct kd_net *net;
+	uint32_t thief;
 	struct kd_load load;
 	uint64_t room;
 	uint64_t now_ns;   /* what is too dear to be moved (weigh.h) stays; 0: nothing is */
@@ -91,8 +92,8 @@ struct kd_load_filter {
 	int too_large;     /* such a range was refused */
 };
 
-void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint64_t room,
-			 uint64_t now_ns);
+void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint32_t thief,
+			 uint64_t room, uint64_t now_ns);
 
 /* Whether the thief retains the data item as a result of its own. */
 typedef int kd_outgoing_retains(struct kd_net *net, const struct kd_value *v);

@@ -31,6 +31,7 @@ struct kd_retained_set {
 	uint32_t count; /* loaded without the lock */
 	struct kd_retained *seek; /* where kd_retained_fetch_wanted goes on; NULL: the oldest */
 	struct kd_retained *look; /* where recall_useful goes on; NULL: the oldest */
+	struct kd_retained *follow; /* where kd_retained_follow_any does, likewise */
 	uint32_t recalled;    /* exports being read for an idle worker; at most RECALLS */
 	int back;             /* one of these has been read */
 	uint64_t recall_ns;
@@ -206,6 +207,8 @@ static void unlist(struct kd_retained *r)
 		set->look = r->newer;
 	if (set->seek == r)
 		set->seek = r->newer;
+	if (set->follow == r)
+		set->follow = r->newer;
 }
 
 static void enter(struct kd_retained *r)
@@ -418,6 +421,29 @@ int kd_retained_follow(struct kd_net *net, uint32_t thief, uint32_t want, struct
 				return 1;
 			tries++;
 		}
+	return 0;
+}
+
+int kd_retained_follow_any(struct kd_net *net, uint32_t want, struct kd_filter *filter,
+			   uint32_t *thief_p, struct kd_range *range_p)
+{
+	struct kd_retained_set *set = net->retained;
+	struct kd_retained *r = set->follow ? set->follow : set->oldest, *first = r;
+	unsigned tries = 0;
+
+	kd_net_assert_locked(net);
+	while (r && tries < FOLLOW_LOOKS) {
+		*thief_p = r->thief;
+		set->follow = r;
+		if (r->lent < r->pending) {
+			if (kd_steal_follow(r->range, r->thief, want, filter, range_p))
+				return 1;
+			tries++;
+		}
+		r = r->newer ? r->newer : set->oldest;
+		if (r == first)
+			break;
+	}
 	return 0;
 }
 

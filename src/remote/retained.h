@@ -78,6 +78,10 @@ void kd_retained_take_over(struct kd_retained *r, struct kd_outgoing *p);
  * Returns 1 and a range, or 0. */
 int kd_retained_follow(struct kd_net *net, uint32_t thief, uint32_t want, struct kd_filter *filter,
 		       struct kd_range *range_p);
+/* The same for a thief that retains something, of those in turn. *thief_p: it, set before the
+ * filter is asked. */
+int kd_retained_follow_any(struct kd_net *net, uint32_t want, struct kd_filter *filter,
+			   uint32_t *thief_p, struct kd_range *range_p);
 
 /* The thief has run the closures and reads the steal message no more: settles the outputs that
  * they have overwritten. */

@@ -14,6 +14,7 @@
 #include "remote/mac.h"
 #include "remote/net.h"
 #include "remote/peer.h"
+#include "remote/placement.h"
 #include "remote/read.h"
 #include "remote/retained.h"
 #include "remote/survive.h"
@@ -24,6 +25,7 @@ void kd_rsteal_stop(struct kd_net *net)
 	kd_import_stop(net);
 	kd_ask_stop(net);
 	kd_export_stop(net);
+	kd_placement_stop(net);
 	kd_again_stop(net);
 	kd_weigh_stop(net);
 	kd_read_stop(net);
@@ -88,19 +90,20 @@ void kd_rsteal_message(struct kd_net *net, uint32_t from, unsigned kind, const v
 	}
 }
 
-/* Finished imports, failed reads, waiting thieves. */
+/* Finished imports, failed reads, waiting thieves, placed closures. */
 static uint64_t steals(struct kd_net *net, uint64_t now)
 {
 	/* first: the others need reads whose tags it has compared */
 	int more = kd_mac_work(net->mac);
-	uint64_t due = kd_import_tick(net, now), retry, prompt;
+	uint64_t due = kd_import_tick(net, now), retry, prompt, place;
 
 	if (net->over)
 		return UINT64_MAX;
 	retry = kd_read_retry(net, now);
 	kd_flags_tick(net);
 	prompt = kd_export_tick(net, now);
-	return more ? now : kd_min(due, kd_min(retry, prompt));
+	place = kd_placement_tick(net, now);
+	return more ? now : kd_min(kd_min(due, place), kd_min(retry, prompt));
 }
 
 static uint64_t tick(struct kd_net *net, uint64_t now)
@@ -122,6 +125,7 @@ void kd_rsteal_start(struct kd_net *net)
 	kd_exposed_start(net);
 	kd_read_init(net);
 	kd_again_start(net);
+	kd_placement_start(net);
 	kd_ask_start(net);
 	kd_import_start(net);
 	kd_weigh_start(net);

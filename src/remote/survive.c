@@ -95,7 +95,7 @@ void kd_survive_lost(struct kd_net *net, uint32_t rank, int status)
 	kd_net_assert_locked(net);
 	if (!net->survives || rank >= net->size || rank == net->rank || net->lost[rank])
 		return;
-	net->lost[rank] = 1;
+	kd_store_relaxed(&net->lost[rank], 1);
 	net->counts.lost++;
 	kd_comm_forget(net->comm, rank);
 	kd_peer_lost(net, rank);

@@ -225,7 +225,7 @@ static void begin_chain(void)
 		kdds_spawn(scale, i, &b.at, a);
 	}
 	kd_exposed_add(&net, &chain.region, elsewhere, ARRAY_BYTES, &chain.memory);
-	send_work(&net, 2, 2, &r);
+	kd_export_send(&net, 2, 2, &r);
 }
 
 static void begin(unsigned seed, unsigned what)
@@ -241,7 +241,7 @@ static void begin(unsigned seed, unsigned what)
 	pthread_mutex_lock(&net.lock);
 	net.epoch = 0;
 	kd_flags_advance(&net, 1);
-	send_work(&net, 2, 1, &r);
+	kd_export_send(&net, 2, 1, &r);
 	found = what;
 	begin_chain();
 	pthread_mutex_unlock(&net.lock);

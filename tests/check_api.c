@@ -589,6 +589,61 @@ START_TEST(reductions_merged_by_thieves)
 }
 END_TEST
 
+/* The same while main goes on after kdds_wait: the contributions are next, and are complete. */
+static int contributed;
+
+KDDS_TASK(await_contributions, UPDATE(long, count), UPDATE(int, seen))
+{
+	for (int tries = 0; tries < 20000 && __atomic_load_n(&contributed, __ATOMIC_ACQUIRE) < 4;
+	     tries++)
+		usleep(1000);
+	**seen = ++**count == 1;
+}
+
+KDDS_TASK(contribute_early, REDUCE(long, count, KDDS_SUM(long)))
+{
+	++**count;
+	__atomic_fetch_add(&contributed, 1, __ATOMIC_RELEASE);
+}
+
+KDDS_TASK(see_count, READ(long, count), WRITE(long, result))
+{
+	**result = **count;
+	__atomic_store_n(&sum_seen, 1, __ATOMIC_RELEASE);
+}
+
+START_TEST(reductions_merged_after_wait)
+{
+	long count = 0, results[2] = {0};
+	int seen = 0;
+
+	start(2 + _i);
+	sum_seen = contributed = 0;
+	{
+		KDDS_OVER(long, c, &count);
+		KDDS_OVER(int, s, &seen);
+		KDDS_OVER(long, next, &results[0]); /* may be main's: it is next */
+		KDDS_OVER(long, other, &results[1]);
+
+		kdds_spawn(await_contributions, c, s);
+		for (int i = 0; i < 4; i++)
+			kdds_spawn(contribute_early, c);
+		kdds_spawn(see_count, c, next);
+		kdds_spawn(see_count, c, other);
+		kdds_wait(s);
+		for (int tries = 0; tries < 20000 && !__atomic_load_n(&sum_seen, __ATOMIC_ACQUIRE);
+		     tries++)
+			usleep(1000);
+		ck_assert_msg(__atomic_load_n(&sum_seen, __ATOMIC_ACQUIRE),
+			      "contributions are merged only when main waits again");
+		kdds_sync();
+	}
+	stop();
+	ck_assert_int_eq(seen, 1);
+	ck_assert(results[0] == 5 && results[1] == 5);
+}
+END_TEST
+
 /* A body that waits several times and uses its data in between, including data it reduces into. */
 KDDS_TASK(waits_often, UPDATE(long, x), WRITE(long, seen))
 {
@@ -2350,6 +2405,7 @@ int main(void)
 	tcase_add_loop_test(tcase, sync_in_tasks, 0, COUNTS);
 	tcase_add_loop_test(tcase, sync_often, 0, COUNTS);
 	tcase_add_loop_test(tcase, reductions_merged_by_thieves, 0, 6);
+	tcase_add_loop_test(tcase, reductions_merged_after_wait, 0, 3);
 	tcase_add_loop_test(tcase, wait_for_one, 0, COUNTS);
 	tcase_add_test(tcase, wait_misuse);
 	tcase_add_test(tcase, flags_of_one_process);

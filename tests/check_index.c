@@ -1448,7 +1448,7 @@ START_TEST(last_look)
 	stolen_done(&r);
 	kdds_spawn(none);
 	index->rests = 1;
-	kd_index_rest(index, kd_os_now_ns() + 10000000000);
+	kd_index_rest(index, kd_os_now_ns() + 900000000);
 	worker.rest_ns = 0;
 	ck_assert_int_eq(rob(&last, &r), 0);
 	ck_assert_uint_eq(stack->flags & KD_HINT, 0);
@@ -1857,7 +1857,9 @@ START_TEST(away_merged)
 	kd_reduce_begin(closure(2));
 	*(long *)kd_closure_access(closure(2), 0)->data = 7;
 	kd_closure_at(a.begin)->state = KD_STOLEN;
-	complete(&c);
+	complete_merging(&c);
+	ck_assert_int_eq(take(&r), -1);
+	ck_assert_uint_eq(kd_index_at(stack, frame)->press, kd_position(stack, (char *)closure(2)));
 	fetch(&a);
 	complete_merging(&a);
 	ck_assert_int_eq(take(&r), 1);

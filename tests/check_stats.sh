@@ -74,6 +74,7 @@ for workers in 1 4; do
 	shape 1 $workers 100 51 reduce 50
 	shape 1 $workers 100 127 tree 6
 	shape 1 $workers 100 80 synced 20
+	shape 1 $workers 100 51 pushed 50
 	shape 1 $workers 100 5 empty 1
 done
 # no work, only overhead, and a window that is too small for the tasks
@@ -116,6 +117,9 @@ for workers in 1 3; do
 	[ "${counts#* }" -gt 0 ] && [ $((${counts% *} + ${counts#* })) = "$all" ] ||
 		fail "$all tasks on $workers workers, tasks and calls are $counts"
 done
+KDDS_STATS=counts KDDS_WORKERS=1 timeout 60 tests/observed pushed 10 0 > /dev/null \
+	2> "$dir/err" || fail "KDDS_STATS=counts: status $?"
+[ "$(sed -n "$number" "$dir/err")" = '11 0' ] || fail "11 pushed: $(cat "$dir/err")"
 KDDS_STATS=0 timeout 60 tests/observed wide 10 10 2> "$dir/err" > /dev/null ||
 	fail "KDDS_STATS=0: status $?"
 [ ! -s "$dir/err" ] || fail "KDDS_STATS=0: $(cat "$dir/err")"

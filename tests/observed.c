@@ -121,6 +121,14 @@ KDDS_TASK(synced, VALUE(int, us), WRITE(long, r))
 	**r = **x + **y;
 }
 
+/* A body whose children cannot be called: the first has an attribute, and the others follow it. */
+KDDS_TASK(pusher, VALUE(int, n), VALUE(int, us), UPDATE(long, x))
+{
+	work(us);
+	for (int i = 0; i < n; i++)
+		kdds_spawn_with(i ? 0 : KDDS_LOCAL, update, us, x);
+}
+
 static long many[4096], others[4096];
 static struct bulk bulk[4096];
 
@@ -196,6 +204,10 @@ int main(int argc, char **argv)
 		}
 		tasks = 5 * n;
 		path = n > 2 ? n + 1 : 3; /* the first fill, and all tasks that write y */
+	} else if (!strcmp(shape, "pushed")) {
+		kdds_spawn(pusher, n, us, x);
+		tasks = path = n + 1;
+		expected = n;
 	} else if (!strcmp(shape, "tree")) {
 		kdds_spawn(tree, n, us, x);
 		tasks = 3 * (1 << n) - 2; /* 2^(n+1) - 1, and 2^n - 1 sums that take no time */

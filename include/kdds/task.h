@@ -763,11 +763,12 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
 		} \
 		struct kdds_anchor *const kd_all[] __attribute__((unused)) = {KD_MAP(KD_ALL, t, ##__VA_ARGS__) NULL}; \
 		uint64_t kd_links; \
-		if (!kd_attr && !KD_FLAG(kd_parts_##t) && __builtin_expect(kd_callable(kd_f, kd_r) || kd_counted(kd_f), 1) && \
+		if (!kd_attr && !KD_FLAG(kd_parts_##t) && \
 		    (__builtin_expect(!(kd_links = 0 KD_MAP(KD_LINKS, t, ##__VA_ARGS__)), 1) || \
 		     kd_fresh(kd_f, 0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), kd_links, 0u KD_MAP(KD_READS, t, ##__VA_ARGS__), 0u KD_MAP(KD_WRITES, t, ##__VA_ARGS__))) \
 			   KD_MAP(KD_ADDS, t, ##__VA_ARGS__) && \
-		    (!kd_type_##t.reduces || kd_distinct(kd_all, kd_type_##t.naccess))) { \
+		    (!kd_type_##t.reduces || kd_distinct(kd_all, kd_type_##t.naccess)) && \
+		    __builtin_expect(kd_callable(kd_f, kd_r) || kd_counted(kd_f), 1)) { \
 			kd_f->used = KD_CALLED; \
 			KD_MAP(KD_LEND, t, ##__VA_ARGS__) \
 			kd_call_##t(kd_f, 0, kd_r->top KD_MAP(KD_HAND, t, ##__VA_ARGS__)); \

@@ -77,7 +77,7 @@ static void list(struct kd_view *v, struct kd_record *before, struct kdds_closur
  * thief is going to merge its contributions. */
 static int needs_pass(const struct kd_record *n)
 {
-	return n->state == KD_COMPLETE || (n->state == KD_UNMERGED && !n->listed);
+	return n->state == KD_COMPLETE || (n->state == KD_UNMERGED && (!n->listed || n->access));
 }
 
 /* Puts c on the list of the closure it waits for. 0: it waits for none and is ready. */
@@ -122,6 +122,7 @@ static void make_due(struct kd_view *v, uint32_t at, struct kd_record *n)
 {
 	n->next = v->index->due;
 	n->listed = 1;
+	n->access = 0;
 	v->index->due = at;
 }
 
@@ -585,7 +586,9 @@ uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range)
 		kd_assert(n->state == KD_TAKEN || n->state == KD_RETAINED);
 		kd_assert(n->units && n->epoch == v->index->epoch);
 		n->state = kd_closure_at(c)->type->reduces ? KD_UNMERGED : KD_COMPLETE;
-		if (n->state == KD_UNMERGED && !n->listed)
+		if (n->state == KD_UNMERGED && n->listed)
+			n->access = 1; /* it has been taken from a list, as a follower */
+		else if (n->state == KD_UNMERGED)
 			make_due(v, kd_position(v->stack, c), n);
 		c += (size_t)n->units * 16;
 		fire(v, n);
@@ -594,16 +597,16 @@ uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range)
 	return count;
 }
 
-#define MERGE_BYTES (1u << 20) /* more take too long under the lock */
+#define MERGE_BYTES (1u << 20) /* in a visit, or when a range is complete: under the lock */
 
-static int is_large(struct kdds_closure *c)
+static size_t contributed_bytes(struct kdds_closure *c)
 {
 	size_t bytes = 0;
 
 	for (uint32_t i = 0; i < c->type->naccess; i++)
 		if (c->type->access[i].mode == KDDS_CW)
 			bytes += kd_reduce_count(c, i) * c->type->access[i].op->size;
-	return bytes > MERGE_BYTES;
+	return bytes;
 }
 
 /* c, whose contributions are not merged, follows q: if the results of q are retained elsewhere, they
@@ -615,18 +618,23 @@ static void follow(struct kd_view *v, struct kdds_closure *c, struct kd_record *
 	list(v, before, c, n);
 	if (before->state == KD_RETAINED)
 		need(v, before);
+	else if (needs_pass(before))
+		press(v, q);
 }
 
-/* Merges the contributions of c, or has them wait for what they must follow. */
-static void merge(struct kd_view *v, struct kdds_closure *c, struct kd_record *n)
+/* Merges the contributions of c, or has them wait for what they must follow. Takes their size from
+ * the budget. */
+static void merge(struct kd_view *v, struct kdds_closure *c, struct kd_record *n, size_t *budget_p)
 {
-	int never = is_large(c);
+	size_t bytes = contributed_bytes(c);
+	int never = bytes > MERGE_BYTES;
 	char *q = never ? NULL : kd_ready_merges_after(v, c, &never);
 
 	if (q) {
 		follow(v, c, n, q);
 	} else if (!never) {
 		kd_reduce_merge(c);
+		*budget_p -= kd_min(bytes, *budget_p);
 		n->state = KD_COMPLETE;
 		fire(v, n);
 	} else if (n->waiters) {
@@ -637,6 +645,7 @@ static void merge(struct kd_view *v, struct kdds_closure *c, struct kd_record *n
 void kd_index_merge(struct kd_view *v, const char *from)
 {
 	struct kd_index *x = v->index;
+	size_t budget = MERGE_BYTES;
 	uint32_t kept = 0;
 
 	if (kd_env.check)
@@ -647,14 +656,14 @@ void kd_index_merge(struct kd_view *v, const char *from)
 		struct kdds_closure *c = kd_closure_at(kd_position_at(v->stack, at));
 
 		x->due = n->next;
-		if (n->state == KD_UNMERGED && (char *)c < from) {
+		if (n->state == KD_UNMERGED && ((char *)c < from || !budget)) {
 			n->next = kept;
 			kept = at;
 			continue;
 		}
 		n->listed = 0;
 		if (n->state == KD_UNMERGED)
-			merge(v, c, n);
+			merge(v, c, n, &budget);
 	}
 	x->due = kept;
 }
@@ -663,7 +672,7 @@ void kd_index_merge(struct kd_view *v, const char *from)
 #define REST_NS 100000u
 #define REST_DOUBLINGS 6
 #define REST_SHIFT 14      /* kd_index.rest is in units of 16 us; the clock in them wraps around */
-#define REST_MOST (1 << 20) /* a rest that seems longer has ended before that */
+#define REST_MOST (1 << 16) /* a rest that seems longer has ended before that */
 #define SLOWER 4 /* an estimate grows by at most this factor: a thief may be preempted for ms */
 
 void kd_index_learn(struct kd_index *x, uint32_t count, uint64_t ns, uint64_t now_ns)

@@ -205,6 +205,23 @@ static void copy(struct kdds_closure *to, const struct kdds_closure *c, uint32_t
 	memcpy(to + 1, c + 1, c->bytes - sizeof(*c));
 }
 
+/* The same without the private copies in c, into which thieves may merge the parts committed before. */
+static void copy_arguments(struct kdds_closure *to, const struct kdds_closure *c, uint32_t state)
+{
+	uint32_t at = sizeof(*c);
+
+	kd_closure_init(to, c->type, c->bytes, c->attr, state);
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		const struct kdds_param *a = &c->type->access[i];
+
+		if (a->mode != KDDS_CW || a->room < at)
+			continue;
+		memcpy((char *)to + at, (const char *)c + at, a->room - at);
+		at = a->room + (uint32_t)a->op->size;
+	}
+	memcpy((char *)to + at, (const char *)c + at, c->bytes - at);
+}
+
 /* Commits a loop over [begin, end). Its contributions follow those of the one before. */
 static void commit(struct walk *w, size_t begin, size_t end)
 {
@@ -212,7 +229,7 @@ static void commit(struct walk *w, size_t begin, size_t end)
 	char *at = kd_push(w->f, type->size, 0);
 	struct kdds_closure *c = kd_closure_at(at);
 
-	copy(c, w->c, w->leaf ? KD_SPECIAL : 0);
+	copy_arguments(c, w->c, w->leaf ? KD_SPECIAL : 0);
 	for (uint32_t i = 0; i < type->naccess; i++)
 		kd_closure_access(c, i)->w = kd_closure_access(c, i)->p =
 			type->access[i].mode == KDDS_CW ? w->last : 0;

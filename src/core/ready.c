@@ -174,7 +174,7 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_record *n
 	}
 }
 
-#define MERGE_STEPS 64 /* a thief walks past at most that many readers, each time one is complete */
+#define MERGE_STEPS 256 /* a thief walks past at most that many readers, each time one is complete */
 
 /* The same for contribution i. */
 static char *follows(struct kd_view *v, struct kdds_closure *c, uint32_t i, int *never_p)
@@ -188,18 +188,19 @@ static char *follows(struct kd_view *v, struct kdds_closure *c, uint32_t i, int 
 	for (unsigned steps = 0; !*never_p; *never_p = ++steps == MERGE_STEPS) {
 		char *at = linked(v, link, (char *)c);
 		struct kdds_closure *q = kd_closure_at(at);
-		int several;
+		int several, away;
 		uint32_t k;
 
 		if (!at || at < v->head || !noted(v, at))
 			return NULL; /* complete and merged, and so is everything before it */
-		if (!complete(v, at))
+		away = kd_record_at(v->stack, at)->state == KD_RETAINED;
+		if (!away && !complete(v, at))
 			return at;
 		k = access_with(v, q, &mine, &several);
 		if (several || reduced(v, q, k))
 			return at;
 		if (k == q->type->naccess || use_of(v, q, k) & KDDS_W)
-			return NULL;
+			return away ? at : NULL; /* what it wrote is not here */
 		link = kd_closure_access(q, k)->p; /* past a reader */
 	}
 	return NULL;

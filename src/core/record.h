@@ -35,7 +35,9 @@ struct kd_record {
 	uint16_t mixes : 1;  /* it contributes to what it also uses otherwise */
 	uint16_t listed : 1; /* on a list of waiters, or in kd_index.due */
 	uint8_t access : 5, state : 3; /* access: the one that waits, or KD_ACCESS_FAR. KD_RETAINED:
-					  whether another closure reads what this one wrote */
+					  whether another closure reads what this one wrote.
+					  KD_UNMERGED: whether it is still on the list that it was
+					  taken from, of a closure whose results are retained */
 	uint8_t epoch;    /* that of the index if the record belongs to the frame's current one */
 };
 

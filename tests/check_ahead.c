@@ -13,14 +13,8 @@
 #include <string.h>
 
 #include "base/env.h"
-#include "core/keep.h"
-#include "core/module.h"
-#include "core/pool.h"
-#include "core/sched.h"
-#include "core/topo.h"
-#include "rank.h"
-#include "remote/job.h"
 #include "sim/sim.h"
+#include "sim/sim_rank.h"
 
 #define RANKS_MAX 8
 #define BLOCKS 200
@@ -98,26 +92,13 @@ static void blocks(void)
 			 3 * (items * (BLOCKS * (BLOCKS - 1) / 2) + BLOCKS * (items * (items - 1) / 2)));
 }
 
-/* What kdds_init and kdds_finalize do of a process. */
 static void run_rank(uint32_t number)
 {
 	struct kd_rank *r = &ranks[number];
 
-	*r = (struct kd_rank){.net = KD_NET_INIT(&r->pool)};
-	r->net.engine = &sim_comm;
-	r->net.launcher = &sim_boot;
-	ck_assert_int_eq(kd_job_start(&r->net), 0);
-	ck_assert_int_eq(kd_pool_create(&r->pool, nworkers), 0);
-	ck_assert_int_eq(kd_pool_start(&r->pool), 0);
-	ck_assert_int_eq(kd_job_run(&r->net), 0);
-	if (number)
-		kd_sched_loop(kd_self_worker);
-	else
-		blocks();
-	kd_job_end(&r->net);
-	kd_pool_stop(&r->pool);
-	kd_pool_destroy(&r->pool);
-	kd_job_stop(&r->net);
+	sim_rank_start(r, nworkers);
+	sim_rank_run(number, blocks);
+	sim_rank_stop(r);
 }
 
 static void run_job(uint64_t seed, uint32_t nranks, int workers, const struct sim_faults *faults)
@@ -129,10 +110,7 @@ static void run_job(uint64_t seed, uint32_t nranks, int workers, const struct si
 
 static void setup(void)
 {
-	ck_assert_int_eq(kd_env_read(), 0);
-	ck_assert_int_eq(kd_topo_init(), 0);
-	ck_assert_int_eq(kd_module_init(), 0);
-	kd_keep_init();
+	sim_library_start();
 	items = ITEMS;
 	vary = 0;
 	faster = 1;
@@ -140,8 +118,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	kd_module_fini();
-	kd_topo_fini();
+	sim_library_stop();
 }
 
 static uint64_t time_of_one(void)

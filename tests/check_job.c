@@ -3,23 +3,17 @@
  * Proves that ranks are objects: a job of several ranks runs in one thread of this process, under a
  * virtual clock (sim/sim.h), from joining the job to leaving it. Its ranks steal from each other
  * ten thousand times; each task runs once and sums are right, also when the network loses, doubles,
- * delays, refuses and alters what it carries. A run depends on its seed and on addresses alone. Nothing is left.
+ * delays, refuses and alters what it carries. A run depends on its seed and on addresses alone.
+ * Nothing is left.
  */
 #include <check.h>
 #include <kdds.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/env.h"
 #include "child.h"
-#include "core/keep.h"
-#include "core/module.h"
-#include "core/pool.h"
-#include "core/sched.h"
-#include "core/topo.h"
-#include "rank.h"
-#include "remote/job.h"
 #include "sim/sim.h"
+#include "sim/sim_rank.h"
 
 #define LEAVES 4096
 #define LEAF_NS 100000
@@ -198,29 +192,16 @@ static void program(void)
 		deep();
 }
 
-/* What kdds_init and kdds_finalize do of a process. */
 static void run_rank(uint32_t number)
 {
 	struct kd_rank *r = &ranks[number];
 
-	*r = (struct kd_rank){.net = KD_NET_INIT(&r->pool)};
-	r->net.engine = &sim_comm;
-	r->net.launcher = &sim_boot;
-	ck_assert_int_eq(kd_job_start(&r->net), 0);
-	ck_assert_int_eq(kd_pool_create(&r->pool, nworkers), 0);
-	ck_assert_int_eq(kd_pool_start(&r->pool), 0);
-	ck_assert_int_eq(kd_job_run(&r->net), 0);
+	sim_rank_start(r, nworkers);
 	ck_assert_int_eq(kdds_rank(), (int)number);
 	ck_assert_int_eq(kdds_size(), (int)sim.ranks);
-	if (number)
-		kd_sched_loop(kd_self_worker);
-	else
-		program();
+	sim_rank_run(number, program);
 	returned += r->net.counts.returned;
-	kd_job_end(&r->net);
-	kd_pool_stop(&r->pool);
-	kd_pool_destroy(&r->pool);
-	kd_job_stop(&r->net);
+	sim_rank_stop(r);
 }
 
 static uint64_t run_job(uint64_t seed, uint32_t nranks, int workers, uint64_t nsteals,
@@ -237,16 +218,12 @@ static uint64_t run_job(uint64_t seed, uint32_t nranks, int workers, uint64_t ns
 
 static void setup(void)
 {
-	ck_assert_int_eq(kd_env_read(), 0);
-	ck_assert_int_eq(kd_topo_init(), 0);
-	ck_assert_int_eq(kd_module_init(), 0);
-	kd_keep_init();
+	sim_library_start();
 }
 
 static void teardown(void)
 {
-	kd_module_fini();
-	kd_topo_fini();
+	sim_library_stop();
 }
 
 START_TEST(two_ranks)

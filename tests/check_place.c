@@ -12,15 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/env.h"
-#include "core/keep.h"
-#include "core/module.h"
-#include "core/pool.h"
-#include "core/sched.h"
-#include "core/topo.h"
-#include "rank.h"
-#include "remote/job.h"
 #include "sim/sim.h"
+#include "sim/sim_rank.h"
 
 #define RANKS_MAX 8
 #define LENGTH 1000 /* longer than what travels in a message */
@@ -271,28 +264,15 @@ static void several(void)
 	ck_assert_int_eq(pointed, 8);
 }
 
-/* What kdds_init and kdds_finalize do of a process. */
 static void run_rank(uint32_t number)
 {
 	struct kd_rank *r = &ranks[number];
 
-	*r = (struct kd_rank){.net = KD_NET_INIT(&r->pool)};
-	r->net.engine = &sim_comm;
-	r->net.launcher = &sim_boot;
-	ck_assert_int_eq(kd_job_start(&r->net), 0);
-	ck_assert_int_eq(kd_pool_create(&r->pool, nworkers), 0);
-	ck_assert_int_eq(kd_pool_start(&r->pool), 0);
-	ck_assert_int_eq(kd_job_run(&r->net), 0);
-	if (number) {
-		kd_sched_loop(kd_self_worker);
-	} else {
-		program();
+	sim_rank_start(r, nworkers);
+	sim_rank_run(number, program);
+	if (!number)
 		exports = r->net.counts.exports;
-	}
-	kd_job_end(&r->net);
-	kd_pool_stop(&r->pool);
-	kd_pool_destroy(&r->pool);
-	kd_job_stop(&r->net);
+	sim_rank_stop(r);
 }
 
 static void run_job(uint64_t seed, uint32_t nranks, int workers, const struct sim_faults *faults,
@@ -306,16 +286,12 @@ static void run_job(uint64_t seed, uint32_t nranks, int workers, const struct si
 
 static void setup(void)
 {
-	ck_assert_int_eq(kd_env_read(), 0);
-	ck_assert_int_eq(kd_topo_init(), 0);
-	ck_assert_int_eq(kd_module_init(), 0);
-	kd_keep_init();
+	sim_library_start();
 }
 
 static void teardown(void)
 {
-	kd_module_fini();
-	kd_topo_fini();
+	sim_library_stop();
 }
 
 START_TEST(one_rank)

@@ -11,6 +11,7 @@
  *   check_survive SEED sweep         the job of one seed, with a death at each event
  */
 #include "sim/sim.h"
+#include "sim/sim_rank.h"
 
 #define sched_yield() sim_work(1000)
 #define nanosleep(t, rest) sim_work((uint64_t)(t)->tv_nsec)
@@ -20,15 +21,8 @@
 #undef nanosleep
 #undef sched_yield
 
-#include "base/env.h"
-#include "core/keep.h"
-#include "core/module.h"
 #include "core/pool.h"
-#include "core/sched.h"
-#include "core/topo.h"
 #include "core/type.h"
-#include "rank.h"
-#include "remote/job.h"
 
 #define RANKS_MAX 8
 #define SECOND ((uint64_t)1000000000)
@@ -167,21 +161,10 @@ static void run_rank(uint32_t number)
 {
 	struct kd_rank *r = ranks[number];
 
-	*r = (struct kd_rank){.net = KD_NET_INIT(&r->pool)};
-	r->net.engine = &sim_comm;
-	r->net.launcher = &sim_boot;
-	if (kd_job_start(&r->net) || kd_pool_create(&r->pool, nworkers) || kd_pool_start(&r->pool) ||
-	    kd_job_run(&r->net))
-		abort();
-	if (number)
-		kd_sched_loop(kd_self_worker);
-	else
-		program();
+	sim_rank_start(r, nworkers);
+	sim_rank_run(number, program);
 	all_again += r->net.counts.again;
-	kd_job_end(&r->net);
-	kd_pool_stop(&r->pool);
-	kd_pool_destroy(&r->pool);
-	kd_job_stop(&r->net);
+	sim_rank_stop(r);
 }
 
 /* What a dead rank had is never freed. */
@@ -251,9 +234,7 @@ int main(int argc, char **argv)
 	setenv("KDDS_SURVIVE", "1", 1);
 	placed_share = 2; /* lost messages cost nothing here */
 	make_types();
-	if (kd_env_read() || kd_topo_init() || kd_module_init())
-		return 1;
-	kd_keep_init();
+	sim_library_start();
 	kd_type_fix_names(1);
 	if (sweep && run_sweep(first, &count))
 		return 1;
@@ -268,8 +249,7 @@ int main(int argc, char **argv)
 	printf("check_survive: %llu jobs: %llu ranks died, %llu events, %llu closures run again\n",
 	       (unsigned long long)count, (unsigned long long)all_deaths,
 	       (unsigned long long)all_events, (unsigned long long)all_again);
-	kd_module_fini();
-	kd_topo_fini();
+	sim_library_stop();
 	destroy_types();
 	return 0;
 }

@@ -70,25 +70,23 @@ tests_check_read_SOURCES = tests/check_read.c src/remote/exposed.c src/base/log.
 tests_check_read_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBCRYPTO_CFLAGS)
 tests_check_read_LDADD = $(CHECK_LIBS)
 # A whole job in one thread: sim.c stands in for os_thread.c, which the linker then leaves out.
+SIM = tests/sim/sim.c tests/sim/sim.h tests/sim/sim_boot.c tests/sim/sim_comm.c \
+	tests/sim/sim_rank.c tests/sim/sim_rank.h
 unit_tests += tests/check_job
-tests_check_job_SOURCES = tests/check_job.c tests/sim/sim.c tests/sim/sim.h \
-	tests/sim/sim_boot.c tests/sim/sim_comm.c
+tests_check_job_SOURCES = tests/check_job.c $(SIM)
 tests_check_job_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
 tests_check_job_LDADD = $(UNIT_LIBS)
 # Jobs whose ranks die, with the oracle's programs.
 unit_tests += tests/check_survive
-tests_check_survive_SOURCES = tests/check_survive.c tests/sim/sim.c tests/sim/sim.h \
-	tests/sim/sim_boot.c tests/sim/sim_comm.c
+tests_check_survive_SOURCES = tests/check_survive.c $(SIM)
 tests_check_survive_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
 tests_check_survive_LDADD = $(UNIT_LIBS)
 unit_tests += tests/check_ahead
-tests_check_ahead_SOURCES = tests/check_ahead.c tests/sim/sim.c tests/sim/sim.h \
-	tests/sim/sim_boot.c tests/sim/sim_comm.c
+tests_check_ahead_SOURCES = tests/check_ahead.c $(SIM)
 tests_check_ahead_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
 tests_check_ahead_LDADD = $(UNIT_LIBS)
 unit_tests += tests/check_place
-tests_check_place_SOURCES = tests/check_place.c tests/sim/sim.c tests/sim/sim.h \
-	tests/sim/sim_boot.c tests/sim/sim_comm.c
+tests_check_place_SOURCES = tests/check_place.c $(SIM)
 tests_check_place_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
 tests_check_place_LDADD = $(UNIT_LIBS)
 unit_tests += tests/check_handshake

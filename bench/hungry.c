@@ -5,10 +5,10 @@
  *
  * usage: hungry [SECONDS [STEPS]]
  *
- * A random tree without a cut-off, of nodes of STEPS multiplications (150: 0.2 us) that wait for one
- * another. A worker stores the time when it leaves a body and compares it when it enters the next
- * one; a gap of more than 2 us is a wait. The same gaps of a thread that does nothing but read the
- * clock are what interrupts and the host take: they are in every figure.
+ * A random tree without a cut-off, of nodes of STEPS multiplications (150: 0.2 us) that wait for
+ * one another. A worker stores the time when it leaves a body and compares it when it enters the
+ * next one; a gap of more than 2 us is a wait. The same gaps of a thread that does nothing but read
+ * the clock are what interrupts and the host take: they are in every figure.
  */
 #include <inttypes.h>
 #include <stdio.h>

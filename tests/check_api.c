@@ -524,8 +524,8 @@ START_TEST(sync_in_tasks)
 END_TEST
 
 /* Another worker finds the sum of contributions while the owner of the frame is held up in front of
- * them: whoever completes the last one merges them. Operators that are exact, or ordered; tasks or a
- * loop. */
+ * them: whoever completes the last one merges them. Operators that are exact, or ordered; tasks or
+ * a loop. */
 static int sum_seen;
 
 KDDS_TASK(wait_for_sum, WRITE(int, seen))

@@ -157,8 +157,8 @@ KDDS_TASK(keeps, RANGE(i), REDUCE(long, n, KDDS_SUM(long)))
 	kdds_spawn(add, t, n);
 }
 
-/* The first time that a loop runs, its parts are small against what is left, wherever it was divided:
- * nothing shows which of the indices may take long. */
+/* The first time that a loop runs, its parts are small against what is left, wherever it was
+ * divided: nothing shows which of the indices may take long. */
 KDDS_TASK(first_parts, RANGE(i), VALUE(size_t, n), REDUCE(long, large, KDDS_SUM(long)))
 {
 	**large += i.end - i.begin > (n - i.begin) / 16 + 1;

@@ -590,8 +590,8 @@ KD_INLINE int kd_callable(struct kdds_frame *f, struct kd_room *room)
 
 /*
  * The same where calls are counted: asked by what would push a closure, so that calls cost nothing
- * where they are not. A jump, as in kd_push_slow: a call would cost bodies registers (fib 5 %), and the
- * code itself their being inlined into each other (fib 30 %).
+ * where they are not. A jump, as in kd_push_slow: a call would cost bodies registers (fib 5 %), and
+ * the code itself their being inlined into each other (fib 30 %).
  */
 #if defined(KD_KEEP) && !defined(KD_TSAN)
 void kdds_count_keep(void); /* declares the symbol; C cannot call it */
@@ -599,7 +599,8 @@ KD_INLINE int kd_counted(struct kdds_frame *f)
 {
 	const void *x = &f->floor;
 
-	__asm__ volatile __inline__("lea 1f(%%rip), %%r11\n\tjmp *kdds_count_keep@GOTPCREL(%%rip)\n1:"
+	__asm__ volatile __inline__("lea 1f(%%rip), %%r11\n\t"
+				    "jmp *kdds_count_keep@GOTPCREL(%%rip)\n1:"
 				    : "+a"(x) : : "r11", "cc");
 	return x != NULL;
 }

@@ -609,8 +609,8 @@ static size_t contributed_bytes(struct kdds_closure *c)
 	return bytes;
 }
 
-/* c, whose contributions are not merged, follows q: if the results of q are retained elsewhere, they
- * are needed here. */
+/* c, whose contributions are not merged, follows q: if the results of q are retained elsewhere,
+ * they are needed here. */
 static void follow(struct kd_view *v, struct kdds_closure *c, struct kd_record *n, char *q)
 {
 	struct kd_record *before = kd_record_at(v->stack, q);

@@ -117,8 +117,8 @@ __asm__(".pushsection .text\n"
 	"	jmp *%r11\n"
 	"	.cfi_endproc\n"
 	".size kdds_push_keep, . - kdds_push_keep\n"
-	/* kdds_frame_count: rax is the address of the floor, and on return not 0 if the call has been
-	 * counted */
+	/* kdds_frame_count: rax is the address of the floor, and on return not 0 if the call has
+	 * been counted */
 	".balign 16\n"
 	".globl kdds_count_keep\n"
 	".type kdds_count_keep, @function\n"

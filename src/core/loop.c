@@ -34,7 +34,7 @@
 #define FIRST_NS 5000u   /* before the first division, and another if nobody has asked: */
 #define LATER_NS 100000u
 #define PIECE_NS 20000u  /* what is shorter is not divided */
-#define CAREFUL_SHARE 16 /* where indices may differ much, a block is at most that part of the rest: */
+#define CAREFUL_SHARE 16 /* where indices may differ, a block is at most that part of the rest: */
 #define CAREFUL_FIRST 64 /* in the first runs of a loop by a worker, */
 #define CAREFUL_LATER 256 /* and after a block that has taken longer than this: */
 #define UNEVEN_NS 160000u
@@ -115,8 +115,8 @@ static void check_range(struct kdds_closure *c, const struct kdds_cut *cut)
 	const struct kdds_range *r = range_of(c, cut);
 
 	if (!cut->size && (r->begin > PTRDIFF_MAX || r->end > PTRDIFF_MAX))
-		kd_die("kdds_for: range %s of task %s begins or ends at a negative number: %td, %td",
-		       cut->name, c->type->name, (ptrdiff_t)r->begin, (ptrdiff_t)r->end);
+		kd_die("kdds_for: range %s of task %s begins or ends at a negative number: %td, "
+		       "%td", cut->name, c->type->name, (ptrdiff_t)r->begin, (ptrdiff_t)r->end);
 }
 
 /* Ends the program unless c's arguments make a loop. Stores its length: neither a part of the loop
@@ -205,7 +205,8 @@ static void copy(struct kdds_closure *to, const struct kdds_closure *c, uint32_t
 	memcpy(to + 1, c + 1, c->bytes - sizeof(*c));
 }
 
-/* The same without the private copies in c, into which thieves may merge the parts committed before. */
+/* The same without the private copies in c, into which thieves may merge the parts committed
+ * before. */
 static void copy_arguments(struct kdds_closure *to, const struct kdds_closure *c, uint32_t state)
 {
 	uint32_t at = sizeof(*c);

@@ -41,10 +41,11 @@ static uint32_t use_of(const struct kd_view *v, struct kdds_closure *c, uint32_t
 }
 
 /*
- * The access of q by the same reference as that of another closure to the value `mine': its number, or q's number of accesses if
- * there is none, or *several_p if there is more than one. An address alone does not identify the
- * access: data items without elements begin where others do, and a program may have two references
- * to one object. Contributions do not count: whoever runs q redirects them.
+ * The access of q by the same reference as that of another closure to the value `mine': its number,
+ * or q's number of accesses if there is none, or *several_p if there is more than one. An address
+ * alone does not identify the access: data items without elements begin where others do, and a
+ * program may have two references to one object. Contributions do not count: whoever runs q
+ * redirects them.
  */
 static uint32_t access_with(const struct kd_view *v, struct kdds_closure *q,
 			    const struct kd_value *mine, int *several_p)
@@ -110,8 +111,8 @@ static int complete(const struct kd_view *v, char *q)
 	       (n->state == KD_RETAINED && (n->link == v->thief || v->thief == KD_ANYWHERE));
 }
 
-/* Whether q contributes to what another closure uses, and that is not merged: k is q's access to it,
- * as by access_to. */
+/* Whether q contributes to what another closure uses, and that is not merged: k is q's access to
+ * it, as by access_to. */
 static int reduced(const struct kd_view *v, struct kdds_closure *q, uint32_t k)
 {
 	const struct kd_record *n = kd_record_at(v->stack, (char *)q);
@@ -128,9 +129,9 @@ static int reduced(const struct kd_view *v, struct kdds_closure *q, uint32_t k)
  *   write:       waits for every closure back to the last writer, including it
  *   reduction:   waits for no closure: a thief reduces into a private copy
  *
- * A closure that contributes to the data item is waited for until its contributions are merged; so is
- * one that contributes to what it also uses otherwise. One several of whose accesses may be by the
- * same reference is waited for until the owner has passed it.
+ * A closure that contributes to the data item is waited for until its contributions are merged; so
+ * is one that contributes to what it also uses otherwise. One several of whose accesses may be by
+ * the same reference is waited for until the owner has passed it.
  */
 static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_record *n, const char *from,
 		  int *inside_p)
@@ -174,7 +175,7 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_record *n
 	}
 }
 
-#define MERGE_STEPS 256 /* a thief walks past at most that many readers, each time one is complete */
+#define MERGE_STEPS 256 /* a thief walks past at most that many readers each time */
 
 /* The same for contribution i. */
 static char *follows(struct kd_view *v, struct kdds_closure *c, uint32_t i, int *never_p)

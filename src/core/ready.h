@@ -16,9 +16,9 @@
 char *kd_ready_waits_for(struct kd_view *v, struct kdds_closure *c, struct kd_record *n,
 			 const char *from, int *inside_p);
 
-/* The closure that the contributions of c, which is complete, must follow: an earlier use of the data
- * that is not complete, or a contribution that is not merged. NULL: they may be merged. *never_p: only
- * the owner can merge them. */
+/* The closure that the contributions of c, which is complete, must follow: an earlier use of the
+ * data that is not complete, or a contribution that is not merged. NULL: they may be merged.
+ * *never_p: only the owner can merge them. */
 char *kd_ready_merges_after(struct kd_view *v, struct kdds_closure *c, int *never_p);
 
 /* Marks the last writers before c of the data that c uses: a later closure needs their results. */

@@ -82,7 +82,7 @@ struct kd_index {
 	uint32_t link_base;
 	uint32_t press;   /* position of a reducing closure that the owner must get past: others
 			     wait for that */
-	uint32_t due;     /* list of closures in state KD_UNMERGED: what they followed has changed */
+	uint32_t due;     /* list of closures KD_UNMERGED: what they followed has changed */
 	uint8_t epoch;
 	uint8_t ordered : 1; /* its closures run in reference order: see kd_index_ordered */
 	/* Learned from steals from this frame; kept when it is emptied and filled again: */

@@ -257,8 +257,9 @@ run_loop(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, cons
 				kd_watch.tasks->done(w, s, f, g, f->head);
 			continue;
 		}
-		/* c stays the owner's: it is claimed, and again when the frame goes on. A range that
-		 * is done is passed: thieves merge no contributions of it while it is at head. */
+		/* c stays the owner's: it is claimed, and again when the frame goes on. A range
+		 * that is done is passed: thieves merge no contributions of it while it is at
+		 * head. */
 		if (last && f == until && c > last &&
 		    !(kd_load_acquire(&kd_closure_at(c)->state) & KD_DONE)) {
 			kd_store_release(&f->head, c);

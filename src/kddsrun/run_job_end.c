@@ -321,8 +321,8 @@ static void partner_due(struct run_timer *timer)
 	run_job_check();
 }
 
-/* Whether the job succeeds although the rank has not: the job went on without it, or, with --survive,
- * it was killed when it had left the job, and all that it ran was complete. */
+/* Whether the job succeeds although the rank has not: the job went on without it, or, with
+ * --survive, it was killed when it had left the job, and all that it ran was complete. */
 static int spared(const struct run_job_rank *r)
 {
 	return r->lost || (job.options->survive && r != job.ranks && r->state == RUN_RANK_ENDED &&

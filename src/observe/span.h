@@ -20,8 +20,8 @@
  * allocated and nothing is cleared: a link never leads to a closure that this epoch of the frame
  * has not passed.
  *
- * Contributions wait for nothing. They are merged when all earlier uses of the data have ended, so a
- * reader after them begins at the latest of these ends and their own.
+ * Contributions wait for nothing. They are merged when all earlier uses of the data have ended, so
+ * a reader after them begins at the latest of these ends and their own.
  */
 #ifndef KD_SPAN_H
 #define KD_SPAN_H

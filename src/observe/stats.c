@@ -367,8 +367,8 @@ static void report_workers(FILE *out, const struct kd_rank_counts *t)
 	char name[32];
 
 	fprintf(out, "kdds: %11s %12s %12s %10s %8s %10s %8s %7s %9s %9s %9s %9s\n",
-		nranks > 1 ? "rank.worker" : "worker", "tasks", "calls", "tries", "steals", "closures",
-		"robbed", "parks", "running/s", "looking/s", "idle/s", "net/s");
+		nranks > 1 ? "rank.worker" : "worker", "tasks", "calls", "tries", "steals",
+		"closures", "robbed", "parks", "running/s", "looking/s", "idle/s", "net/s");
 	for (uint32_t r = 0; r < nranks; r++) {
 		for (uint64_t i = 0; ranks[r].workers && i < ranks[r].counts.workers; i++) {
 			if (nranks > 1)
@@ -422,7 +422,8 @@ static void report_text(FILE *out, const struct kd_rank_counts *t)
 	char calls[64] = "";
 
 	if (!kd_observe.tasks)
-		snprintf(calls, sizeof(calls), " and %" PRIu64 " calls in place of tasks", t->calls);
+		snprintf(calls, sizeof(calls), " and %" PRIu64 " calls in place of tasks",
+			 t->calls);
 	fprintf(out,
 		"kdds: T = %.6f s, %u rank%s, %" PRIu64 " workers, %" PRIu64
 		" tasks%s, at most %.1f MB of memory\n",

@@ -309,9 +309,9 @@ void kdds_lower(struct kdds_flag *flag);
 /** workers of other places take it only if they find nothing else */
 #define KDDS_ON_PLACE(i) (0x1800u | ((unsigned)(i) & 0x7ffu))
 /**
- * runs on rank r modulo kdds_size(), for 0 <= r < 2^20, and on no other. That rank has what the
- * task writes in its memory then, for the tasks that follow there. The children of the task may run
- * anywhere. A loop over the parts of a matrix distributes it:
+ * runs on rank r modulo kdds_size(), for 0 <= r < 2^20, and on no other. What the task writes is in
+ * the memory of that rank afterwards, for the tasks that follow there. The children of the task may
+ * run anywhere. A loop over the parts of a matrix distributes it:
  *
  * @code
  * for (int i = 0; i < n; i++)

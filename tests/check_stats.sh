@@ -106,7 +106,7 @@ for value in 1 text counts; do
 	esac
 done
 # What is called in place of tasks is counted, too: together as many as the tasks that are timed.
-number='s/^kdds: T = .* workers, \([0-9]*\) tasks and \([0-9]*\) calls in place of tasks, .*/\1 \2/p'
+number='s/^kdds: T = .* workers, \([0-9]*\) tasks and \([0-9]*\) calls in place .*/\1 \2/p'
 for workers in 1 3; do
 	KDDS_STATS=1 KDDS_WORKERS=$workers timeout 60 tests/observed tree 12 0 \
 		> /dev/null 2> "$dir/err" || fail "KDDS_STATS=1: status $?"

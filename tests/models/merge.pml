@@ -9,10 +9,10 @@
  * kd_visit_mark(), kd_visit_end(); src/core/index.c kd_index_open(), kd_index_complete(),
  * kd_index_merge(); src/core/ready.c kd_ready_merges_after().
  *
- * A frame of four closures, 1 to 4: those with odd numbers contribute to one data item, the others to
- * another one. The owner contributes in place, as it does with an exact operator. Two thieves take
- * ranges of one or two closures, from closure 2 on, whose contributions go to private copies. A
- * contribution takes two steps, so that two at a time would be seen.
+ * A frame of four closures, 1 to 4: those with odd numbers contribute to one data item, the others
+ * to another one. The owner contributes in place, as it does with an exact operator. Two thieves
+ * take ranges of one or two closures, from closure 2 on, whose contributions go to private copies.
+ * A contribution takes two steps, so that two at a time would be seen.
  */
 #define NP 3
 #define K 4
@@ -21,8 +21,8 @@
 #endif
 #define N 4
 
-/* Addresses. STATE and PRIVATE are parts of kdds_closure.state: only the first closure of a range is
- * marked, while each has private copies. */
+/* Addresses. STATE and PRIVATE are parts of kdds_closure.state: only the first closure of a range
+ * is marked, while each has private copies. */
 #define HEAD 0
 #define FLAGS 1
 #define LOCKED 2           /* kd_stack.lock */
@@ -77,7 +77,9 @@ await:	/* await_visitor() */
 	fi;
 	load(STATE(c), state);
 	if
-	:: state == KD_STOLEN -> mem[STATE(c)] == KD_DONE; state = KD_DONE /* await_done(), help() */
+	:: state == KD_STOLEN -> /* await_done(), help() */
+		mem[STATE(c)] == KD_DONE;
+		state = KD_DONE
 	:: else
 	fi;
 	if

@@ -60,7 +60,8 @@ static unsigned long met[MODES + 1][MODES + 1][2][2];
 static unsigned long twice[MODES + 1][MODES + 1][2]; /* in one task, stolen or not */
 static int lively; /* bodies waste time */
 static int guided; /* tasks have attributes */
-static unsigned placed_share = 16; /* one in so many that might has a rank: each is a journey, and a lost message takes 0.1 s */
+/* One in so many that might has a rank: each is a journey, and a lost message takes 0.1 s. */
+static unsigned placed_share = 16;
 
 static uint32_t type_of(unsigned naccess, const uint8_t *modes)
 {

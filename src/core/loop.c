@@ -12,8 +12,8 @@
  * clock per block. With one worker and no other rank it costs a call.
  *
  * Contributions by operators that are not exact are combined in a binary tree whose leaves and
- * shape depend on the length of the loop and the number of reduced elements alone. What is committed is a right subtree of the
- * leftmost path, so its result is merged where the tree has it.
+ * shape depend on the length of the loop and the number of reduced elements alone. What is committed
+ * is a right subtree of the leftmost path, so its result is merged where the tree has it.
  */
 #include <alloca.h>
 #include <stddef.h>

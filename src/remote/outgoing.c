@@ -330,8 +330,8 @@ static uint32_t writer_of(const struct making *m, struct kdds_closure *c, uint32
 	return writer;
 }
 
-/* Whether c also contributes to the data item or a part of it. The owner merges the
- * contribution, so the value that c leaves at the thief is no version. */
+/* Whether c also contributes to the data item or a part of it. The contribution is merged here, so
+ * the value that c leaves at the thief is no version. */
 static int contributes(struct kdds_closure *c, const struct kd_value *v)
 {
 	for (uint32_t k = 0; c->type->reduces && k < c->type->naccess; k++) {

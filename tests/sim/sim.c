@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #define _GNU_SOURCE
+#undef _FORTIFY_SOURCE /* its longjmp refuses another stack */
 #include "sim.h"
 
 #include <inttypes.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +40,9 @@
 #define ZOMBIE_NS 50000000 /* a rank that is declared dead goes on for that long, at most */
 
 struct sim_fiber {
-	ucontext_t context;
+	ucontext_t context; /* where it begins, and for the sanitizers where it goes on */
+	jmp_buf jump;       /* where it goes on */
+	int begun;
 	char *stack;
 	void *(*run)(void *arg);
 	void *arg;
@@ -87,10 +91,28 @@ static const void *outside_bottom; /* the stack of the thread that has called si
 static size_t outside_size;
 #endif
 
+#if defined(ASAN) || defined(KD_TSAN)
+static void jump(struct sim_fiber *from, struct sim_fiber *to)
+{
+	swapcontext(&from->context, &to->context);
+}
+#else
+/* swapcontext would save the signal mask: two system calls, the third part of all time. */
+static void jump(struct sim_fiber *from, struct sim_fiber *to)
+{
+	if (_setjmp(from->jump))
+		return;
+	if (to->begun)
+		_longjmp(to->jump, 1);
+	to->begun = 1;
+	setcontext(&to->context);
+}
+#endif
+
 /* From one fiber to another; NULL: no fiber. */
 static void change(struct sim_fiber *from, struct sim_fiber *to)
 {
-	static ucontext_t outside;
+	static struct sim_fiber outside = {.begun = 1};
 #ifdef ASAN
 	static void *outside_fake;
 	void **fake = from ? &from->fake : &outside_fake;
@@ -106,7 +128,7 @@ static void change(struct sim_fiber *from, struct sim_fiber *to)
 		outside_tsan = __tsan_get_current_fiber();
 	__tsan_switch_to_fiber(to ? to->tsan : outside_tsan, 0);
 #endif
-	swapcontext(from ? &from->context : &outside, to ? &to->context : &outside);
+	jump(from ? from : &outside, to ? to : &outside);
 #ifdef ASAN
 	__sanitizer_finish_switch_fiber(*fake, NULL, NULL);
 #endif

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <linux/membarrier.h>
-#include <pthread.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -31,20 +30,6 @@ void kd_os_release(void *p, size_t size)
 void kd_os_trim(void *p, size_t size)
 {
 	madvise(p, size, MADV_DONTNEED); /* EINVAL: the pages are locked (mlockall) and stay */
-}
-
-char *kd_os_c_stack(size_t *size_p)
-{
-	char here, *low;
-	pthread_attr_t attr;
-	void *start;
-
-	*size_p = 0;
-	if (pthread_getattr_np(pthread_self(), &attr))
-		return NULL;
-	low = pthread_attr_getstack(&attr, &start, size_p) ? NULL : start;
-	pthread_attr_destroy(&attr);
-	return low && (uintptr_t)&here - (uintptr_t)low < *size_p ? low : NULL;
 }
 
 uint64_t kd_os_memory(void)

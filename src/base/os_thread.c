@@ -28,6 +28,20 @@ void kd_os_thread_join(pthread_t t)
 	pthread_join(t, NULL);
 }
 
+char *kd_os_c_stack(size_t *size_p)
+{
+	char here, *low;
+	pthread_attr_t attr;
+	void *start;
+
+	*size_p = 0;
+	if (pthread_getattr_np(pthread_self(), &attr))
+		return NULL;
+	low = pthread_attr_getstack(&attr, &start, size_p) ? NULL : start;
+	pthread_attr_destroy(&attr);
+	return low && (uintptr_t)&here - (uintptr_t)low < *size_p ? low : NULL;
+}
+
 kd_noreturn void kd_os_exit(int status)
 {
 	_exit(status);

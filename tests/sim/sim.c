@@ -377,6 +377,12 @@ void kd_os_thread_join(pthread_t t)
 		sim_sleep(NEVER);
 }
 
+char *kd_os_c_stack(size_t *size_p)
+{
+	*size_p = STACK_BYTES;
+	return self->stack;
+}
+
 kd_noreturn void kd_os_exit(int status)
 {
 	if (status)

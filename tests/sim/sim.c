@@ -32,7 +32,7 @@
 #define STACK_BYTES ((size_t)256 << 10) /* ASan clears more of them slowly */
 #define FIBERS 1024
 #define CLOCK_NS 20      /* a look at the clock */
-#define YIELD_NS 200     /* a yield takes that long, and up to five times as long */
+#define YIELD_NS 200     /* a yield takes that long, unless the job says otherwise */
 #define WAKE_NS 20000    /* until a sleeper runs, at most */
 #define SPIN_NS 30
 #define NEVER UINT64_MAX
@@ -223,11 +223,18 @@ void sim_begin(uint64_t seed_, uint32_t ranks, const struct sim_faults *faults)
 	sim = (struct sim){.ranks = ranks, .now_ns = 1000000000};
 	if (faults)
 		sim.faults = *faults;
+	if (!sim.faults.yield_ns)
+		sim.faults.yield_ns = YIELD_NS;
 	if (ranks > RANKS)
 		fail("too many ranks");
 	memset(dead, 0, sizeof(dead));
 	memset(ended, 0, sizeof(ended));
 	next_death = sim.faults.die_at ? sim.faults.die_at : 1 + sim_draw(2 * sim.faults.death_events + 1);
+	sim_end();
+}
+
+void sim_end(void)
+{
 	sim_comm_reset();
 	sim_boot_reset();
 }
@@ -276,6 +283,8 @@ static void kill_one(void)
 {
 	uint32_t rank = 1 + (uint32_t)sim_draw(sim.ranks - 1);
 
+	if (sim.faults.victim && !sim.deaths)
+		rank = sim.faults.victim;
 	for (uint32_t i = 0; i < sim.ranks && (dead[rank] || ended[rank] || !rank); i++)
 		rank = (rank + 1) % sim.ranks;
 	if (dead[rank] || ended[rank] || !rank)
@@ -413,7 +422,7 @@ void kd_os_wake(uint32_t *word, int n)
 
 void kd_os_yield(void)
 {
-	sim_work(YIELD_NS + sim_draw(4 * YIELD_NS));
+	sim_work(sim.faults.yield_ns + sim_draw(4 * sim.faults.yield_ns));
 }
 
 void kd_os_spin(unsigned n)

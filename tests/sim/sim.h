@@ -25,11 +25,14 @@
 struct sim_faults {
 	unsigned lost, doubled; /* per cent of the messages */
 	unsigned altered;       /* per cent of the reads */
+	unsigned failed;        /* per cent of the reads */
 	unsigned refused;       /* per cent of the sends get -EAGAIN */
 	uint64_t delay_ns;      /* a message takes up to that much longer than it need */
 	unsigned deaths;        /* so many ranks die, at most */
 	uint64_t death_events;  /* there is one after up to twice as many events */
 	uint64_t die_at;        /* or the first one at this event; 0: at any */
+	uint32_t victim;        /* the rank that dies first; 0: any */
+	uint64_t yield_ns;      /* a yield takes that long, and up to five times as long; 0: 200 */
 };
 
 struct sim {
@@ -49,6 +52,9 @@ void sim_begin(uint64_t seed, uint32_t ranks, const struct sim_faults *faults);
 /* Runs main(rank) for each rank until all have returned. Ends the process with a line that has the
  * seed if none can go on, or after limit_ns. */
 void sim_run(void (*main)(uint32_t rank), uint64_t limit_ns);
+
+/* Frees what the job has left; sim_begin does so, too. */
+void sim_end(void);
 
 /* Called by fibers. */
 uint32_t sim_rank(void);

@@ -43,6 +43,7 @@ struct endpoint {
 	struct endpoint **peers;
 	uint32_t npeers;
 	struct packet *packets; /* on their way to here */
+	struct packet *arrived; /* being handed over; the rank may die meanwhile */
 	struct reading *readings;
 	struct region *regions;
 	struct sim_fiber *sleeper; /* in wait() */
@@ -78,6 +79,8 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 /* Others may still send to it, so it stays, empty. */
 static void empty(struct endpoint *e)
 {
+	free(e->arrived);
+	e->arrived = NULL;
 	while (e->packets) {
 		struct packet *p = e->packets;
 
@@ -128,6 +131,8 @@ void sim_comm_reset(void)
 		struct endpoint *e = endpoints;
 
 		endpoints = e->next;
+		e->dead = 1; /* one that was to end later, too */
+		empty(e);
 		free(e->peers);
 		free(e->gone);
 		free(e);
@@ -230,7 +235,7 @@ static void finish(struct reading *r)
 	while (g && g->key != r->key)
 		g = g->next;
 	if (!g || r->addr < g->addr || r->addr - g->addr > g->len ||
-	    r->len > g->len - (r->addr - g->addr)) {
+	    r->len > g->len - (r->addr - g->addr) || sim_draw(100) < sim.faults.failed) {
 		r->get->done(r->get, -EIO);
 		return;
 	}
@@ -278,7 +283,9 @@ static int progress(struct kd_comm *c)
 		}
 		sim_event();
 		*link = p->next;
+		e->arrived = p;
 		e->events->message(e->arg, p->bytes, p->len);
+		e->arrived = NULL;
 		free(p);
 		n++;
 		link = &e->packets; /* it may have sent itself something */

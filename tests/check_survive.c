@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves: when ranks other than 0 die, at any moment, a job goes on and its values are those of the
- * sequential execution. Whole jobs run in one thread (sim/sim.h), with the oracle's random programs
- * (oracle.c), on a network that loses, doubles, delays and alters messages and reads. Ranks die at
+ * Proves: when ranks other than 0 die, at any moment, a job goes on, its values are those of the
+ * sequential execution, and ranks that live leave nothing behind. Whole jobs run in one thread
+ * (sim/sim.h): trees, vectors, placed tasks, the random programs of oracle.c, and those of
+ * failures.c, on a network that loses, doubles, delays and alters messages and reads. Ranks die at
  * every k-th event of one job, and by chance in others; reads from them fail or never end; some
  * that are declared dead go on for a while.
  *
- *   check_survive                    some jobs, for `make check'
- *   check_survive FIRST COUNT        the jobs of so many seeds; ends at the first that fails
- *   check_survive SEED sweep         the job of one seed, with a death at each event
+ *   check_survive                      some jobs, for `make check'
+ *   check_survive FIRST COUNT          the jobs of so many seeds, on all CPUs: make soak-sim
+ *   check_survive sweep FIRST COUNT    each rank dies at each event of these jobs: make sweep-sim
+ *   check_survive SEED [RANK EVENT]    one job in this process, for a debugger; of a sweep
  */
 #include "sim/sim.h"
+#include "sim/sim_memory.h"
 #include "sim/sim_rank.h"
+#include "sim/sim_soak.h"
 
-#define sched_yield() sim_work(1000)
-#define nanosleep(t, rest) sim_work((uint64_t)(t)->tv_nsec)
+#define sched_yield() sim_work(sim_draw(100000))
+#define nanosleep(t, rest) sim_work((uint64_t)(t)->tv_nsec * 10)
 #define main oracle_main
 #include "oracle.c"
 #undef main
@@ -23,15 +27,18 @@
 
 #include "core/pool.h"
 #include "core/type.h"
+#include "remote/mac.h"
 
 #define RANKS_MAX 8
 #define SECOND ((uint64_t)1000000000)
+#define SMALL 2 /* the seed of a small job */
+
+int survive_failures(uint64_t seed); /* survive_failures.c */
 
 static struct kd_rank *ranks[RANKS_MAX];
 static int nworkers, wrong;
-static unsigned programs;
-static uint64_t seed;
-static uint64_t last_events, all_deaths, all_again, all_events;
+static uint8_t returned[RANKS_MAX]; /* by rank: its main has */
+static uint64_t seed, steals, again;
 
 KDDS_TASK(leaf, VALUE(long, n), WRITE(long, sum))
 {
@@ -72,7 +79,7 @@ KDDS_TASK(part, VALUE(long, k), UPDATE_ARRAY(long, x))
 }
 
 /* Data that messages have no room for, updated in place, with small data beside them and a sum. */
-#define LENGTH 1200
+#define LENGTH 500
 
 KDDS_TASK(step, VALUE(int, k), READ_ARRAY(long, x), UPDATE_ARRAY(long, y), UPDATE(long, small),
 	  REDUCE(long, sum, KDDS_SUM(long)))
@@ -84,18 +91,18 @@ KDDS_TASK(step, VALUE(int, k), READ_ARRAY(long, x), UPDATE_ARRAY(long, y), UPDAT
 	sim_work(300000 + sim_draw(1000000));
 }
 
-static int trees(void)
+static int trees(int depth)
 {
 	struct kdds_frame *const kd_self = kdds_frame_current();
-	long result = -1, first = 1 << 7;
+	long result = -1, first = 1l << depth;
 	KDDS_OVER(long, sum, &result);
 
-	kdds_spawn(tree, 1, 7, sum);
+	kdds_spawn(tree, 1, depth, sum);
 	kdds_sync();
 	return result == first * (3 * first - 1) / 2;
 }
 
-static int vectors(void)
+static int vectors(int steps)
 {
 	static long is[6][LENGTH], due[6][LENGTH], small[6], dues[6];
 	long sum = 0, all = 0;
@@ -112,7 +119,7 @@ static int vectors(void)
 		kdds_bind_array(v[i], is[i], LENGTH);
 		kdds_bind(s[i], &small[i]);
 	}
-	for (int k = 0; k < 60; k++) {
+	for (int k = 0; k < steps; k++) {
 		int x = k % 6, y = (k * 7 + 1 + k / 6) % 6;
 
 		if (x == y)
@@ -128,7 +135,7 @@ static int vectors(void)
 }
 
 /* Each part on a rank of its own, by turns on another. */
-static int placed(void)
+static int placed(int parts)
 {
 	static long is[8][LENGTH], due[8][LENGTH];
 	struct kdds_frame *const kd_self = kdds_frame_current();
@@ -138,7 +145,7 @@ static int placed(void)
 	memset(due, 0, sizeof(due));
 	for (int i = 0; i < 8; i++)
 		kdds_bind_array(x[i], is[i], LENGTH);
-	for (int k = 0; k < 80; k++) {
+	for (int k = 0; k < parts; k++) {
 		kdds_spawn_with(KDDS_ON_RANK(k % 8 + k / 32), part, k, &x[k % 8].at);
 		for (size_t i = 0; i < LENGTH; i++)
 			due[k % 8][i] = due[k % 8][i] * 3 + k;
@@ -147,14 +154,32 @@ static int placed(void)
 	return !memcmp(is, due, sizeof(is));
 }
 
+/* Everything follows from the seed. One job in 16 is large. */
 static void program(void)
 {
-	if (seed % 3 == 0)
-		wrong |= !trees();
-	if (seed % 3 == 1)
-		wrong |= !vectors() || !placed();
-	for (unsigned i = 0; i < programs && seed % 3 == 2; i++)
-		wrong |= !agree(seed * 16 + i);
+	uint64_t d = mix(seed);
+	int size = roll(&d, 16) ? 1 : 4;
+
+	for (unsigned n = 1 + roll(&d, 2), i = 0; i < n && !wrong; i++)
+		switch (roll(&d, 6)) {
+		case 0:
+			wrong = !trees(3 + (int)roll(&d, 3) + size);
+			break;
+		case 1:
+			wrong = !vectors(size * (8 + (int)roll(&d, 24)));
+			break;
+		case 2:
+			wrong = !placed(size * (8 + (int)roll(&d, 30)));
+			break;
+		case 3:
+		case 4:
+			tree_depth = 1 + roll(&d, 3) + (unsigned)size;
+			wrong = !agree(mix(seed + i));
+			break;
+		case 5:
+			wrong = !survive_failures(mix(seed + i));
+			break;
+		}
 }
 
 static void run_rank(uint32_t number)
@@ -163,8 +188,10 @@ static void run_rank(uint32_t number)
 
 	sim_rank_start(r, nworkers);
 	sim_rank_run(number, program);
-	all_again += r->net.counts.again;
+	steals += r->net.counts.imports;
+	again += r->net.counts.again;
 	sim_rank_stop(r);
+	returned[number] = 1;
 }
 
 /* What a dead rank had is never freed. */
@@ -174,82 +201,173 @@ const char *__asan_default_options(void)
 	return "detect_leaks=0";
 }
 
-/* Everything follows from the seed. */
-static int run_job(uint64_t s, unsigned deaths, uint64_t die_at)
+static size_t rank_bytes(void)
 {
-	uint64_t events = all_events;
+	return (sizeof(**ranks) + KD_CACHE_LINE - 1) / KD_CACHE_LINE * KD_CACHE_LINE;
+}
 
-	struct sim_faults f = {.deaths = deaths, .die_at = die_at, .death_events = 40 << s / 3 % 6};
-	uint32_t n = 2 + (uint32_t)(s / 7 % (RANKS_MAX - 1));
+/* What the seed says of ranks, workers and the network. Returns the number of ranks. */
+static uint32_t draw_job(uint64_t s, struct sim_faults *f)
+{
+	static const uint64_t yields[] = {200, 1000, 5000, 20000};
+	uint64_t d = s ^ 0x7777;
+	uint32_t n = 2 + roll(&d, RANKS_MAX - 1);
 
 	seed = s;
-	nworkers = 1 + (int)(s / 5 % 3);
-	programs = 3;
-	if (s / 2 % 2) {
-		f.lost = f.doubled = f.altered = 3;
-		f.refused = 5;
-		f.delay_ns = 3000000;
-	}
+	nworkers = 1 + (int)(roll(&d, 6) / 3) + (int)(roll(&d, 6) / 5);
+	*f = (struct sim_faults){.deaths = 1 + roll(&d, 4), .death_events = 8ull << roll(&d, 7)};
+	f->yield_ns = yields[roll(&d, 4)];
+	if (roll(&d, 2))
+		f->lost = f->doubled = f->altered = f->failed = roll(&d, 5);
+	if (roll(&d, 2))
+		f->refused = roll(&d, 8);
+	if (roll(&d, 2))
+		f->delay_ns = 1000ull << roll(&d, 14);
+	return n;
+}
+
+static void run_once(uint32_t n, const struct sim_faults *f)
+{
 	for (uint32_t r = 0; r < n; r++)
-		ranks[r] = aligned_alloc(KD_CACHE_LINE, (sizeof(**ranks) + KD_CACHE_LINE - 1) /
-								KD_CACHE_LINE * KD_CACHE_LINE);
-	sim_begin(s, n, &f);
+		ranks[r] = aligned_alloc(KD_CACHE_LINE, rank_bytes());
+	memset(returned, 0, sizeof(returned));
+	sim_begin(seed, n, f);
 	sim_run(run_rank, 3600 * SECOND);
-	all_deaths += sim.deaths;
-	all_events += sim.events;
-	last_events = all_events - events;
 	for (uint32_t r = 0; r < n; r++) {
 		if (ranks[r]->pool.workers) /* it has died */
 			kd_pool_destroy(&ranks[r]->pool);
 		free(ranks[r]);
 	}
-	if (wrong)
-		fprintf(stderr, "check_survive: seed %llu, die_at %llu: wrong values\n",
-			(unsigned long long)s, (unsigned long long)die_at);
-	return wrong;
+	sim_end();
+	for (uint32_t r = 0; r < n; r++)
+		wrong |= returned[r] && sim_memory_left(r) ? 2 : 0;
 }
 
-/* A death at the first event, at the second, and so on, until the job ends before. */
-static int run_sweep(uint64_t s, uint64_t *count_p)
+/* Returns whether the job of the seed has gone wrong, after a line. */
+static int run_job(uint32_t n, const struct sim_faults *f, struct sim_soak *sums)
 {
-	uint64_t k = 1;
+	steals = again = 0;
+	run_once(n, f);
+	kd_fetch_add(&sums->deaths, sim.deaths);
+	kd_fetch_add(&sums->events, sim.events);
+	kd_fetch_add(&sums->steals, steals);
+	kd_fetch_add(&sums->again, again);
+	kd_fetch_add(&sums->hash, mix(sim.hash ^ seed));
+	if (wrong)
+		fprintf(stderr, "check_survive: seed %llu: %s\n",
+			(unsigned long long)seed, wrong & 1 ? "wrong values" : "memory is left");
+	return wrong != 0;
+}
 
-	do
-		if (run_job(s, 1, k))
-			return 1;
-	while (k++ < last_events);
-	*count_p = k - 1;
-	return 0;
+/* One that has ended before anybody died is run again, with an early death. */
+static int run_seed(uint64_t s, struct sim_soak *sums)
+{
+	struct sim_faults f;
+	uint32_t n = draw_job(s, &f);
+
+	if (run_job(n, &f, sums))
+		return 1;
+	if (sim.deaths)
+		return 0;
+	f.die_at = 1 + mix(s) % (sim.events / 2 + 1);
+	return run_job(n, &f, sums);
+}
+
+/* Number: of an event, times that of ranks that may die, and of one of these. */
+static uint64_t swept;
+
+static int run_swept(uint64_t number, struct sim_soak *sums)
+{
+	struct sim_faults f;
+	uint32_t n = draw_job(swept, &f);
+
+	f.deaths = 1;
+	f.die_at = 1 + number / (n - 1);
+	f.victim = 1 + (uint32_t)(number % (n - 1));
+	if (!run_job(n, &f, sums))
+		return 0;
+	fprintf(stderr, "check_survive: rank %u was to die at event %llu\n", f.victim,
+		(unsigned long long)f.die_at);
+	return 1;
+}
+
+/* Without a death, to count the events. */
+static int run_whole(uint64_t s, struct sim_soak *sums)
+{
+	struct sim_faults f;
+	uint32_t n = draw_job(s, &f);
+
+	f.deaths = 0;
+	return run_job(n, &f, sums);
+}
+
+/* A death of each rank at each event of the job. */
+static int sweep(uint64_t s, unsigned processes)
+{
+	struct sim_soak sums;
+	struct sim_faults f;
+	uint32_t n = draw_job(s, &f);
+
+	swept = s;
+	return sim_soak(s, 1, 1, run_whole, &sums) ||
+	       sim_soak(0, sums.events * (n - 1), processes, run_swept, &sums);
+}
+
+static int sweeps(uint64_t first, uint64_t count, unsigned processes)
+{
+	int failed = 0;
+
+	for (uint64_t s = first; s < first + count; s++)
+		failed |= sweep(s, processes);
+	return failed;
+}
+
+/* One job in this process. */
+static int run_here(uint64_t s, int argc, char **argv)
+{
+	struct sim_soak sums = {0};
+
+	if (argc < 2)
+		return run_seed(s, &sums);
+	swept = s;
+	return run_swept((strtoull(argv[1], NULL, 0) - 1) * (draw_job(s, &(struct sim_faults){0}) - 1) +
+			 strtoull(argv[0], NULL, 0) - 1, &sums);
+}
+
+static int run(int argc, char **argv)
+{
+	uint64_t numbers[2] = {1, 300};
+	struct sim_soak sums;
+	int is_sweep = argc > 1 && !strcmp(argv[1], "sweep");
+
+	if (!is_sweep && (argc == 2 || argc == 4))
+		return run_here(strtoull(argv[1], NULL, 0), argc - 2, argv + 2);
+	for (int i = 0; i < 2 && i + 1 + is_sweep < argc; i++)
+		numbers[i] = strtoull(argv[i + 1 + is_sweep], NULL, 0);
+	if (is_sweep)
+		return sweeps(numbers[0], numbers[1], 0);
+	if (sim_soak(numbers[0], numbers[1], argc < 2, run_seed, &sums))
+		return 1;
+	return argc < 2 && sweeps(SMALL, 1, 1);
 }
 
 int main(int argc, char **argv)
 {
-	uint64_t first = argc > 1 ? strtoull(argv[1], NULL, 0) : 1;
-	uint64_t count = argc > 2 ? strtoull(argv[2], NULL, 0) : 60;
+	struct kd_mac *mac;
+	int failed;
 
-	int sweep = argc > 2 && !strcmp(argv[2], "sweep");
-
-	if (argc < 2 || sweep)
-		count = 60;
+	sim_soak_begin(argv);
 	setenv("KDDS_SURVIVE", "1", 1);
+	setvbuf(stdout, NULL, _IOLBF, 0);
 	placed_share = 2; /* lost messages cost nothing here */
 	make_types();
 	sim_library_start();
 	kd_type_fix_names(1);
-	if (sweep && run_sweep(first, &count))
+	if (kd_mac_start(&mac, 0, (uint8_t[32]){0})) /* loads libcrypto, once */
 		return 1;
-	for (uint64_t s = first; !sweep && s < first + count; s++)
-		if (run_job(s, (unsigned)(s % 4 + 1), 0))
-			return 1;
-	/* Of three jobs, one a tree, one vectors, one the oracle's: a death at each of some events. */
-	for (uint64_t s = 30; argc < 2 && s < 33; s++)
-		for (uint64_t k = 1; k < 200; k += 7, count++)
-			if (run_job(s, 1, k))
-				return 1;
-	printf("check_survive: %llu jobs: %llu ranks died, %llu events, %llu closures run again\n",
-	       (unsigned long long)count, (unsigned long long)all_deaths,
-	       (unsigned long long)all_events, (unsigned long long)all_again);
+	kd_mac_stop(mac);
+	failed = run(argc, argv);
 	sim_library_stop();
 	destroy_types();
-	return 0;
+	return failed;
 }

@@ -76,11 +76,14 @@ unit_tests += tests/check_job
 tests_check_job_SOURCES = tests/check_job.c $(SIM)
 tests_check_job_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
 tests_check_job_LDADD = $(UNIT_LIBS)
-# Jobs whose ranks die, with the oracle's programs.
+# Jobs whose ranks die, with the oracle's programs and others.
 unit_tests += tests/check_survive
-tests_check_survive_SOURCES = tests/check_survive.c $(SIM)
+tests_check_survive_SOURCES = tests/check_survive.c tests/survive_failures.c $(SIM) \
+	tests/sim/sim_memory.c tests/sim/sim_memory.h tests/sim/sim_soak.c tests/sim/sim_soak.h
 tests_check_survive_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
 tests_check_survive_LDADD = $(UNIT_LIBS)
+tests_check_survive_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc \
+	-Wl,--wrap=realloc -Wl,--wrap=aligned_alloc -Wl,--wrap=free
 unit_tests += tests/check_ahead
 tests_check_ahead_SOURCES = tests/check_ahead.c $(SIM)
 tests_check_ahead_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
@@ -299,6 +302,16 @@ TIMES = 200
 .PHONY: soak-kill
 soak-kill: tests/oracle kddsrun
 	$(LSAN) $(SHELL) $(srcdir)/tests/check_kill.sh $(TIMES)
+
+# Simulated jobs with deaths, one by seed: make soak-sim SEEDS=1000000 FIRST=1. A seed that fails is
+# printed; FIRST=SEED SEEDS=1 runs it again. sweep-sim: each rank of each job dies at each event.
+SEEDS = 100000
+FIRST = 1
+.PHONY: soak-sim sweep-sim
+soak-sim: tests/check_survive
+	tests/check_survive $(FIRST) $(SEEDS)
+sweep-sim: tests/check_survive
+	tests/check_survive sweep $(FIRST) $(SEEDS)
 
 # Jobs with checkpoints, killed at random and started again: make soak-restart TIMES=100
 .PHONY: soak-restart

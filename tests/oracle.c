@@ -62,6 +62,7 @@ static int lively; /* bodies waste time */
 static int guided; /* tasks have attributes */
 /* One in so many that might has a rank: each is a journey, and a lost message takes 0.1 s. */
 static unsigned placed_share = 16;
+static unsigned tree_depth = 6; /* of main's first task */
 
 static uint32_t type_of(unsigned naccess, const uint8_t *modes)
 {
@@ -626,7 +627,7 @@ static int agree(uint64_t seed)
 	}
 	/* The first is a tree that uses all data, some of the others are trees: while one runs, what uses other data can be stolen. */
 	for (unsigned r = 0; r < roots; r++) {
-		struct spec s = {.seed = mix(seed + r), .depth = r && roll(&d, 16) ? (uint16_t)roll(&d, 2) : 6, .root = 1};
+		struct spec s = {.seed = mix(seed + r), .depth = r && roll(&d, 16) ? (uint16_t)roll(&d, 2) : (uint16_t)tree_depth, .root = 1};
 		unsigned k = r ? 1 + roll(&d, MAX_ACCESSES) : MAX_ACCESSES, first = roll(&d, MAX_ACCESSES);
 		struct gift g = {.part = MAX_ACCESSES};
 		uint8_t modes[MAX_ACCESSES];

@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "base/os.h"
 #include "kddsrun/run_loop.h"
 #include "kddsrun/run_out.h"
 #include "kddsrun/run_say.h"
@@ -167,8 +168,11 @@ int run_job_again(uint32_t rank, struct kd_unpack *u)
 			 used ? ", " : "", names);
 	r->again_tasks += tasks;
 	r->again_ranks += tasks != 0;
-	if (r->silent && !--r->silent)
-		say_lost(r);
+	if (!r->silent || --r->silent)
+		return 0;
+	say_lost(r);
+	run_tell("rank %u: all that it ran is queued again, %.1f ms after its end", rank,
+		 1e-6 * (double)(kd_os_now_ns() - r->lost_ns));
 	return 0;
 }
 
@@ -178,6 +182,7 @@ static void lose(struct run_job_rank *r)
 	struct kd_pack p = {payload, payload + sizeof(payload), 0};
 
 	r->lost = 1;
+	r->lost_ns = kd_os_now_ns();
 	r->host->members--;
 	r->silent = 0;
 	for (uint32_t i = 0; i < job.options->size; i++)

@@ -27,6 +27,7 @@ struct run_job_rank {
 	uint64_t build;
 	/* lost: other ranks that have yet to say what they run again; those that do, and what */
 	uint32_t silent, again_ranks, again_tasks;
+	uint64_t lost_ns; /* when its end was noticed */
 	char again_names[200];
 };
 

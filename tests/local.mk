@@ -281,6 +281,7 @@ test_scripts = \
 	tests/check_oracle.sh \
 	tests/check_oracle_ranks.sh \
 	tests/check_loops.sh \
+	tests/check_losses.sh \
 	tests/check_parts.sh \
 	tests/check_ranks.sh \
 	tests/check_restart.sh \
@@ -297,10 +298,13 @@ EXTRA_DIST += $(test_scripts)
 LSAN = LSAN_OPTIONS=suppressions=$(abs_srcdir)/tests/lsan.supp:print_suppressions=0
 EXTRA_DIST += tests/lsan.supp
 
-# Ranks killed at random: make soak-kill TIMES=1000
+# Ranks killed at random, in jobs that survive it: make soak-kill TIMES=1000. In jobs that end:
+# make soak-end TIMES=200
 TIMES = 200
-.PHONY: soak-kill
-soak-kill: tests/oracle kddsrun
+.PHONY: soak-kill soak-end
+soak-kill: all tests/oracle
+	$(LSAN) $(SHELL) $(srcdir)/tests/check_losses.sh $(TIMES)
+soak-end: tests/oracle kddsrun
 	$(LSAN) $(SHELL) $(srcdir)/tests/check_kill.sh $(TIMES)
 
 # Simulated jobs with deaths, one by seed: make soak-sim SEEDS=1000000 FIRST=1. A seed that fails is

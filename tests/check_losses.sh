@@ -1,0 +1,141 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+# Proves that a job of kddsrun --survive gives the same values when its ranks other than 0 are killed
+# by SIGKILL at random moments, some at once, some one after the other, up to all of them, and that
+# nothing is left behind. usage: check_losses.sh KILLS [SEED]: jobs of 2 to 8 ranks until so many
+# have been killed. Prints how long it took until what they ran was queued again (kddsrun -v), and
+# ends with a line: KILLS kills, JOBS jobs, WRONG wrong.
+set -eu
+
+most=${1-8}
+seed=${2-$(date +%s)}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+mkdir "$dir/tmp"
+: > "$dir/queued"
+echo "seed $seed"
+ls /dev/shm /tmp > "$dir/before" # names of others may contain the number of one of our processes
+programs='tests/oracle -j -s 2 -n SEED
+examples/knary 28 4
+examples/kmeans 2000000 10 50
+examples/cholesky 3072 128'
+kills=0
+jobs=0
+wrong=0
+pids=
+
+# values FILE: what does not depend on time.
+values()
+{
+	sed -n 's/^.*\(all equal to the oracle\)$/\1/p; /^knary(/p; /^kmeans(/p; /^mean /p; /^residual/p' \
+		"$1"
+}
+
+# bad WHAT: the job has failed.
+bad()
+{
+	wrong=$((wrong + 1))
+	echo "check_losses: seed $seed, $ranks ranks, $provider: $program: $1" >&2
+	cat "$dir/err" "$dir/out" >&2
+}
+
+# due NUMBER: the values of the program without a loss, in $dir/due.NUMBER.
+due()
+{
+	[ ! -e "$dir/due.$1" ] || return 0
+	case $program in
+	tests/oracle*) echo 'all equal to the oracle' > "$dir/due.$1" ;;
+	*) $program > "$dir/all"; values "$dir/all" > "$dir/due.$1" ;;
+	esac
+	[ -s "$dir/due.$1" ]
+}
+
+# Waits until ranks may be killed: before, a death ends the job.
+await_start()
+{
+	tries=0
+	until grep -q 'all ranks have joined' "$dir/err"; do
+		tries=$((tries + 1))
+		[ $tries -lt 1200 ] || return 1
+		sleep 0.05
+	done
+}
+
+# kill_ranks VICTIM SECONDS...: kills each after the time since the one before.
+kill_ranks()
+{
+	while [ $# -gt 1 ]; do
+		sleep "$2"
+		pid=$(sed -n "s/.*rank $1 runs on host .* as process //p" "$dir/err")
+		# its number may be another process's by now
+		name=$(cat "/proc/$pid/comm" 2> /dev/null || :)
+		[ "${program%% *}" = "tests/$name" ] || [ "${program%% *}" = "examples/$name" ] ||
+			break
+		kill -9 "$pid" 2> /dev/null || break
+		kills=$((kills + 1))
+		shift 2
+	done
+}
+
+# left: prints what the job has left behind.
+left()
+{
+	for pid in $pids; do
+		! kill -0 "$pid" 2> /dev/null || echo "process $pid"
+		ls /dev/shm /tmp | grep -vxF -f "$dir/before" | grep -v '^tsan\.rodata\.' |
+			grep "\(^\|[^0-9]\)$pid\([^0-9]\|$\)" || :
+	done
+	ls "$dir/tmp"
+}
+
+# job NUMBER RANKS PROVIDER (VICTIM SECONDS)...
+job()
+{
+	number=$1 ranks=$2 provider=$3
+	shift 3
+	program=$(echo "$programs" | sed -n "${number}s/SEED/$seed/; ${number}p")
+	due "$number"
+	jobs=$((jobs + 1))
+	: > "$dir/err" # of the job before
+	TMPDIR=$dir/tmp KDDS_WORKERS=1 timeout -k 5 240 ./kddsrun -v -n "$ranks" --survive \
+		--provider "$provider" $program > "$dir/out" 2> "$dir/err" &
+	job=$!
+	await_start && kill_ranks "$@"
+	status=0
+	wait $job || status=$?
+	sed -n 's/.* is queued again, \(.*\) ms after its end/\1/p' "$dir/err" >> "$dir/queued"
+	values "$dir/out" > "$dir/is"
+	pids=$(sed -n 's/.* runs on host .* as process //p' "$dir/err")
+	if [ $status != 0 ]; then
+		bad "status $status"
+	elif ! cmp -s "$dir/is" "$dir/due.$number"; then
+		bad 'wrong values'
+	elif [ -n "$(left)" ]; then
+		bad "left behind: $(left)"
+	fi
+}
+
+while [ $kills -lt "$most" ]; do
+	seed=$((seed + 1))
+	# half of the jobs lose ranks fast
+	job $(awk -v s=$seed 'BEGIN {
+		srand(s)
+		ranks = 2 + int(rand() * 7)
+		slow = rand() < .5 ? .1 : .8
+		printf "%d %d %s", 1 + int(rand() * 4), ranks, rand() < .5 ? "loop" : "tcp"
+		for (i = 1; i < ranks; i++)
+			at[i] = i
+		for (n = ranks - 1; n; n--) {
+			i = 1 + int(rand() * n)
+			printf " %d %.3f", at[i], rand() < .2 ? 0 : rand() * slow
+			at[i] = at[n]
+		}
+	}')
+done
+sort -n "$dir/queued" | awk '{ ms[NR] = $1 } END {
+	if (NR)
+		print "queued again within " ms[int((NR + 1) / 2)] " ms (median of " NR "), " ms[NR] \
+			" ms at most"
+}'
+echo "$kills kills, $jobs jobs, $wrong wrong"
+[ $wrong = 0 ]

@@ -223,6 +223,8 @@ static uint32_t draw_job(uint64_t s, struct sim_faults *f)
 		f->refused = roll(&d, 8);
 	if (roll(&d, 2))
 		f->delay_ns = 1000ull << roll(&d, 14);
+	if (roll(&d, 2))
+		f->read_ns = 10000ull << roll(&d, 9);
 	return n;
 }
 

@@ -28,6 +28,7 @@ struct sim_faults {
 	unsigned failed;        /* per cent of the reads */
 	unsigned refused;       /* per cent of the sends get -EAGAIN */
 	uint64_t delay_ns;      /* a message takes up to that much longer than it need */
+	uint64_t read_ns;       /* a read takes up to that much longer than it need */
 	unsigned deaths;        /* so many ranks die, at most */
 	uint64_t death_events;  /* there is one after up to twice as many events */
 	uint64_t die_at;        /* or the first one at this event; 0: at any */

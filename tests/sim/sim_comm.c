@@ -199,7 +199,8 @@ static int get(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uin
 	sim_event();
 	r = kd_must(malloc(sizeof(*r)));
 	*r = (struct reading){.next = e->readings,
-			      .due_ns = arrival() + WAY_NS + len / BYTES_PER_NS,
+			      .due_ns = arrival() + WAY_NS + len / BYTES_PER_NS +
+					sim_draw(sim.faults.read_ns + 1),
 			      .from = e->peers[rank], .to = local, .addr = addr, .key = key,
 			      .len = len, .get = get};
 	e->readings = r;

@@ -93,12 +93,13 @@ void *__wrap_calloc(size_t n, size_t size)
 
 void __wrap_free(void *p)
 {
-	struct block *b = (struct block *)p - 1;
+	struct block *b;
 
 	if (!p || !noted(p)) {
 		__real_free(p);
 		return;
 	}
+	b = (struct block *)p - 1;
 	*b->link = b->next;
 	if (b->next)
 		b->next->link = b->link;

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,7 +20,7 @@
 #include "base/base.h"
 
 #define PROCESSES 256
-#define JOB_SECONDS 120 /* a job that takes longer has failed */
+#define JOB_SECONDS 120 /* of CPU time: a job that takes longer has failed */
 #define REPORT_SECONDS 30
 
 static struct {
@@ -60,7 +61,7 @@ static void start(unsigned slot, int (*job)(uint64_t number, struct sim_soak *su
 	if (!pid) {
 		int failed;
 
-		alarm(JOB_SECONDS);
+		setrlimit(RLIMIT_CPU, &(struct rlimit){JOB_SECONDS, JOB_SECONDS});
 		failed = job(next, sums);
 		fflush(NULL);
 		_exit(failed); /* without the time that exit takes */

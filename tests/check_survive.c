@@ -25,6 +25,8 @@
 #undef nanosleep
 #undef sched_yield
 
+#include "base/env.h"
+#include "core/closure.h"
 #include "core/pool.h"
 #include "core/type.h"
 #include "remote/mac.h"
@@ -36,7 +38,7 @@
 int survive_failures(uint64_t seed); /* survive_failures.c */
 
 static struct kd_rank *ranks[RANKS_MAX];
-static int nworkers, wrong;
+static int nworkers, observed, wrong;
 static uint8_t returned[RANKS_MAX]; /* by rank: its main has */
 static uint64_t seed, steals, again;
 
@@ -182,11 +184,22 @@ static void program(void)
 		}
 }
 
+/* In place of the observers: the lengths of closures travel behind their results. */
+static void note_lengths(const struct kd_range *range, const uint64_t *lengths, uint32_t n)
+{
+	uint32_t count = 0;
+
+	for (const char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes)
+		wrong |= lengths[count++] != 0;
+	wrong |= n != count;
+}
+
 static void run_rank(uint32_t number)
 {
 	struct kd_rank *r = ranks[number];
 
 	sim_rank_start(r, nworkers);
+	r->net.hooks.returned = observed ? note_lengths : NULL;
 	sim_rank_run(number, program);
 	steals += r->net.counts.imports;
 	again += r->net.counts.again;
@@ -204,6 +217,20 @@ const char *__asan_default_options(void)
 static size_t rank_bytes(void)
 {
 	return (sizeof(**ranks) + KD_CACHE_LINE - 1) / KD_CACHE_LINE * KD_CACHE_LINE;
+}
+
+/* What the user may set. */
+static void draw_environment(uint64_t *d, const struct sim_faults *f)
+{
+	static const uint64_t windows[] = {64 << 10, 512 << 10, 1 << 20};
+	static const uint64_t caches[] = {0, 16 << 10, 256 << 20};
+	static const uint64_t spins[] = {0, 50, 1000};
+
+	kd_env.window = windows[roll(d, 3)];
+	kd_env.cache = caches[roll(d, 3)];
+	kd_env.spin_us = spins[roll(d, 3)];
+	kd_env.verify = f->altered || roll(d, 2);
+	observed = roll(d, 4) == 0;
 }
 
 /* What the seed says of ranks, workers and the network. Returns the number of ranks. */
@@ -225,6 +252,7 @@ static uint32_t draw_job(uint64_t s, struct sim_faults *f)
 		f->delay_ns = 1000ull << roll(&d, 14);
 	if (roll(&d, 2))
 		f->read_ns = 10000ull << roll(&d, 9);
+	draw_environment(&d, f);
 	return n;
 }
 

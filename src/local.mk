@@ -146,6 +146,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/observe/dot.h \
 	src/observe/observe.c \
 	src/observe/observe.h \
+	src/observe/pieces.c \
+	src/observe/pieces.h \
 	src/observe/progress.c \
 	src/observe/progress.h \
 	src/observe/span.c \

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "boot/boot.h"
 #include "kdds.h"
+#include "observe/pieces.h"
 #include "observe/span.h"
 #include "observe/trace.h"
 #include "observe/watched.h"
@@ -170,38 +171,6 @@ static void complete(struct kd_rank_counts *c)
 	c->pushed = c->tasks + c->exported - c->imported;
 }
 
-/* Publishes a value, in pieces key.0, key.1, ... that the launcher accepts. 0 or -errno. */
-static int put(const char *key, const void *value, size_t size)
-{
-	int error = 0;
-
-	for (size_t at = 0, i = 0; at < size && !error; at += KD_BOOT_VALUE_BYTES, i++) {
-		char name[32];
-
-		snprintf(name, sizeof(name), "%s.%zu", key, i);
-		error = kd_boot_put(&kd_observe.net->boot, name, (const char *)value + at,
-				    kd_min(size - at, (size_t)KD_BOOT_VALUE_BYTES));
-	}
-	return error;
-}
-
-static int get(uint32_t rank, const char *key, void *value, size_t size)
-{
-	for (size_t at = 0, i = 0; at < size; at += KD_BOOT_VALUE_BYTES, i++) {
-		size_t expected = kd_min(size - at, (size_t)KD_BOOT_VALUE_BYTES), n = expected;
-		char name[32];
-		int error;
-
-		snprintf(name, sizeof(name), "%s.%zu", key, i);
-		error = kd_boot_get(&kd_observe.net->boot, rank, name, (char *)value + at, &n);
-		if (error)
-			return error;
-		if (n != expected)
-			return -EMSGSIZE;
-	}
-	return 0;
-}
-
 static int workers_published(const struct kd_rank_counts *c)
 {
 	return c->workers * kd_observe.net->size <= WORKERS_PUBLISHED;
@@ -218,11 +187,11 @@ void kd_stats_publish(void)
 	c = &ranks->counts;
 	count_net(c);
 	complete(c);
-	if (!kd_observe.net->rank || put("counts", c, sizeof(*c)))
+	if (!kd_observe.net->rank || kd_pieces_put("counts", c, sizeof(*c)))
 		return;
 	for (uint64_t i = 0; ranks->workers && workers_published(c) && i < c->workers; i++) {
 		snprintf(key, sizeof(key), "counts%u", (unsigned)i);
-		if (put(key, &ranks->workers[i], sizeof(*ranks->workers)))
+		if (kd_pieces_put(key, &ranks->workers[i], sizeof(*ranks->workers)))
 			return;
 	}
 }
@@ -237,7 +206,7 @@ static void gather_workers(uint32_t rank, struct rank *r)
 	r->workers = calloc(r->counts.workers, sizeof(*r->workers));
 	for (i = 0; r->workers && i < r->counts.workers; i++) {
 		snprintf(key, sizeof(key), "counts%u", (unsigned)i);
-		if (get(rank, key, &r->workers[i], sizeof(*r->workers)))
+		if (kd_pieces_get(rank, key, &r->workers[i], sizeof(*r->workers)))
 			break;
 	}
 	if (i < r->counts.workers) {
@@ -263,7 +232,8 @@ void kd_stats_gather(void)
 	ranks = all;
 	nranks = kd_observe.net->size;
 	for (uint32_t i = 1; i < nranks; i++) {
-		all[i].known = !get(i, "counts", &all[i].counts, sizeof(all[i].counts));
+		all[i].known = !kd_pieces_get(i, "counts", &all[i].counts,
+					      sizeof(all[i].counts));
 		if (all[i].known)
 			gather_workers(i, &all[i]);
 	}

@@ -40,6 +40,13 @@ assert t['imported'] == t['exported'] and t['imports'] == t['exports'] == t['ret
 assert t['stolen'] >= t['steals'] and t['attempts'] >= t['steals'], 'steals'
 assert t['robbed'] == t['steals'] if ranks == 1 else t['robbed'] >= t['steals'], 'robbed'
 assert t['peak_bytes'] > 1 << 16, 'memory'
+for r in s['rank']:
+    pairs = r.get('read_from', [])
+    assert ranks > 1 or not pairs, 'reads from itself'
+    assert all(p['rank'] not in (r['rank'], p['bytes']) for p in pairs), 'pairs'
+    assert sum(p['bytes'] for p in pairs) + r.get('read_from_others', 0) == r['fetched_bytes'], \
+        'pairs of rank %d: %s' % (r['rank'], pairs)
+    assert pairs == sorted(pairs, key=lambda p: -p['bytes']), 'the heaviest first'
 W, D, each = t['work_ns'], t['depth_ns'], us * 990  # the clocks agree to a thousandth
 timed = int(sys.argv[6])  # tasks that take time
 assert W >= timed * each, 'W = %d' % W
@@ -86,6 +93,9 @@ if [ -x ./kddsrun ]; then
 	shape 2 1 100 50 chain 50
 	# results, and lengths of closures, that do not fit into a message
 	shape 2 1 2 4000 bulky 4000
+	# data that are read
+	shape 3 1 1000 64 blocks 32
+	shape 17 1 1000 64 blocks 32
 fi
 
 # as text: a line per worker, and the program's result on stdout
@@ -155,6 +165,44 @@ if [ -x ./kddsrun ]; then
 		fail "kddsrun --progress: status $?"
 	[ ! -s "$dir/err" ] || fail "kddsrun --progress without a terminal: $(cat "$dir/err")"
 fi
+
+# The matrix of a small job has what the table of its ranks has; a large job has a list of pairs.
+cat > "$dir/pairs.py" << 'END'
+import sys
+lines = [l.split()[1:] for l in open(sys.argv[1]) if l.startswith('kdds:')]
+ranks, small = int(sys.argv[2]), sys.argv[3] == 'matrix'
+begin = next(i for i, l in enumerate(lines) if l[:2] == ['rank', 'requests'])
+names, table = lines[begin], lines[begin + 1:begin + 2 + ranks]
+read = [float(l[names.index('read/MB')]) for l in table]
+assert read[-1] > 0, 'nothing has been read'
+rest = lines[begin + 2 + ranks:]
+def equal(a, b):
+    assert abs(a - b) <= 0.05 * (len(rest) + 1), (a, b)
+if small:
+    columns = [w for i in range(ranks) for w in ('from', str(i))]
+    assert rest[0] == ['read/MB', *columns, 'all'], rest
+    matrix = [[float(w) for w in l[2 - (l[0] == 'all'):] if w != '-'] for l in rest[1:2 + ranks]]
+    assert [m[-1] for m in matrix] == read, 'sums of rows'
+    for m in matrix:
+        equal(sum(m[:-1]), m[-1])
+    for i in range(ranks):
+        equal(sum(m[i - (i > k)] for k, m in enumerate(matrix[:-1]) if k != i), matrix[-1][i])
+else:
+    assert rest[0] == ['read', 'by', 'from', 'read/MB'], rest
+    end = next(i for i, l in enumerate(rest) if l[0] == 'all')
+    assert 3 <= end <= 17 and rest[end - 1][:2] == ['other', 'pairs'], rest
+    assert all(l[0] != l[1] for l in rest[1:end]), rest
+    equal(sum(float(l[2]) for l in rest[1:end]), float(rest[end][1]))
+    assert float(rest[end][1]) == read[-1], rest
+END
+for job in '2 matrix' '4 matrix' '14 list'; do
+	[ -x ./kddsrun ] || continue
+	KDDS_PROVIDER=loop timeout 120 ./kddsrun -n ${job% *} --workers 1 --timeout 100 --stats \
+		tests/observed blocks 64 3000 > "$dir/out" 2> "$dir/err" ||
+		fail "what $job reads: status $?: $(cat "$dir/err")"
+	python3 "$dir/pairs.py" "$dir/err" $job 2> "$dir/why" ||
+		fail "what $job reads: $(tail -n 1 "$dir/why"), $(cat "$dir/err")"
+done
 
 # a rank that was not told to report
 if [ -x ./kddsrun ]; then

@@ -121,6 +121,13 @@ KDDS_TASK(synced, VALUE(int, us), WRITE(long, r))
 	**r = **x + **y;
 }
 
+/* An array that a rank reads from another: it does not fit into a message. */
+KDDS_TASK(stamp, VALUE(int, us), UPDATE_ARRAY(long, block))
+{
+	work(us);
+	(*block)[kdds_count(block) - 1]++;
+}
+
 /* A body whose children cannot be called: the first has an attribute, and the others follow it. */
 KDDS_TASK(pusher, VALUE(int, n), VALUE(int, us), UPDATE(long, x))
 {
@@ -131,6 +138,7 @@ KDDS_TASK(pusher, VALUE(int, n), VALUE(int, us), UPDATE(long, x))
 
 static long many[4096], others[4096];
 static struct bulk bulk[4096];
+static long blocks[256][8192];
 
 int main(int argc, char **argv)
 {
@@ -163,6 +171,14 @@ int main(int argc, char **argv)
 		}
 		tasks = n;
 		path = 1;
+	} else if (!strcmp(shape, "blocks")) {
+		for (int i = 0; i < n; i++) {
+			KDDS_OVER_ARRAY(long, block, blocks[i % 256], 8192);
+			kdds_spawn(stamp, us, block);
+			kdds_spawn(stamp, us, block);
+		}
+		tasks = 2 * n;
+		path = 2 * ((n + 255) / 256);
 	} else if (!strcmp(shape, "fan")) {
 		kdds_spawn(write, us, x);
 		for (int i = 0; i < n; i++) {

@@ -16,6 +16,7 @@
 #include "core/closure.h"
 #include "observe/checker.h"
 #include "observe/dot.h"
+#include "observe/moves.h"
 #include "observe/progress.h"
 #include "observe/span.h"
 #include "observe/stats.h"
@@ -134,6 +135,7 @@ static void unhook(void)
 	if (kd_observe.net)
 		kd_observe.net->hooks = (struct kd_remote_hooks){.step = NULL};
 	kd_observe = (struct kd_observe){.phases = 0};
+	kd_moves_stop();
 	kd_watched_stop();
 }
 
@@ -158,7 +160,9 @@ int kd_observe_start(struct kd_net *net)
 	net->hooks.returned = kd_observe.tasks ? returned : NULL;
 	net->hooks.publish = kd_env.stats ? kd_stats_publish : NULL;
 	net->hooks.gather = kd_env.stats ? kd_stats_gather : NULL;
-	if (*kd_env.trace)
+	if (kd_env.stats)
+		error = kd_moves_start(net);
+	if (!error && *kd_env.trace)
 		error = kd_trace_start(net->rank, net->size);
 	if (!error && *kd_env.dot)
 		error = kd_dot_start(net->rank, net->size);

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "boot/boot.h"
 #include "kdds.h"
+#include "observe/moves.h"
 #include "observe/pieces.h"
 #include "observe/span.h"
 #include "observe/trace.h"
@@ -162,6 +163,7 @@ static void count_net(struct kd_rank_counts *c)
 	c->misses = g->misses - g0->misses;
 	c->miss_bytes = g->miss_bytes - g0->miss_bytes;
 	c->evicted = g->evicted - g0->evicted;
+	kd_moves_end();
 	pthread_mutex_unlock(&kd_observe.net->lock);
 }
 
@@ -187,7 +189,10 @@ void kd_stats_publish(void)
 	c = &ranks->counts;
 	count_net(c);
 	complete(c);
-	if (!kd_observe.net->rank || kd_pieces_put("counts", c, sizeof(*c)))
+	if (!kd_observe.net->rank)
+		return;
+	kd_moves_publish();
+	if (kd_pieces_put("counts", c, sizeof(*c)))
 		return;
 	for (uint64_t i = 0; ranks->workers && workers_published(c) && i < c->workers; i++) {
 		snprintf(key, sizeof(key), "counts%u", (unsigned)i);
@@ -237,6 +242,7 @@ void kd_stats_gather(void)
 		if (all[i].known)
 			gather_workers(i, &all[i]);
 	}
+	kd_moves_gather();
 }
 
 /* The report. */
@@ -310,7 +316,9 @@ static void report_json(FILE *out, const struct kd_rank_counts *t, uint32_t know
 			put_counts(out, &ranks[r].workers[i], WORKER_COUNTS);
 			fputs("}", out);
 		}
-		fputs("]}", out);
+		fputs("]", out);
+		kd_moves_json_rank(out, r);
+		fputs("}", out);
 	}
 	fputs("],\"total\":{", out);
 	put_counts(out, t, RANK_COUNTS);
@@ -407,8 +415,10 @@ static void report_text(FILE *out, const struct kd_rank_counts *t)
 			work, depth, ratio(work, depth), ratio(work, (double)t->workers * time),
 			bound_factor(t));
 	report_workers(out, t);
-	if (nranks > 1)
+	if (nranks > 1) {
 		report_ranks(out, t);
+		kd_moves_report(out);
+	}
 	if (t->lost)
 		fprintf(out, "kdds: %" PRIu64 " rank%s died; %" PRIu64 " of the tasks that they had were run "
 			"again by the ranks that had exported them\n", t->lost, t->lost > 1 ? "s" : "", t->again);

@@ -19,6 +19,8 @@ enum kd_step {
 	KD_STEP_RESULT, /* the victim has received DONE */
 };
 
+struct kd_read;
+
 struct kd_remote_hooks {
 	/* A step of the steal message that has this generation at its victim. other: the rank
 	 * at the other end. begin: when the step began (kd_clock_ticks; 0: now). */
@@ -29,6 +31,8 @@ struct kd_remote_hooks {
 	/* Another rank has run the closures of the range. lengths: the longest path in each of
 	 * the first n, in ns. If this hook is NULL, thieves measure no lengths. */
 	void (*returned)(const struct kd_range *range, const uint64_t *lengths, uint32_t n);
+	/* Bytes of a remote read have arrived. */
+	void (*fetched)(const struct kd_read *r, uint64_t bytes);
 	/* The job is over; called before and after the fence of all ranks. */
 	void (*publish)(void);
 	void (*gather)(void);

@@ -200,6 +200,8 @@ static void get_done(struct kd_comm_get *get, int error)
 		return;
 	}
 	net->counts.fetched_bytes += p->from.bytes;
+	if (kd_unlikely(net->hooks.fetched != NULL))
+		net->hooks.fetched(p->of, p->from.bytes);
 	if (p->seal.number)
 		hash(p);
 	else

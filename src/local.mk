@@ -146,6 +146,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/observe/dot.h \
 	src/observe/observe.c \
 	src/observe/observe.h \
+	src/observe/given.c \
+	src/observe/given.h \
 	src/observe/moves.c \
 	src/observe/moves.h \
 	src/observe/pieces.c \

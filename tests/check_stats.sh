@@ -47,6 +47,17 @@ for r in s['rank']:
     assert sum(p['bytes'] for p in pairs) + r.get('read_from_others', 0) == r['fetched_bytes'], \
         'pairs of rank %d: %s' % (r['rank'], pairs)
     assert pairs == sorted(pairs, key=lambda p: -p['bytes']), 'the heaviest first'
+types = s.get('types', [])
+assert bool(types) <= (ranks > 1) and bool(types) >= bool(t['exports']), 'types'
+def by_type(*names):
+    return sum(x[name] for x in types for name in names)
+for name in 'exports', 'exported', 'returned', 'dear', 'hit_bytes', 'same_bytes':
+    assert by_type(name) == t[name], '%s by type' % name
+assert by_type('input_bytes', 'output_bytes') == t['fetched_bytes'], 'bytes by type'
+for x in types:
+    assert x['returned'] == x['exports'] >= x['expected'], 'steal messages of a type: %s' % x
+    assert (x['run_ns'] > 0) == (x['returned'] > 0), 'time of a type: %s' % x
+    assert (x['expected_move_ns'] > 0) == (x['expected'] > 0), 'expected of a type: %s' % x
 W, D, each = t['work_ns'], t['depth_ns'], us * 990  # the clocks agree to a thousandth
 timed = int(sys.argv[6])  # tasks that take time
 assert W >= timed * each, 'W = %d' % W
@@ -194,6 +205,12 @@ else:
     assert all(l[0] != l[1] for l in rest[1:end]), rest
     equal(sum(float(l[2]) for l in rest[1:end]), float(rest[end][1]))
     assert float(rest[end][1]) == read[-1], rest
+rest = rest[end + 1:] if not small else rest[2 + ranks:]
+assert rest[0][:7] == ['task', 'exports', 'closures', 'too', 'dear', 'in/MB', 'out/MB'], rest
+assert {l[0] for l in rest[1:]} <= {'stamp', '(steal'}, rest
+stamp = next(l for l in rest[1:] if l[0] == 'stamp')
+assert stamp[1] == table[-1][names.index('exports')], stamp
+equal(sum(float(w) for w in stamp[4:6]), read[-1])
 END
 for job in '2 matrix' '4 matrix' '14 list'; do
 	[ -x ./kddsrun ] || continue

@@ -108,6 +108,10 @@ unit_tests += tests/check_copies
 tests_check_copies_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_copies_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/check_given
+tests_check_given_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_given_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/check_weigh
 tests_check_weigh_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_weigh_LDADD = $(UNIT_LIBS)

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "boot/boot.h"
+#include "observe/given.h"
 #include "observe/pieces.h"
 #include "observe/watched.h"
 #include "remote/hooks.h"
@@ -23,7 +24,8 @@ struct pair {
 
 /* What a rank has read, as it is published: one value of the launcher. */
 struct reads {
-	uint64_t known, others;
+	uint32_t known, types; /* types: how many it has published, too (given.h) */
+	uint64_t others;
 	struct pair top[KD_MOVES_PAIRS]; /* from the heaviest on; then bytes 0 */
 };
 
@@ -40,6 +42,7 @@ static struct {
 static void fetched(const struct kd_read *r, uint64_t bytes)
 {
 	moves.from[r->rank] += bytes;
+	kd_given_fetched(r, bytes);
 }
 
 int kd_moves_start(struct kd_net *net)
@@ -54,6 +57,7 @@ int kd_moves_start(struct kd_net *net)
 		kd_error("KDDS_STATS: out of memory for what %u ranks read", net->size);
 		return -ENOMEM;
 	}
+	kd_given_start(net);
 	net->hooks.fetched = fetched;
 	return 0;
 }
@@ -76,6 +80,7 @@ void kd_moves_end(void)
 {
 	if (!moves.net)
 		return;
+	kd_given_end(moves.net);
 	moves.net->hooks.fetched = NULL;
 	moves.read->known = 1;
 	for (uint32_t i = 0; i < moves.net->size; i++)
@@ -86,8 +91,10 @@ void kd_moves_end(void)
 
 void kd_moves_publish(void)
 {
-	if (moves.net)
-		kd_pieces_put("reads", moves.read, sizeof(*moves.read));
+	if (!moves.net)
+		return;
+	moves.read->types = kd_given_publish();
+	kd_pieces_put("reads", moves.read, sizeof(*moves.read));
 }
 
 void kd_moves_gather(void)
@@ -108,6 +115,8 @@ void kd_moves_gather(void)
 	for (uint32_t i = 1; i < moves.nread; i++)
 		if (kd_pieces_get(i, "reads", &all[i], sizeof(all[i])))
 			all[i] = (struct reads){.known = 0};
+		else
+			kd_given_gather(i, all[i].types);
 }
 
 /* The report. */
@@ -185,12 +194,18 @@ void kd_moves_report(FILE *out)
 
 	for (uint32_t i = 0; i < moves.nread; i++)
 		all += bytes_of(&moves.read[i]);
-	if (!all)
-		return;
-	if (moves.nread <= MATRIX_RANKS)
+	if (all && moves.nread <= MATRIX_RANKS)
 		report_matrix(out, all);
-	else
+	else if (all)
 		report_list(out, all);
+	if (moves.net)
+		kd_given_report(out);
+}
+
+void kd_moves_json(FILE *out)
+{
+	if (moves.net)
+		kd_given_json(out);
 }
 
 void kd_moves_json_rank(FILE *out, uint32_t rank)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What moves between ranks, for the report of a job of several ranks (stats.h): the bytes that each
- * rank reads, by the rank that it reads them from.
+ * rank reads, by the rank that it reads them from, and what given.h counts.
  *
  * A rank publishes the KD_MOVES_PAIRS ranks from which it reads most, and the sum of the others.
  * So the report takes as much memory per rank in a large job as in a small one. The heaviest pairs
@@ -28,7 +28,8 @@ void kd_moves_gather(void);
 
 /* Rank 0, afterwards: prints it, if anything has been read. */
 void kd_moves_report(FILE *out);
-/* The members of a rank's object, with a comma before each. */
+/* The members of the report's object, and of a rank's, with a comma before each. */
+void kd_moves_json(FILE *out);
 void kd_moves_json_rank(FILE *out, uint32_t rank);
 void kd_moves_stop(void);
 

@@ -322,7 +322,9 @@ static void report_json(FILE *out, const struct kd_rank_counts *t, uint32_t know
 	}
 	fputs("],\"total\":{", out);
 	put_counts(out, t, RANK_COUNTS);
-	fputs("}}\n", out);
+	fputs("}", out);
+	kd_moves_json(out);
+	fputs("}\n", out);
 }
 
 static void put_worker(FILE *out, const char *name, const struct kd_worker_counts *c)

@@ -690,6 +690,7 @@ void kd_export_done(struct kd_net *net, uint32_t from, const void *body, size_t 
 	x->results_bytes = d.results.bytes;
 	x->results = kd_must(malloc(d.results.bytes));
 	x->get = (struct kd_read){.whose = x, .rank = from, .to = x->results, .from = d.results,
+				     .type = kd_closure_at(x->range.begin)->type, .results = 1,
 				     .seal = d.seal, .arrived = results_arrived};
 	kd_read_start(net, &x->get);
 }

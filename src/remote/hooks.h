@@ -31,8 +31,18 @@ struct kd_remote_hooks {
 	/* Another rank has run the closures of the range. lengths: the longest path in each of
 	 * the first n, in ns. If this hook is NULL, thieves measure no lengths. */
 	void (*returned)(const struct kd_range *range, const uint64_t *lengths, uint32_t n);
-	/* Bytes of a remote read have arrived. */
+	/* Bytes of a remote read have arrived, or were here: older ones that are still right. */
 	void (*fetched)(const struct kd_read *r, uint64_t bytes);
+	void (*same)(const struct kd_read *r, uint64_t bytes);
+	/* Inputs of a steal message whose first closure is of that type were found here. */
+	void (*found)(const struct kdds_type *type, uint64_t bytes);
+	/* A closure of that type does not go: it is too dear (weigh.h). */
+	void (*refused)(const struct kdds_type *type);
+	/* The range goes. move_ns: what it is expected to cost (weigh.h); 0: nothing is known. */
+	void (*given)(const struct kd_range *range, uint64_t run_ns, uint64_t move_ns);
+	/* It is back, and this is what it has cost. again: results that its thief had retained
+	 * are here now, and have cost that in addition. */
+	void (*weighed)(const struct kd_range *range, uint64_t run_ns, uint64_t move_ns, int again);
 	/* The job is over; called before and after the fence of all ranks. */
 	void (*publish)(void);
 	void (*gather)(void);

@@ -343,6 +343,7 @@ static uint32_t count_pending(struct kd_import *im, uint32_t *fetches_p)
 static void open_message(struct kd_import *im, const void *bytes, size_t size)
 {
 	struct kd_net *net = im->net;
+	uint64_t hit_bytes = net->copies.counts.hit_bytes;
 	int error = kd_incoming_open(net, &im->incoming, im->victim, bytes, size);
 	uint32_t fetches, pending;
 
@@ -358,6 +359,9 @@ static void open_message(struct kd_import *im, const void *bytes, size_t size)
 	if (net->hooks.returned)
 		im->lengths = kd_must(calloc(im->incoming.closure_bytes / 32 + 1,
 					     sizeof(*im->lengths)));
+	if (kd_unlikely(net->hooks.found != NULL))
+		net->hooks.found(kd_closure_at(im->incoming.closures)->type,
+				 net->copies.counts.hit_bytes - hit_bytes);
 	net->counts.imports++;
 	net->counts.imported += im->incoming.count;
 	im->pending = pending = count_pending(im, &fetches);
@@ -375,6 +379,7 @@ static void open_message(struct kd_import *im, const void *bytes, size_t size)
 			continue;
 		n++;
 		*g = (struct kd_read){.whose = im, .rank = im->victim, .index = i,
+					 .type = kd_closure_at(im->incoming.closures)->type,
 					 .to = kd_incoming_room(&im->incoming, i),
 					 .from = {k->at, k->key, k->bytes}, .recall = recall,
 					 .arrived = input_arrived};

@@ -161,6 +161,8 @@ static int too_dear(struct kd_load_filter *f, const struct kdds_type *type)
 		return 0;
 	f->until_ns = kd_min(f->until_ns, until);
 	f->net->counts.dear++;
+	if (kd_unlikely(f->net->hooks.refused != NULL))
+		f->net->hooks.refused(type);
 	return 1;
 }
 

@@ -161,6 +161,8 @@ static void compare(struct part *p)
 		if (p->recalled) {
 			p->of->same++;
 			net->counts.same_bytes += p->from.bytes;
+			if (kd_unlikely(net->hooks.same != NULL))
+				net->hooks.same(p->of, p->from.bytes);
 		}
 		part_arrived(p);
 	} else if (p->recalled) {

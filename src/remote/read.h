@@ -32,6 +32,9 @@ struct kd_read {
 	void *whose;    /* for the caller, as is index */
 	uint32_t index;
 	uint32_t rank;
+	/* for observers: the type of the task that the data are for; NULL: not known yet */
+	const struct kdds_type *type;
+	int results; /* they are results, or a list of them, on the way back */
 	void *to;
 	struct kd_wire_memory from;
 	struct kd_wire_seal seal; /* came with the memory's name; number 0: there is none */

@@ -514,7 +514,8 @@ void kd_retained_add(void *rest, struct kd_target *t, const struct kd_wire_memor
 	kd_assert(r->state == KD_EXPORT_ANSWERED);
 	r->bytes += from->bytes;
 	r->outputs[r->noutputs++] = (struct kd_output){
-		.get = {.whose = r, .rank = r->thief, .from = *from, .arrived = output_arrived},
+		.get = {.whose = r, .rank = r->thief, .from = *from, .arrived = output_arrived,
+			.type = kd_closure_at(r->range->begin)->type, .results = 1},
 		.target = t};
 	r->pending = r->noutputs;
 }

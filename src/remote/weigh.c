@@ -9,6 +9,7 @@
 
 #define TYPES 64           /* closures of more types are always given away */
 #define MEMORY 32u         /* packages: older ones count less */
+#define WEIGHT 1048576u    /* of a package */
 #define SAMPLES 128u
 #define FIRST_NS 5000000u  /* what is not back by then is worth moving, until it is back */
 #define LOSSES 8u
@@ -20,6 +21,7 @@ struct account {
 	const struct kdds_type *type;
 	uint64_t run_ns, move_ns; /* sums over packages, older ones decayed */
 	uint32_t packages;
+	uint32_t weight; /* the sum over packages of WEIGHT, decayed alike */
 	uint32_t losses; /* 0: the last packages gained; up to LOSSES */
 	int spawns;      /* children of its closures have been given away */
 	int reads;       /* data have been read for a package, which did not fit into messages */
@@ -124,11 +126,26 @@ static const struct kdds_closure *parent_of(const struct kd_range *range)
 	return kd_closure_at(kd_load_relaxed(&range->frame->parent->head));
 }
 
+/* What the range is expected to cost: as much as earlier packages, on average. */
+static void tell_given(const struct kd_net *net, const struct kd_range *range)
+{
+	const struct account *a = find(net->weighing, kd_closure_at(range->begin)->type);
+	double packages = a ? (double)a->weight / WEIGHT : 0;
+
+	if (packages > 0)
+		net->hooks.given(range, (uint64_t)((double)a->run_ns / packages),
+				 (uint64_t)((double)a->move_ns / packages));
+	else
+		net->hooks.given(range, 0, 0);
+}
+
 void kd_weigh_given(struct kd_net *net, const struct kd_range *range, uint64_t now_ns)
 {
 	const struct kdds_closure *parent = parent_of(range);
 	struct account *a = parent ? open_account(net->weighing, parent->type) : NULL;
 
+	if (kd_unlikely(net->hooks.given != NULL))
+		tell_given(net, range);
 	if (a)
 		a->spawns = 1;
 	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes) {
@@ -150,6 +167,8 @@ void kd_weigh_returned(struct kd_net *net, const struct kd_range *range, uint64_
 {
 	const struct kdds_type *last = NULL;
 
+	if (kd_unlikely(net->hooks.weighed != NULL))
+		net->hooks.weighed(range, run_ns, move_ns, 0);
 	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes) {
 		const struct kdds_type *type = kd_closure_at(c)->type;
 		struct account *a = type == last ? NULL : open_account(net->weighing, type);
@@ -161,6 +180,7 @@ void kd_weigh_returned(struct kd_net *net, const struct kd_range *range, uint64_
 		a->reads |= reads;
 		a->run_ns += run_ns - a->run_ns / MEMORY;
 		a->move_ns += move_ns - a->move_ns / MEMORY;
+		a->weight += WEIGHT - a->weight / MEMORY;
 		if (move_ns > run_ns)
 			lose(a, run_ns, move_ns);
 		else
@@ -174,6 +194,8 @@ void kd_weigh_fetched(struct kd_net *net, const struct kd_range *range, uint64_t
 {
 	const struct kdds_type *last = NULL;
 
+	if (kd_unlikely(net->hooks.weighed != NULL))
+		net->hooks.weighed(range, run_ns, move_ns, 1);
 	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes) {
 		const struct kdds_type *type = kd_closure_at(c)->type;
 		struct account *a = type == last ? NULL : find(net->weighing, type);

@@ -19,6 +19,7 @@
 #include "core/module.h"
 #include "remote/hooks.h"
 #include "remote/net.h"
+#include "remote/read.h"
 
 static struct {
 	struct kd_file file;
@@ -45,6 +46,16 @@ static void add_net(enum kd_event_kind kind, uint64_t begin, uint64_t a, uint64_
 static void sent(const struct kd_wire_head *m)
 {
 	add_net(KD_EVENT_SEND, 0, m->kind, sizeof(*m) + m->bytes, m->to);
+}
+
+static void reads(struct kd_read *r, int ended)
+{
+	if (!ended) {
+		r->begun = kd_clock_ticks();
+		return;
+	}
+	add_net(r->results ? KD_EVENT_OUTPUT : KD_EVENT_INPUT, r->begun, (uintptr_t)r->type,
+		r->from.bytes - r->same_bytes, r->rank);
 }
 
 /* The name of a steal message in the traces of both ranks. */
@@ -150,6 +161,7 @@ int kd_trace_start(uint32_t rank, uint32_t size)
 	kd_watch.keeps = keeps;
 	kd_observe.net->hooks.step = step;
 	kd_observe.net->hooks.sent = sent;
+	kd_observe.net->hooks.read = reads;
 	return 0;
 }
 
@@ -194,7 +206,7 @@ uint64_t kd_trace_dropped(void)
 }
 
 /* Writing the file. A line of it; lines are sorted by time. */
-enum line { SLICE, FLOW_OUT, FLOW_IN };
+enum line { SLICE, FLOW_OUT, FLOW_IN, READ_BEGIN, READ_END };
 
 struct item {
 	uint64_t ns, duration_ns;
@@ -224,6 +236,13 @@ static size_t add(struct item *items, const struct kd_event *e, uint32_t track, 
 	uint64_t duration = kd_clock_time_ns(e->begin + e->ticks) - ns;
 	size_t n = 0;
 
+	if (e->kind == KD_EVENT_INPUT || e->kind == KD_EVENT_OUTPUT) {
+		uint64_t id = (uint64_t)trace.rank << 32 | (*flows)++;
+
+		items[n++] = (struct item){ns, duration, e, track, READ_BEGIN, id};
+		items[n++] = (struct item){ns + duration, 0, e, track, READ_END, id};
+		return n;
+	}
 	items[n++] = (struct item){ns, duration, e, track, SLICE, 0};
 	if (e->kind == KD_EVENT_STEAL) {
 		uint64_t flow = (uint64_t)trace.rank << 32 | (*flows)++;
@@ -296,6 +315,25 @@ static const char *message_name(uint64_t kind)
 	return kind < KD_WIRE_KINDS && names[kind] ? names[kind] : "?";
 }
 
+/* Reads of a rank overlap, so they are no slices of a track. */
+static void put_read(FILE *out, const struct item *x)
+{
+	const struct kd_event *e = x->event;
+	const struct kdds_type *type = (const void *)(uintptr_t)e->a;
+
+	put_head(out, x, e->kind == KD_EVENT_OUTPUT ? "read output" : "read input", "read",
+		 x->line == READ_BEGIN ? "b" : "e");
+	fprintf(out, ",\"id\":\"%#" PRIx64 "\"", x->flow);
+	if (x->line == READ_BEGIN) {
+		fprintf(out,
+			",\"args\":{\"rank\":%u,\"bytes\":%" PRIu64 ",\"ns\":%" PRIu64
+			",\"task\":\"", e->c, e->b, x->duration_ns);
+		kd_file_quote(out, type ? type->name : "");
+		fputs("\"}", out);
+	}
+	fputs("}", out);
+}
+
 static void put_event(FILE *out, const struct item *x)
 {
 	const struct kd_event *e = x->event;
@@ -342,6 +380,10 @@ static void put_event(FILE *out, const struct item *x)
 			  e->kind == KD_EVENT_DONE   ? "done" : "result",
 			  "net");
 		fprintf(out, ",\"args\":{\"rank\":%u,\"flow\":\"%#" PRIx64 "\"}}", e->c, e->a);
+		break;
+	case KD_EVENT_INPUT:
+	case KD_EVENT_OUTPUT:
+		put_read(out, x);
 		break;
 	case KD_EVENT_SEND:
 		put_head(out, x, message_name(e->a), "message", "i");
@@ -414,10 +456,10 @@ static int write_all(void)
 	out = trace.file.stream;
 	put_names(out);
 	for (size_t i = 0; i < n && !ferror(out); i++)
-		if (items[i].line == SLICE)
-			put_event(out, &items[i]);
-		else
+		if (items[i].line == FLOW_OUT || items[i].line == FLOW_IN)
 			put_flow(out, &items[i]);
+		else
+			put_event(out, &items[i]);
 	fputs("\n]}\n", out);
 	free(items);
 	return kd_file_close(&trace.file);

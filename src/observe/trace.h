@@ -23,6 +23,8 @@ enum kd_event_kind {
 	KD_EVENT_IMPORT, /* a worker has begun to run it. a: flow; b: closures; c: victim */
 	KD_EVENT_DONE,   /* its results were sent. a: flow; c: victim */
 	KD_EVENT_RESULT, /* they have arrived. a: flow; c: thief */
+	KD_EVENT_INPUT,  /* of a task, was read. a: type, or 0; b: bytes; c: the rank that had it */
+	KD_EVENT_OUTPUT, /* likewise */
 	KD_EVENT_SEND,   /* any message was sent. a: kind; b: bytes; c: receiver */
 	KD_EVENT_MEMORY, /* a: resident bytes; b: bytes read from other ranks so far */
 };

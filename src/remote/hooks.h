@@ -34,6 +34,8 @@ struct kd_remote_hooks {
 	/* Bytes of a remote read have arrived, or were here: older ones that are still right. */
 	void (*fetched)(const struct kd_read *r, uint64_t bytes);
 	void (*same)(const struct kd_read *r, uint64_t bytes);
+	/* A remote read begins, or has ended. */
+	void (*read)(struct kd_read *r, int ended);
 	/* Inputs of a steal message whose first closure is of that type were found here. */
 	void (*found)(const struct kdds_type *type, uint64_t bytes);
 	/* A closure of that type does not go: it is too dear (weigh.h). */

@@ -147,6 +147,8 @@ static void part_arrived(struct part *p)
 			t->next->link = t->link;
 		free(t);
 		g->transfer = NULL;
+		if (kd_unlikely(g->net->hooks.read != NULL))
+			g->net->hooks.read(g, 1);
 		g->arrived(g);
 	}
 }
@@ -160,6 +162,7 @@ static void compare(struct part *p)
 	if (p->known && !memcmp(p->job.tag, p->seal.tag, KD_MAC_BYTES)) {
 		if (p->recalled) {
 			p->of->same++;
+			p->of->same_bytes += p->from.bytes;
 			net->counts.same_bytes += p->from.bytes;
 			if (kd_unlikely(net->hooks.same != NULL))
 				net->hooks.same(p->of, p->from.bytes);
@@ -267,6 +270,9 @@ void kd_read_start(struct kd_net *net, struct kd_read *g)
 	g->net = net;
 	g->transfer = t;
 	g->same = g->differed = 0;
+	g->same_bytes = 0;
+	if (kd_unlikely(net->hooks.read != NULL))
+		net->hooks.read(g, 0);
 	t->left = g->from.bytes;
 	for (int i = 0; i < PARTS && (!i || t->begun < g->from.bytes); i++)
 		next_part(&t->parts[i], g);

@@ -45,6 +45,8 @@ struct kd_read {
 	uint64_t (*recall)(struct kd_read *r, uint64_t at, uint64_t most, int *had_p);
 	void (*arrived)(struct kd_read *r);
 	uint32_t same, differed; /* parts that this rank had; that it had in another version */
+	uint64_t same_bytes;     /* of the parts that it had */
+	uint64_t begun;          /* for the read hook */
 	struct kd_transfer *transfer;
 };
 

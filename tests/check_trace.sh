@@ -24,7 +24,7 @@ cat > "$dir/check.py" << 'END'
 import json, sys
 trace = json.load(open(sys.argv[1]))
 tasks, merged = int(sys.argv[2]), int(sys.argv[3])
-last, open_, ends, counts, flows = {}, {}, {}, {}, 0
+last, open_, ends, counts, reads = {}, {}, {}, {}, {}
 for e in trace['traceEvents']:
     if e['ph'] == 'M':
         continue
@@ -40,6 +40,16 @@ for e in trace['traceEvents']:
         stack.append(end)
     if e['ph'] == 'X':
         counts[e['cat']] = counts.get(e['cat'], 0) + 1
+    if e['ph'] == 'b':
+        assert e['cat'] == 'read' and e['id'] not in reads, 'a read begins twice'
+        assert e['args']['rank'] != e['pid'], 'a rank reads from itself'
+        reads[e['id']] = e
+    if e['ph'] == 'e':
+        begin = reads[e['id']]
+        assert (e['pid'], e['name']) == (begin['pid'], begin['name']), 'another read ends'
+        ns = round((e['ts'] - begin['ts']) * 1000)
+        # a double has 53 bits, and times since the host's start are long
+        assert abs(ns - begin['args'].pop('ns')) < 100, 'the length of a read: %s' % begin
     if e['ph'] in 'sf':
         key = (e['id'], e['ph'])
         assert key not in ends, 'an arrow begins or ends twice'
@@ -50,6 +60,12 @@ for id, ph in list(ends):
         assert int(id, 16) >> 63, 'one end of arrow %s within a rank' % id
     elif ph == 's':
         assert ends[id, 'f'] >= ends[id, 's'], 'an arrow into the past'
+assert not any('ns' in e['args'] for e in reads.values()), 'a read does not end'
+if len(sys.argv) > 4: # the statistics: what the ranks have read
+    for r in json.load(open(sys.argv[4]))['rank']:
+        mine = [e['args']['bytes'] for e in reads.values() if e['pid'] == r['rank']]
+        assert sum(mine) == r['fetched_bytes'], 'rank %d has read %s' % (r['rank'], mine)
+    assert reads and {e['args']['task'] for e in reads.values()} <= {'stamp', ''}, 'tasks'
 if tasks >= 0:
     assert counts.get('task', 0) == tasks, '%d tasks' % counts.get('task', 0)
 END
@@ -60,14 +76,14 @@ root = tree.parse(sys.argv[1]).getroot()
 ns = '{http://www.w3.org/2000/svg}'
 assert root.tag == ns + 'svg'
 width, height = float(root.get('width')), float(root.get('height'))
-rects = root.findall(ns + 'rect')[1:]
+rects = list(root.iter(ns + 'rect'))[1:]
 assert rects, 'nothing is drawn'
 for r in rects:
     x, y, w, h = (float(r.get(k)) for k in ('x', 'y', 'width', 'height'))
     assert x >= 0 and y >= 0 and w > 0 and h > 0, 'outside the page'
     assert x + w <= width and y + h <= height, 'outside the page'
 rows = [t.text for t in root.findall(ns + 'text') if t.get('text-anchor') == 'end']
-assert rows == sys.argv[2:], rows
+assert [t.replace(' ', ':') for t in rows] == sys.argv[2:], rows
 END
 
 check()
@@ -135,6 +151,29 @@ if [ -x ./kddsrun ]; then
 			2> "$dir/why" ||
 			fail "$what: svg: $(tail -n 1 "$dir/why")"
 	done
+fi
+
+# What ranks read from each other: bars, as many bytes as the statistics say. Ranks that have read
+# something have a row for it.
+if [ -x ./kddsrun ]; then
+	what='reads'
+	rm -f "$dir"/t.*
+	KDDS_PROVIDER=loop timeout 120 ./kddsrun -n 3 --workers 1 --timeout 100 --stats=json \
+		--env "KDDS_TRACE=$dir/t.json" tests/observed blocks 64 3000 \
+		> "$dir/out" 2> "$dir/err" || fail "$what: $(cat "$dir/err")"
+	timeout 60 ./kdds-trace -o "$dir/all.json" -s "$dir/all.svg" "$dir"/t.json.* \
+		> "$dir/summary" || fail "$what: kdds-trace: $?"
+	read -r tasks path < "$dir/out"
+	check "$dir/all.json" "$tasks" 1 "$dir/err"
+	python3 "$dir/svg.py" "$dir/all.svg" $(for i in 0 1 2; do
+		echo $i.0
+		! grep -q '"ph":"b"' "$dir/t.json.$i" || echo $i:reads
+	done) 2> "$dir/why" || fail "$what: svg: $(tail -n 1 "$dir/why")"
+	grep -q '<title>read input of stamp: [0-9]* bytes from rank 0, [0-9.]* us</title>' \
+		"$dir/all.svg" || fail "$what: svg: no bars"
+	awk '/^read for/ { on = 1; next } on { mb += $(NF - 4) + $(NF - 1); n += $(NF - 2) }
+		END { exit !(n > 0 && mb > 0) }' "$dir/summary" ||
+		fail "$what: $(cat "$dir/summary")"
 fi
 
 # clocks: rank 1 runs on another host, whose clock is 5 s ahead; a message takes 10 us there and 30

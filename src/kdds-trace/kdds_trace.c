@@ -129,6 +129,52 @@ static void print_workers(const struct trace *t)
 	}
 }
 
+/* What was read for the tasks of one type. */
+struct reads {
+	uint64_t n, bytes;
+	double total_ns;
+};
+
+static void print_read(const struct reads *r)
+{
+	printf(" %10" PRIu64 " %12.3f %12.3f", r->n, (double)r->bytes * 1e-6,
+	       r->n ? r->total_ns / (double)r->n / 1000 : 0);
+}
+
+static void print_reads(const struct trace *t)
+{
+	struct {
+		struct reads inputs, outputs;
+	} *by_type = trace_alloc(NULL, t->nnames * sizeof(*by_type));
+	int any = 0;
+
+	memset(by_type, 0, t->nnames * sizeof(*by_type));
+	for (size_t i = 0; i < t->count; i++) {
+		const struct trace_event *e = &t->events[i];
+		struct reads *r;
+
+		if (e->category != TRACE_READ || e->phase != 'b')
+			continue;
+		r = strcmp(t->names[e->name], "read output") ? &by_type[e->task].inputs :
+							       &by_type[e->task].outputs;
+		r->n++;
+		r->bytes += e->bytes;
+		r->total_ns += (double)e->duration_ns;
+		any = 1;
+	}
+	if (any)
+		printf("%-20s %10s %12s %12s %10s %12s %12s\n", "read for", "inputs", "MB",
+		       "mean/us", "outputs", "MB", "mean/us");
+	for (uint32_t i = 0; i < t->nnames; i++)
+		if (by_type[i].inputs.n || by_type[i].outputs.n) {
+			printf("%-20s", *t->names[i] ? t->names[i] : "(steal messages)");
+			print_read(&by_type[i].inputs);
+			print_read(&by_type[i].outputs);
+			puts("");
+		}
+	free(by_type);
+}
+
 static void print_ranks(const struct trace *t)
 {
 	uint32_t known = 0, ranks = 0;
@@ -200,6 +246,7 @@ static int print_summary(const struct trace *t)
 	print_ranks(t);
 	print_types(t);
 	print_workers(t);
+	print_reads(t);
 	return flush_output();
 }
 

@@ -167,7 +167,8 @@ static uint32_t name_index(struct trace *t, const char *name)
 
 static uint32_t category_of(const char *text)
 {
-	static const char *const names[] = {"task", "part", "steal", "idle", "net", "flow"};
+	static const char *const names[] = {"task", "part", "steal", "idle", "net", "flow",
+					   "read"};
 	uint32_t i = 0;
 
 	while (i < TRACE_OTHER && strcmp(names[i], text))
@@ -213,6 +214,17 @@ static int take_header(struct trace *t, const struct fields *f, const char *line
 	return 0;
 }
 
+/* The beginning of a remote read says what the end does not have to repeat. */
+static void take_read(struct trace *t, const struct fields *f, struct trace_event *e)
+{
+	uint64_t ns = number(f, "ns");
+
+	e->duration_ns = ns <= (uint64_t)MOST_US * 1000 ? (int64_t)ns : 0;
+	e->bytes = number(f, "bytes");
+	e->task = name_index(t, text(f, "task"));
+	t->ranks[e->rank].reads++;
+}
+
 static int take_event(struct trace *t, const struct fields *f, const char *line, const char *parsed)
 {
 	const struct field *time = find(f, "ts"),
@@ -239,6 +251,8 @@ static int take_event(struct trace *t, const struct fields *f, const char *line,
 				  .peer = (uint32_t)number(f, "rank"),
 				  .self_ns = (int64_t)number(f, "self_ns"),
 				  .flow = flow ? strtoull(flow->value, NULL, 16) : 0};
+	if (e->category == TRACE_READ && e->phase == 'b')
+		take_read(t, f, e);
 	return 0;
 }
 
@@ -466,6 +480,8 @@ static int by_time(const void *x, const void *y)
 		return a->ns < b->ns ? -1 : 1;
 	if (a->category == TRACE_FLOW || b->category == TRACE_FLOW)
 		return (a->category == TRACE_FLOW) - (b->category == TRACE_FLOW);
+	if (a->category == TRACE_READ && b->category == TRACE_READ)
+		return (a->phase == 'e') - (b->phase == 'e');
 	return a->duration_ns > b->duration_ns ? -1 : a->duration_ns < b->duration_ns;
 }
 

@@ -9,7 +9,8 @@
 #include "base/base.h"
 
 enum trace_category {
-	TRACE_TASK, TRACE_PART, TRACE_STEAL, TRACE_IDLE, TRACE_NET, TRACE_FLOW, TRACE_OTHER
+	TRACE_TASK, TRACE_PART, TRACE_STEAL, TRACE_IDLE, TRACE_NET, TRACE_FLOW, TRACE_READ,
+	TRACE_OTHER
 };
 
 struct trace_event {
@@ -19,8 +20,10 @@ struct trace_event {
 	uint32_t rank, track;
 	uint32_t name;     /* of trace_names */
 	uint32_t category; /* enum trace_category */
-	uint32_t peer;     /* NET: the other rank */
-	char phase;        /* Chrome's: X, s, f, i, C */
+	uint32_t peer;     /* NET, READ: the other rank */
+	uint32_t task;     /* READ: of trace_names; the type that it was for, or "" */
+	uint64_t bytes;    /* READ */
+	char phase;        /* Chrome's: X, s, f, i, C; of a READ b, or e, which has no fields */
 	char drop;         /* one end of an arrow without the other */
 	uint64_t flow;
 	int64_t self_ns;   /* TASK */
@@ -29,7 +32,7 @@ struct trace_event {
 struct trace_rank {
 	int known;
 	uint32_t ranks, workers;
-	uint64_t dropped;
+	uint64_t dropped, reads;
 	char *host;
 	/* how far its clock is ahead of the first rank's, and the error of that */
 	int64_t offset_ns, error_ns;

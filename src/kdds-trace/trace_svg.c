@@ -12,6 +12,7 @@
 #define ROW 22
 #define BAR 16
 #define ARROWS 1000   /* at most: more would hide the rest */
+#define READS 4000    /* the longest ones */
 #define COLOURS 12    /* further types share the last */
 #define ROWS 2000
 
@@ -21,7 +22,7 @@ static const char *const colours[COLOURS] = {"#4e79a7", "#f28e2b", "#59a14f", "#
 
 enum { NOTHING = -3, IDLE, STEAL }; /* otherwise the number of a type */
 
-/* A worker of a rank. */
+/* A worker of a rank; or, with the number of its workers as the track, what it reads. */
 struct row {
 	uint32_t rank, track;
 	struct slice {
@@ -50,11 +51,15 @@ static struct row *row_of(const struct picture *p, uint32_t rank, uint32_t track
 
 static void make_rows(struct picture *p)
 {
-	for (uint32_t r = 0; r < p->t->nranks; r++)
-		for (uint32_t w = 0; w < p->t->ranks[r].workers && p->nrows < ROWS; w++) {
+	for (uint32_t r = 0; r < p->t->nranks; r++) {
+		const struct trace_rank *rank = &p->t->ranks[r];
+		uint32_t n = rank->workers + (rank->reads != 0);
+
+		for (uint32_t w = 0; w < n && p->nrows < ROWS; w++) {
 			p->rows = trace_alloc(p->rows, (p->nrows + 1) * sizeof(*p->rows));
 			p->rows[p->nrows++] = (struct row){.rank = r, .track = w};
 		}
+	}
 }
 
 static int type_of(struct picture *p, uint32_t name)
@@ -85,6 +90,8 @@ static void fill_rows(struct picture *p)
 		const struct trace_event *e = &t->events[i];
 		struct row *r;
 
+		if (e->category == TRACE_READ && e->phase == 'b' && *t->names[e->task])
+			type_of(p, e->task); /* it has a colour */
 		if (e->phase != 'X' || e->category > TRACE_IDLE ||
 		    !(r = row_of(p, e->rank, e->track)))
 			continue;
@@ -186,8 +193,11 @@ static void put_row(const struct picture *p, size_t index, FILE *out)
 	for (size_t i = 0; i < COLUMNS * kinds; i++)
 		spent[i] = 0;
 	spend_row(p, r, spent);
-	fprintf(out, "<text x=\"%d\" y=\"%g\" text-anchor=\"end\">%u.%u</text>\n", LEFT - 6, y + 12,
-		r->rank, r->track);
+	fprintf(out, "<text x=\"%d\" y=\"%g\" text-anchor=\"end\">%u", LEFT - 6, y + 12, r->rank);
+	if (r->track < p->t->ranks[r->rank].workers)
+		fprintf(out, ".%u</text>\n", r->track);
+	else
+		fputs(" reads</text>\n", out);
 	for (int column = 0; column <= COLUMNS; column++) {
 		int what = column < COLUMNS ? main_use(spent + (size_t)column * kinds, p->ntypes) :
 					      NOTHING;
@@ -212,6 +222,50 @@ static double x_of(const struct picture *p, int64_t ns)
 {
 	return LEFT + (double)(ns - p->t->begin_ns) * COLUMNS /
 			      (double)(p->t->end_ns - p->t->begin_ns + 1);
+}
+
+static int by_length(const void *x, const void *y)
+{
+	int64_t a = (*(const struct trace_event *const *)x)->duration_ns,
+		b = (*(const struct trace_event *const *)y)->duration_ns;
+
+	return a > b ? -1 : a < b;
+}
+
+static void put_read(const struct picture *p, const struct trace_event *e, FILE *out)
+{
+	const struct row *r = row_of(p, e->rank, p->t->ranks[e->rank].workers);
+	const char *task = p->t->names[e->task];
+	double x = x_of(p, e->ns), width = x_of(p, e->ns + e->duration_ns) - x;
+
+	if (!r)
+		return;
+	fprintf(out,
+		"<rect x=\"%.2f\" y=\"%g\" width=\"%.2f\" height=\"%d\" fill=\"%s\"><title>", x,
+		TOP + (double)(r - p->rows) * ROW, kd_max(width, 0.5), BAR,
+		colour(*task ? p->type_of[e->task] : STEAL));
+	quote(out, p->t->names[e->name]);
+	fputs(*task ? " of " : " (a steal message)", out);
+	quote(out, task);
+	fprintf(out, ": %" PRIu64 " bytes from rank %u, %.1f us</title></rect>\n", e->bytes, e->peer,
+		(double)e->duration_ns / 1e3);
+}
+
+/* Reads of a rank overlap. */
+static void put_reads(const struct picture *p, FILE *out)
+{
+	const struct trace_event **reads = trace_alloc(NULL, p->t->count * sizeof(*reads));
+	size_t n = 0;
+
+	for (size_t i = 0; i < p->t->count; i++)
+		if (p->t->events[i].category == TRACE_READ && p->t->events[i].phase == 'b')
+			reads[n++] = &p->t->events[i];
+	qsort(reads, n, sizeof(*reads), by_length);
+	fputs("<g fill-opacity=\"0.5\">\n", out);
+	for (size_t i = 0; i < n && i < READS; i++)
+		put_read(p, reads[i], out);
+	fputs("</g>\n", out);
+	free(reads);
 }
 
 static double y_of(const struct picture *p, const struct trace_event *e)
@@ -332,6 +386,7 @@ void trace_svg(const struct trace *t, FILE *out)
 	put_axis(&p, out);
 	for (size_t i = 0; i < p.nrows && !ferror(out); i++)
 		put_row(&p, i, out);
+	put_reads(&p, out);
 	put_arrows(&p, out);
 	put_legend(&p, out);
 	fputs("</svg>\n", out);

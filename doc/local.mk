@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-dist_man_MANS += doc/kdds.7 doc/kdds-bench.1 doc/kdds-trace.1 doc/kddsrun.1
+dist_man_MANS += doc/kdds.7 doc/kdds-ranks.7 doc/kdds-bench.1 doc/kdds-trace.1 doc/kddsrun.1
 
 man3_pages = \
 	doc/KDDS_OP.3 \

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves that the manual pages have the current version and no mistakes that groff or mandoc would
 # warn about; that every function and macro they describe is in the headers, and every function in
-# the headers has a page; and that the example of each page compiles without a warning and runs.
+# the headers has a page; and that the example of each page compiles without a warning and runs,
+# that of kdds-ranks(7) also on three ranks.
 set -eu
 srcdir=${srcdir:-.}
 build=$PWD
@@ -65,6 +66,19 @@ example()
 {
 	sed -n '/^\.SH EXAMPLES/,/^\.EE/p' "$1" | sed '1,/^\.EX/d; /^\.EE/d; s/\\-/-/g; s/\\e/\\/g'
 }
+
+# Runs $program on three ranks: it prints the same.
+on_ranks()
+{
+	[ -x ./kddsrun ] || return 0
+	LD_LIBRARY_PATH=$build/.libs${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} timeout 120 \
+		./kddsrun -n 3 --workers 1 --provider loop --timeout 100 "$program" \
+		> "$dir/ranks" 2> "$dir/log" ||
+		fail "$page: its example on 3 ranks: status $?: $(cat "$dir/log")"
+	cmp -s "$dir/out" "$dir/ranks" ||
+		fail "$page: its example on 3 ranks: $(cat "$dir/ranks")"
+}
+
 examples=0
 for page in "$srcdir"/doc/*.[37]; do
 	program=$dir/$(basename "$page" | tr . _)
@@ -84,6 +98,9 @@ for page in "$srcdir"/doc/*.[37]; do
 		fail "$page: its example ends with status $?: $(cat "$dir/log")"
 	[ -s "$dir/out" ] && [ ! -s "$dir/log" ] ||
 		fail "$page: its example prints nothing, or complains: $(cat "$dir/log")"
+	case $page in
+	*-ranks.7) on_ranks ;;
+	esac
 	examples=$((examples + 1))
 done
 echo "$examples examples"

@@ -67,7 +67,7 @@ extern "C" {
 /** @cond internal */
 #define KD_LAYOUT_STEP(h, x) (((h) * 31u) + (uint32_t)(x))
 #define KD_LAYOUT \
-	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(17u, \
+	KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(KD_LAYOUT_STEP(18u, \
 		sizeof(struct kdds_frame)), offsetof(struct kdds_frame, link_base)), \
 		sizeof(struct kdds_closure)), \
 		offsetof(struct kdds_closure, state)), sizeof(struct kdds_access_array)), sizeof(struct kdds_type)), \
@@ -134,7 +134,7 @@ int kdds_places(void);  /**< number of places (NUMA nodes) over which the worker
 
 /** @cond internal */
 int kdds_sync_frame(struct kdds_frame *f, uint32_t start);
-int kdds_wait_frame(struct kdds_frame *f, struct kdds_anchor *a);
+int kdds_wait_frame(struct kdds_frame *f, struct kdds_anchor *a, size_t size);
 static inline int kd_sync(struct kdds_frame *self, const struct kd_room *room)
 {
 	int code;
@@ -146,7 +146,8 @@ static inline int kd_sync(struct kdds_frame *self, const struct kd_room *room)
 		self->keep = self->parent->keep;
 	return code;
 }
-static inline int kd_wait(struct kdds_frame *self, const struct kd_room *room, const void *ref)
+static inline int kd_wait(struct kdds_frame *self, const struct kd_room *room, const void *ref,
+			  size_t size)
 {
 	int code;
 
@@ -154,7 +155,7 @@ static inline int kd_wait(struct kdds_frame *self, const struct kd_room *room, c
 		kdds_no_reference("kdds_wait", NULL);
 	if (self && self->tail == kd_frame_first(self))
 		return 0;
-	code = kdds_wait_frame(self, kd_anchor_of(ref));
+	code = kdds_wait_frame(self, kd_anchor_of(ref), size);
 	if (room && self->tail == kd_frame_first(self))
 		self->keep = self->parent->keep;
 	return code;
@@ -177,12 +178,13 @@ static inline int kd_wait(struct kdds_frame *self, const struct kd_room *room, c
 /**
  * Waits for the children committed so far that use the data of the reference @p x, and for those
  * before them in reference order. Others may still wait or run. Afterwards the body may access the
- * data of x. For main, and for loops that keep some tasks ahead: a ring of buffers, or a test of
- * convergence.
+ * data of x, but no other data of these children: between ranks, results stay where they were made
+ * until somebody waits for them, and a later kdds_sync stores them. For main, and for loops that
+ * keep some tasks ahead: a ring of buffers, or a test of convergence.
  *
  * Context: main, task. @return 0; or, if the data have failed, the code of a failed task.
  */
-#define kdds_wait(x) kd_wait(kd_self, kd_room, ((void)sizeof(**(x)), (x)))
+#define kdds_wait(x) kd_wait(kd_self, kd_room, (x), sizeof(**(x)))
 /** @} */
 
 /** @name Failures

@@ -8,6 +8,7 @@
 #include "core/fail.h"
 #include "core/idle.h"
 #include "core/parts.h"
+#include "core/place.h"
 #include "core/sched.h"
 #include "core/topo.h"
 #include "core/value.h"
@@ -81,7 +82,9 @@ static size_t make_room(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
 
 	if (used + bytes <= windows * kd_env.window && !(kd_watch.full && kd_watch.full(w, f)))
 		return windows;
-	return kd_sched_drain(w, f, NULL, windows >= 4) ? 1 : windows + 1;
+	windows = kd_sched_drain(w, f, NULL, windows >= 4) ? 1 : windows + 1;
+	kd_place_left(w->pool, f);
+	return windows;
 }
 
 /* A push that uses parts of arrays comes. The closure will be at the tail. */
@@ -120,8 +123,10 @@ void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align)
 	struct kd_worker *w = self("KDDS_DATA");
 	struct kd_stack *s = w->current;
 
-	if (kd_unlikely(s->left_bytes > LEFT_MOST) && !w->filling && f->tail != kd_frame_first(f))
+	if (kd_unlikely(s->left_bytes > LEFT_MOST) && !w->filling && f->tail != kd_frame_first(f)) {
 		kd_sched_drain(w, f, NULL, s->left_bytes > 4 * LEFT_MOST);
+		kd_place_left(w->pool, f);
+	}
 	return kd_block_alloc(s, f, size, align);
 }
 
@@ -252,6 +257,7 @@ int kdds_sync_frame(struct kdds_frame *f, uint32_t start)
 		if (is_main(f))
 			forgive(f);
 	}
+	kd_place_bring(kd_self_worker, NULL);
 	set_limit(kd_self_worker, f, kd_env.window);
 	return code;
 }
@@ -281,15 +287,21 @@ static void wait_for_data(struct kdds_frame *f, struct kdds_anchor *a)
 	else if (!(link & 1) || offset >= (size_t)(f->tail - first) || c < f->head)
 		return; /* nothing of this frame uses it, or what does is complete */
 	kd_sched_drain(kd_self_worker, f, c, 1);
+	kd_place_left(kd_self_worker->pool, f);
 	set_limit(kd_self_worker, f, windows_of(f) * kd_env.window);
 }
 
 /* Waits up to the last closure that uses the data; for all where closures may use the data through
  * other references. */
-int kdds_wait_frame(struct kdds_frame *f, struct kdds_anchor *a)
+int kdds_wait_frame(struct kdds_frame *f, struct kdds_anchor *a, size_t size)
 {
+	const struct kdds_shape *s = kd_shape_of(a);
+	const struct kd_value v = {a->data, s ? s->rows : 1, s ? s->cols : 1, s ? s->ld : 1,
+				   size, s ? s->pack : NULL};
+
 	f = waiting_frame(f, "kdds_wait");
 	wait_for_data(f, a);
+	kd_place_bring(kd_self_worker, &v);
 	return has_failed(f, a) ? failure_code() : 0;
 }
 

@@ -167,6 +167,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/rank.h \
 	src/remote/again.c \
 	src/remote/again.h \
+	src/remote/balance.c \
+	src/remote/balance.h \
 	src/remote/ask.c \
 	src/remote/ask.h \
 	src/remote/copies.c \

@@ -28,6 +28,7 @@ static struct kd_rank ranks[RANKS_MAX];
 static int nworkers;
 static uint64_t took_ns;
 static long items; /* per block */
+static long results; /* of these, that are changed and written */
 static long vary;  /* blocks take up to that many times as long */
 static int faster; /* so many times is every rank but 0 */
 
@@ -51,7 +52,7 @@ KDDS_TASK(read_block, UPDATE(struct stream, s), VALUE(long, i), WRITE_ARRAY(long
 
 KDDS_TASK(change, VALUE(long, i), VALUE(long, varies), READ_ARRAY(long, x), WRITE_ARRAY(long, y))
 {
-	for (size_t k = 0; k < kdds_count(x); k++)
+	for (size_t k = 0; k < kdds_count(y); k++)
 		(*y)[k] = (*x)[k] * 3;
 	changes++;
 	sim_work(CHANGE_NS * (varies ? 1 + (uint64_t)(i * 7 % varies) : 1) /
@@ -78,7 +79,7 @@ static void blocks(void)
 	reads = changes = most_ahead = 0;
 	for (long i = 0; i < BLOCKS; i++) {
 		KDDS_DATA_ARRAY(long, x, (size_t)items);
-		KDDS_DATA_ARRAY(long, y, (size_t)items);
+		KDDS_DATA_ARRAY(long, y, (size_t)results);
 
 		kdds_spawn_with(KDDS_LOCAL, read_block, from, i, x);
 		kdds_spawn(change, i, vary, x, y);
@@ -89,7 +90,8 @@ static void blocks(void)
 	ck_assert_int_eq(in.next, BLOCKS);
 	ck_assert_int_eq(out.next, BLOCKS);
 	ck_assert_int_eq(out.sum,
-			 3 * (items * (BLOCKS * (BLOCKS - 1) / 2) + BLOCKS * (items * (items - 1) / 2)));
+			 3 * (results * (BLOCKS * (BLOCKS - 1) / 2) +
+			      BLOCKS * (results * (results - 1) / 2)));
 }
 
 static void run_rank(uint32_t number)
@@ -111,7 +113,7 @@ static void run_job(uint64_t seed, uint32_t nranks, int workers, const struct si
 static void setup(void)
 {
 	sim_library_start();
-	items = ITEMS;
+	items = results = ITEMS;
 	vary = 0;
 	faster = 1;
 }
@@ -159,15 +161,16 @@ START_TEST(four_ranks)
 END_TEST
 
 /* Data that are ready to leave take no more than KDDS_CACHE, unless they are of one task. Rank 0 is
- * never idle here: idle workers run whatever is ready. */
+ * never idle here: idle workers run whatever is ready. So results are too small to be retained. */
 START_TEST(bounded)
 {
 	long most;
 
 	faster = 20;
+	results = 100;
 	run_job(1, 2, 1, NULL);
 	most = most_ahead;
-	kd_env.cache = 10 * 2 * ITEMS * sizeof(long); /* ten blocks, before and after the change */
+	kd_env.cache = 10 * (ITEMS + 100) * sizeof(long); /* ten blocks, before and after the change */
 	run_job(1, 2, 1, NULL);
 	fprintf(stderr, "%ld blocks ahead, %ld with a small cache\n", most, most_ahead);
 	ck_assert_int_gt(most, 25);

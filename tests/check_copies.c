@@ -4,9 +4,9 @@
  * copy that is about to be written is no longer found, and its other users keep their bytes. A
  * newer version replaces unused older ones. When there are more than KDDS_CACHE bytes of unused
  * copies, the oldest are evicted first; copies in use are never evicted. A copy that is claimed is
- * written in place, whoever else has it. Of other versions and of parts that overlap it recalls the
- * bytes. The last test performs random operations and compares with
- * a list of what the cache must contain.
+ * written in place, whoever else has it. A copy that is held is found by its address. Of other
+ * versions and of parts that overlap the cache recalls the bytes. The last test performs random
+ * operations and compares with a list of what the cache must contain.
  */
 #include <check.h>
 #include <string.h>
@@ -154,6 +154,60 @@ START_TEST(claimed)
 	c = kd_copy_claim(kd_copy_find(&copies, &name, &next));
 	kd_copy_release(c);
 	ck_assert_ptr_null(kd_copy_find(&copies, &name, &next));
+}
+END_TEST
+
+/* What a rank retains is found by its address, in whole, as long as one import holds it; whatever
+ * its name and version are, and whoever writes it in place. */
+START_TEST(held)
+{
+	struct kd_version v = version(1, 2);
+	struct kd_copy *c = make(&name, 800, &v, 1), *other = make(&name, 800, &v, 2), *d;
+	uint64_t at = (uintptr_t)c->bytes;
+
+	ck_assert_ptr_null(kd_copy_held(&copies, at, 800));
+	kd_copy_hold(c);
+	ck_assert_ptr_null(kd_copy_held(&copies, at, 799));
+	ck_assert_ptr_null(kd_copy_held(&copies, at, 801));
+	ck_assert_ptr_null(kd_copy_held(&copies, at + 8, 792));
+	ck_assert_ptr_null(kd_copy_held(&copies, (uintptr_t)other->bytes, 800));
+	d = kd_copy_held(&copies, at, 800);
+	ck_assert_ptr_eq(d, c);
+	ck_assert_uint_eq(copies.counts.hits, 1);
+	ck_assert_uint_eq(copies.counts.hit_bytes, 800);
+	/* a second import updates it and holds it, too; then the first ends */
+	ck_assert_ptr_eq(kd_copy_claim(d), c);
+	kd_copy_hold(d);
+	kd_copy_let_go(c);
+	kd_copy_release(c);
+	ck_assert_ptr_eq(kd_copy_held(&copies, at, 800), d);
+	kd_copy_release(d);
+	kd_copy_let_go(d);
+	ck_assert_ptr_null(kd_copy_held(&copies, at, 800));
+	kd_copy_release(d);
+	kd_copy_release(other);
+}
+END_TEST
+
+/* No new data take the place of what is held, however little the cache may keep. */
+START_TEST(held_stays)
+{
+	struct kd_version v = version(1, 2);
+	struct kd_copy *c = make(&name, 800, &v, 1), *d;
+	uint64_t at = (uintptr_t)c->bytes;
+
+	kd_env.cache = 0;
+	kd_copy_hold(c);
+	for (uint32_t i = 3; i < 50; i++) {
+		v.writer = i;
+		kd_copy_release(make(&name, 800, &v, (char)i));
+	}
+	d = kd_copy_held(&copies, at, 800);
+	ck_assert_ptr_eq(d, c);
+	ck_assert_int_eq(((char *)d->bytes)[799], 1);
+	kd_copy_release(d);
+	kd_copy_let_go(c);
+	kd_copy_release(c);
 }
 END_TEST
 
@@ -362,6 +416,8 @@ int main(void)
 	tcase_add_test(t, aligned);
 	tcase_add_test(t, written);
 	tcase_add_test(t, claimed);
+	tcase_add_test(t, held);
+	tcase_add_test(t, held_stays);
 	tcase_add_test(t, replaced);
 	tcase_add_test(t, compared);
 	tcase_add_test(t, recalled);

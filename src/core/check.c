@@ -81,11 +81,7 @@ static void check_waiters(const struct kd_view *v, uint32_t at, struct tally *t)
 		kd_assert(n->epoch == x->epoch);
 		kd_assert(n->state != KD_READY && n->listed);
 		if (n->state != KD_WAITS)
-			continue; /* taken by a thief, for which what it waited for was complete */
-		/* Waiting for q to be merged; or passed: a large reduction, or a use that is
-		 * ambiguous. */
-		kd_assert(q->state < KD_UNMERGED || (q->state == KD_UNMERGED && q->listed) ||
-			  x->press >= at);
+			continue; /* a contribution that follows q */
 		t->waits++;
 		t->positions += w;
 	}
@@ -157,7 +153,7 @@ void kd_index_check_stolen(const struct kd_view *v)
 		int stolen;
 
 		n = kd_record_of(v, at);
-		stolen = n->state == KD_TAKEN || n->state == KD_RETAINED;
+		stolen = n->state == KD_TAKEN;
 		if (stolen && !before)
 			kd_assert((state & (KD_STOLEN | KD_DONE)) == KD_STOLEN);
 		before = stolen;

@@ -49,8 +49,6 @@ static int nap(struct kd_worker *w, int (*look)(struct kd_worker *w, void *arg),
 			r->ops->leave(r, w);
 		if (remote)
 			r->ops->demand(r, 1);
-		if (r)
-			r->ops->sleep(r);
 		sleep_now(w);
 		if (remote)
 			r->ops->demand(r, -1);

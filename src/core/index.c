@@ -8,60 +8,13 @@
 #include "core/readylist.h"
 #include "core/record.h"
 #include "core/reduce.h"
-#include "core/remote.h"
 #include "core/value.h"
 #include "core/worker.h"
 #include "kdds.h"
 
-/* Whether c, which waits, needs the results that it waits for to be fetched: it reads them, or must
- * not run at the rank that retains them. A writer that may run there does not need them here. */
-static int wants(const struct kd_view *v, const struct kdds_closure *c, const struct kd_record *n,
-		 const struct kd_record *away)
-{
-	int rank = kd_place_of(v->pool, c);
-
-	if (rank >= 0)
-		return (uint32_t)rank + 1 != away->link;
-	return c->type->access[kd_record_access(n)].mode == KDDS_R ||
-	       kd_place_stays(v->pool, c);
-}
-
 static void event(struct kd_view *v, uint32_t what)
 {
 	kd_store_relaxed(&v->stack->events, kd_load_relaxed(&v->stack->events) | what);
-}
-
-/* The results retained elsewhere are needed here. */
-static void need(struct kd_view *v, struct kd_record *away)
-{
-	away->access = 1;
-	event(v, KD_STACK_WANTED);
-}
-
-/* c waits for a closure whose results are retained elsewhere: records the event. */
-static void tell(struct kd_view *v, const struct kdds_closure *c, const struct kd_record *n,
-		 struct kd_record *away)
-{
-	if (wants(v, c, n, away))
-		need(v, away);
-	else
-		event(v, kd_place_of(v->pool, c) >= 0 ? KD_STACK_PLACED : KD_STACK_FOLLOWER);
-}
-
-/* Whatever waits for the closure q, which is complete, waits until the owner has passed it. The
- * owner, in turn, must first get past all retained results before q. */
-static void press(struct kd_view *v, const char *q)
-{
-	v->index->press = kd_max(v->index->press, kd_position(v->stack, q));
-	event(v, KD_STACK_WANTED);
-}
-
-/* Whether the range lies before a reducing closure that others wait for the owner to pass. */
-static int pressed(const struct kd_view *v, const struct kd_range *range)
-{
-	const char *q = kd_position_at(v->stack, v->index->press);
-
-	return v->index->press && q > range->begin && q >= v->head;
 }
 
 /* Puts c, whose record is n, on the list of those that wait for a closure. */
@@ -73,33 +26,16 @@ static void list(struct kd_view *v, struct kd_record *before, struct kdds_closur
 	before->waiters = kd_position(v->stack, (char *)c);
 }
 
-/* Whether others that wait for a closure wait until the owner has passed it: it is complete, and no
- * thief is going to merge its contributions. */
-static int needs_pass(const struct kd_record *n)
-{
-	return n->state == KD_COMPLETE || (n->state == KD_UNMERGED && (!n->listed || n->access));
-}
-
 /* Puts c on the list of the closure it waits for. 0: it waits for none and is ready. */
 static int wait_for(struct kd_view *v, struct kdds_closure *c, struct kd_record *n)
 {
-	uint32_t thief = v->thief;
-	struct kd_record *before;
 	int inside;
-	char *q;
+	char *q = kd_ready_waits_for(v, c, n, NULL, &inside);
 
-	v->thief = 0;
-	q = kd_ready_waits_for(v, c, n, NULL, &inside);
-	v->thief = thief;
 	if (!q)
 		return 0;
 	kd_assert(q >= v->head && q < (char *)c);
-	before = kd_record_at(v->stack, q);
-	list(v, before, c, n);
-	if (before->state == KD_RETAINED)
-		tell(v, c, n, before);
-	else if (needs_pass(before))
-		press(v, q);
+	list(v, kd_record_at(v->stack, q), c, n);
 	return 1;
 }
 
@@ -122,7 +58,6 @@ static void make_due(struct kd_view *v, uint32_t at, struct kd_record *n)
 {
 	n->next = v->index->due;
 	n->listed = 1;
-	n->access = 0;
 	v->index->due = at;
 }
 
@@ -200,7 +135,6 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 	v->first = kd_frame_first(f);
 	v->head = kd_load_acquire(&f->head);
 	v->tail = kd_load_acquire(&f->tail);
-	v->thief = 0;
 	if (v->tail == v->first)
 		return 0;
 	if (x->gen != gen || x->head != parent_head || x->link_base != link_base) {
@@ -225,7 +159,7 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 		struct kd_record *n = kd_record_of(v, x->passed);
 
 		/* The owner passes a stolen range only when it is done, hence recorded so. */
-		kd_assert(n->state != KD_TAKEN && n->state != KD_RETAINED);
+		kd_assert(n->state != KD_TAKEN);
 		x->passed += n->units;
 		if (n->state == KD_READY)
 			kd_readylist_remove(v, n);
@@ -457,122 +391,17 @@ void kd_index_look_ahead(struct kd_view *v, uint32_t taken)
 		   2 * ((uint32_t)v->pool->count + 1) * next, LOOK_TWICE);
 }
 
-void kd_index_retain(struct kd_view *v, const struct kd_range *range, uint32_t thief)
+int kd_index_used_later(const struct kd_view *v, const struct kd_range *range)
 {
-	for (char *q = range->begin; q < range->end;) {
-		struct kd_record *n = kd_record_at(v->stack, q);
+	int later = v->index->cursor < kd_position(v->stack, v->tail);
 
-		kd_assert(n->state == KD_TAKEN);
+	for (const char *q = range->begin; !later && q < range->end;) {
+		const struct kd_record *n = kd_record_at(v->stack, q);
+
+		later = n->later;
 		q += (size_t)n->units * 16;
-		n->state = KD_RETAINED;
-		n->link = thief + 1;
-		n->access = 0;
-		for (uint32_t at = n->waiters; at; at = kd_record_of(v, at)->next) {
-			char *c = kd_position_at(v->stack, at);
-
-			if (kd_record_at(v->stack, c)->state == KD_WAITS)
-				tell(v, kd_closure_at(c), kd_record_at(v->stack, c), n);
-			else if (kd_record_at(v->stack, c)->state == KD_UNMERGED)
-				need(v, n);
-		}
 	}
-	if (pressed(v, range))
-		event(v, KD_STACK_WANTED);
-}
-
-void kd_index_fetch(struct kd_view *v, const struct kd_range *range)
-{
-	for (char *q = range->begin; q < range->end;) {
-		struct kd_record *n = kd_record_at(v->stack, q);
-
-		kd_assert(n->state == KD_RETAINED);
-		q += (size_t)n->units * 16;
-		n->state = KD_TAKEN;
-		n->link = n->access = 0;
-	}
-}
-
-/* A closure placed on the view's thief waits for q. If another rank retains its results: the thief
- * is going to have them from here. */
-static void fetch_for(struct kd_view *v, const char *q)
-{
-	struct kd_record *away = kd_record_at(v->stack, q);
-
-	if (away->state == KD_RETAINED && !away->access)
-		need(v, away);
-}
-
-/* Of the closures that wait for q, one that is ready for the view's thief. NULL: none. */
-static char *follower(struct kd_view *v, const char *q,
-		      int (*wanted)(const struct kdds_closure *c, void *arg), void *arg)
-{
-	uint32_t at = kd_record_at(v->stack, q)->waiters;
-	int inside;
-
-	for (unsigned steps = 0; at && steps < KD_INDEX_STEPS; steps++) {
-		struct kdds_closure *c = kd_closure_at(kd_position_at(v->stack, at));
-		struct kd_record *n = kd_record_at(v->stack, (char *)c);
-		uint32_t next = n->next;
-
-		if (n->state == KD_WAITS) {
-			struct kd_record_place before = kd_record_place(n);
-			const char *other = kd_ready_waits_for(v, c, n, NULL, &inside);
-
-			kd_record_return(n, before); /* complete for the thief, not for others */
-			if (!other && wanted(c, arg))
-				return (char *)c;
-			if (other && (uint32_t)kd_place_of(v->pool, c) + 1 == v->thief)
-				fetch_for(v, other);
-		}
-		at = next;
-	}
-	return NULL;
-}
-
-static int anything(const struct kdds_closure *c, void *arg)
-{
-	(void)c;
-	(void)arg;
-	return 1;
-}
-
-unsigned kd_index_look_retained(struct kd_view *v, const struct kd_range *range, unsigned asked)
-{
-	unsigned found =
-		(v->index->cursor < kd_position(v->stack, v->tail) ? KD_RETAINED_LATER : 0) |
-		(pressed(v, range) ? KD_RETAINED_WANTED : 0);
-	const struct kd_record *n;
-
-	v->thief = KD_ANYWHERE;
-	for (const char *q = range->begin; q < range->end; q += (size_t)n->units * 16) {
-		n = kd_record_at(v->stack, q);
-		found |= (n->access ? KD_RETAINED_WANTED : 0) | (n->later ? KD_RETAINED_LATER : 0);
-		if (asked & ~found & KD_RETAINED_FOLLOWED && follower(v, q, anything, NULL))
-			found |= KD_RETAINED_FOLLOWED;
-	}
-	v->thief = 0;
-	return found & asked;
-}
-
-int kd_index_follow(struct kd_view *v, const struct kd_range *away, uint32_t thief, uint32_t length,
-		    int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
-		    struct kd_range *range_p)
-{
-	char *c = NULL;
-
-	v->thief = thief + 1;
-	for (char *q = away->begin; !c && q < away->end;
-	     q += (size_t)kd_record_at(v->stack, q)->units * 16)
-		c = follower(v, q, wanted, arg);
-	if (c) {
-		kd_record_at(v->stack, c)->state = KD_TAKEN; /* whatever list it is on skips it */
-		begin_range(v, range_p, c);
-		extend(v, range_p, length, wanted, arg);
-		range_p->independent &= range_p->count > 1;
-		range_p->more = range_p->independent;
-	}
-	v->thief = 0;
-	return c != NULL;
+	return later;
 }
 
 uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range)
@@ -583,12 +412,10 @@ uint32_t kd_index_complete(struct kd_view *v, const struct kd_range *range)
 	for (char *c = range->begin; c < range->end; count++) {
 		struct kd_record *n = kd_record_at(v->stack, c);
 
-		kd_assert(n->state == KD_TAKEN || n->state == KD_RETAINED);
+		kd_assert(n->state == KD_TAKEN);
 		kd_assert(n->units && n->epoch == v->index->epoch);
 		n->state = kd_closure_at(c)->type->reduces ? KD_UNMERGED : KD_COMPLETE;
-		if (n->state == KD_UNMERGED && n->listed)
-			n->access = 1; /* it has been taken from a list, as a follower */
-		else if (n->state == KD_UNMERGED)
+		if (n->state == KD_UNMERGED)
 			make_due(v, kd_position(v->stack, c), n);
 		c += (size_t)n->units * 16;
 		fire(v, n);
@@ -609,37 +436,22 @@ static size_t contributed_bytes(struct kdds_closure *c)
 	return bytes;
 }
 
-/* c, whose contributions are not merged, follows q: if the results of q are retained elsewhere,
- * they are needed here. */
-static void follow(struct kd_view *v, struct kdds_closure *c, struct kd_record *n, char *q)
-{
-	struct kd_record *before = kd_record_at(v->stack, q);
-
-	list(v, before, c, n);
-	if (before->state == KD_RETAINED)
-		need(v, before);
-	else if (needs_pass(before))
-		press(v, q);
-}
-
 /* Merges the contributions of c, or has them wait for what they must follow. Takes their size from
  * the budget. */
 static void merge(struct kd_view *v, struct kdds_closure *c, struct kd_record *n, size_t *budget_p)
 {
 	size_t bytes = contributed_bytes(c);
-	int never = bytes > MERGE_BYTES;
+	int never = bytes > MERGE_BYTES || kd_place_merges_elsewhere(v->pool, c);
 	char *q = never ? NULL : kd_ready_merges_after(v, c, &never);
 
 	if (q) {
-		follow(v, c, n, q);
+		list(v, kd_record_at(v->stack, q), c, n);
 	} else if (!never) {
 		kd_reduce_merge(c);
 		*budget_p -= kd_min(bytes, *budget_p);
 		n->state = KD_COMPLETE;
 		fire(v, n);
-	} else if (n->waiters) {
-		press(v, (char *)c); /* the owner merges them */
-	}
+	} /* otherwise the owner merges them */
 }
 
 void kd_index_merge(struct kd_view *v, const char *from)

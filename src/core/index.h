@@ -58,30 +58,9 @@ void kd_index_settle(struct kd_view *v, struct kdds_closure *c, struct kd_record
  * closures of this one. Does not need KD_LOCK either. */
 void kd_index_look_ahead(struct kd_view *v, uint32_t taken);
 
-/* Rank `thief` has run the closures of a stolen range and retains the results: to all others they
- * are not complete. What waits for them, now or later, becomes an event in the stack's `events`. */
-void kd_index_retain(struct kd_view *v, const struct kd_range *range, uint32_t thief);
-/* The retained results are being fetched. Until they have arrived, nothing that overwrites them may
- * begin, not even at the rank that retained them. */
-void kd_index_fetch(struct kd_view *v, const struct kd_range *range);
-
-/* Conditions that a range whose results are retained can meet; "one" is another closure. */
-enum {
-	KD_RETAINED_WANTED = 1,   /* one waits to read the results, or for the owner to pass them */
-	KD_RETAINED_FOLLOWED = 2, /* one waits only for retained results, of this range or others */
-	KD_RETAINED_LATER = 4,    /* a later one uses them, or one not recorded yet may */
-};
-
-/* Which of the conditions in asked are true of such a range. */
-unsigned kd_index_look_retained(struct kd_view *v, const struct kd_range *range, unsigned asked);
-/*
- * Like kd_index_take, for rank `thief`: takes a closure that waits only for results that the thief
- * retains, those of the range `away` and others. The owner cannot be about to reach it, so this
- * does not need KD_LOCK.
- */
-int kd_index_follow(struct kd_view *v, const struct kd_range *away, uint32_t thief, uint32_t length,
-		    int (*wanted)(const struct kdds_closure *c, void *arg), void *arg,
-		    struct kd_range *range_p);
+/* Whether a later closure of the frame uses what those of a stolen range have written, or one that
+ * is not recorded yet may. */
+int kd_index_used_later(const struct kd_view *v, const struct kd_range *range);
 
 /* The closures of a stolen range are complete: closures that waited for them may be ready now. The
  * view is of the range's frame. Returns their number, which is smaller than when the range was

@@ -12,6 +12,7 @@
 #include "base/os.h"
 #include "core/idle.h"
 #include "core/parts.h"
+#include "core/place.h"
 #include "core/sched.h"
 #include "core/topo.h"
 #include "core/worker.h"
@@ -60,6 +61,7 @@ int kd_pool_create(struct kd_pool *p, int count)
 		return -ENOMEM;
 	}
 	memset(workers, 0, (size_t)count * sizeof(*workers));
+	p->gone = kd_place_gone;
 	for (int i = 0; i < count; i++) {
 		workers[i].pool = p;
 		workers[i].id = i;

@@ -107,8 +107,7 @@ static int complete(const struct kd_view *v, char *q)
 {
 	const struct kd_record *n = kd_record_at(v->stack, q);
 
-	return n->state == KD_COMPLETE || n->state == KD_UNMERGED ||
-	       (n->state == KD_RETAINED && (n->link == v->thief || v->thief == KD_ANYWHERE));
+	return n->state == KD_COMPLETE || n->state == KD_UNMERGED;
 }
 
 /* Whether q contributes to what another closure uses, and that is not merged: k is q's access to
@@ -164,11 +163,8 @@ static char *walk(struct kd_view *v, struct kdds_closure *c, struct kd_record *n
 			return at;
 		if (k == q->type->naccess)
 			return NULL;
-		if ((inside || (kd_record_at(v->stack, at)->state == KD_RETAINED &&
-				v->thief != KD_ANYWHERE)) &&
-		    !same_shape(c, i, q))
-			return at; /* a steal message has one copy of a data item, in one shape, and
-				      so has the rank that retains it */
+		if (inside && !same_shape(c, i, q))
+			return at; /* a steal message has one copy of a data item, in one shape */
 		if (reads || use_of(v, q, k) & KDDS_W)
 			return NULL;
 		link = kd_closure_access(q, k)->p; /* continue past a reader */
@@ -189,19 +185,18 @@ static char *follows(struct kd_view *v, struct kdds_closure *c, uint32_t i, int 
 	for (unsigned steps = 0; !*never_p; *never_p = ++steps == MERGE_STEPS) {
 		char *at = linked(v, link, (char *)c);
 		struct kdds_closure *q = kd_closure_at(at);
-		int several, away;
+		int several;
 		uint32_t k;
 
 		if (!at || at < v->head || !noted(v, at))
 			return NULL; /* complete and merged, and so is everything before it */
-		away = kd_record_at(v->stack, at)->state == KD_RETAINED;
-		if (!away && !complete(v, at))
+		if (!complete(v, at))
 			return at;
 		k = access_with(v, q, &mine, &several);
 		if (several || reduced(v, q, k))
 			return at;
 		if (k == q->type->naccess || use_of(v, q, k) & KDDS_W)
-			return away ? at : NULL; /* what it wrote is not here */
+			return NULL;
 		link = kd_closure_access(q, k)->p; /* past a reader */
 	}
 	return NULL;

@@ -18,7 +18,7 @@
 #include "core/stack.h"
 
 /* KD_UNMERGED: complete, and contributions to reductions have not been merged yet. */
-enum kd_record_state { KD_WAITS, KD_READY, KD_TAKEN, KD_RETAINED, KD_UNMERGED, KD_COMPLETE };
+enum kd_record_state { KD_WAITS, KD_READY, KD_TAKEN, KD_UNMERGED, KD_COMPLETE };
 
 /* The readiness record of a closure. Positions are in units of 16 bytes from the stack's mem; 0 is
  * no closure. */
@@ -27,17 +27,13 @@ struct kd_record {
 	uint32_t next;    /* in the list of waiters, the ready list, or kd_index.due */
 	uint32_t link;    /* KD_WAITS: how far the chain of the waiting access has been walked.
 			     KD_READY: the previous closure on the ready list.
-			     KD_RETAINED: the rank that retains its results, + 1.
 			     Complete, at the begin of a stolen range: where the range ends */
 	uint16_t units : 12; /* its size in units of 16 bytes: a walk need not read the closure */
 	uint16_t later : 1;  /* a recorded closure uses what it wrote */
 	uint16_t high : 1;   /* KDDS_PRIORITY_HIGH */
 	uint16_t mixes : 1;  /* it contributes to what it also uses otherwise */
 	uint16_t listed : 1; /* on a list of waiters, or in kd_index.due */
-	uint8_t access : 5, state : 3; /* access: the one that waits, or KD_ACCESS_FAR. KD_RETAINED:
-					  whether another closure reads what this one wrote.
-					  KD_UNMERGED: whether it is still on the list that it was
-					  taken from, of a closure whose results are retained */
+	uint8_t access : 5, state : 3; /* access: the one that waits, or KD_ACCESS_FAR */
 	uint8_t epoch;    /* that of the index if the record belongs to the frame's current one */
 };
 
@@ -80,8 +76,6 @@ struct kd_index {
 	uint32_t ready, ready_end, ready_count; /* the ready list, oldest first: those in state
 						   KD_READY */
 	uint32_t link_base;
-	uint32_t press;   /* position of a reducing closure that the owner must get past: others
-			     wait for that */
 	uint32_t due;     /* list of closures KD_UNMERGED: what they followed has changed */
 	uint8_t epoch;
 	uint8_t ordered : 1; /* its closures run in reference order: see kd_index_ordered */
@@ -105,11 +99,7 @@ struct kd_view {
 	struct kdds_frame *frame;
 	struct kd_index *index;
 	char *first, *head, *tail;
-	uint32_t thief; /* a rank, + 1: results that it retains count as complete; 0: no retained
-			   results do; KD_ANYWHERE: all do */
 };
-
-#define KD_ANYWHERE UINT32_MAX
 
 static inline uint32_t kd_position(const struct kd_stack *s, const char *c)
 {

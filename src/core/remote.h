@@ -10,7 +10,9 @@
 
 struct kd_filter;
 struct kd_range;
+struct kd_value;
 struct kd_worker;
+struct kdds_closure;
 struct kdds_flag;
 
 struct kd_remote;
@@ -31,8 +33,6 @@ struct kd_remote_ops {
 	void (*leave)(struct kd_remote *r, struct kd_worker *w);
 	/* A worker without work goes to sleep (1) or wakes up (-1). */
 	void (*demand)(struct kd_remote *r, int change);
-	/* A worker is about to sleep and is counted in kd_pool.sleepers. */
-	void (*sleep)(struct kd_remote *r);
 	/* How many of kd_pool.sleepers are workers: waiting thieves of other ranks count as one
 	 * more. */
 	uint32_t (*sleepers)(struct kd_remote *r);
@@ -44,8 +44,6 @@ struct kd_remote_ops {
 	/* A task or main raises a flag; main lowers one. Without locks. */
 	void (*raise)(struct kd_remote *r, struct kdds_flag *f);
 	void (*lower)(struct kd_remote *r, struct kdds_flag *f);
-	/* Results that a thief retains are needed here: KD_RETAINED_WANTED in index.h. */
-	void (*want)(struct kd_remote *r);
 
 	/* place.h, without locks. The rank that the number of a placed closure stands for; -1: this
 	 * one, or it has died. */
@@ -54,8 +52,17 @@ struct kd_remote_ops {
 	void (*placed)(struct kd_remote *r);
 	/* The owner of a stack with KD_PASS has gone on. */
 	void (*passed)(struct kd_remote *r);
-	/* A closure of another rank has been taken for it. */
+	/* A closure has been taken that belongs to another rank, or of which some data are there. */
 	void (*give)(struct kd_remote *r, const struct kd_range *range);
+	/* The rank to which c is to be given because of its data; this one, if they must first be
+	 * read; -1: all are here. stays: it must not leave. Locks of stacks may be held, as for
+	 * elsewhere: whether a part of v is retained by another rank. */
+	int (*residence)(struct kd_remote *r, const struct kdds_closure *c, int stays);
+	int (*elsewhere)(struct kd_remote *r, const struct kd_value *v);
+	/* Waits until v is here; NULL: until everything is. */
+	void (*bring)(struct kd_remote *r, struct kd_worker *w, const struct kd_value *v);
+	/* The program does not use that memory any more. */
+	void (*gone)(struct kd_remote *r, struct kd_worker *w, const void *p, uint64_t bytes);
 };
 
 /* A rank as its workers know it. */

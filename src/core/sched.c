@@ -14,6 +14,7 @@
 #include "core/fail.h"
 #include "core/idle.h"
 #include "core/parts.h"
+#include "core/place.h"
 #include "core/reduce.h"
 #include "core/remote.h"
 #include "core/search.h"
@@ -97,6 +98,8 @@ static int heed_flags(struct kd_worker *w, struct kd_stack *s, struct kdds_frame
 		hinted(s, f, g, c);
 	if (kd_unlikely(flags & KD_FAILING) && !kd_load(&w->pool->failing))
 		kd_fail_turn(w->pool, s);
+	if (kd_unlikely(flags & KD_ELSEWHERE) && !kd_load(&w->pool->retained))
+		kd_place_turn(w->pool, s);
 	if (kd_unlikely(flags & KD_AHEAD))
 		run_ahead(w, s);
 	if (kd_unlikely(flags & KD_PASS)) {
@@ -110,10 +113,13 @@ static int heed_flags(struct kd_worker *w, struct kd_stack *s, struct kdds_frame
 	return 1;
 }
 
-static void merge_range(char *c, char *end)
+static void merge_range(struct kd_worker *w, char *c, char *end)
 {
-	for (; c < end; c += kd_closure_at(c)->bytes)
+	for (; c < end; c += kd_closure_at(c)->bytes) {
+		if (kd_load_relaxed(&kd_closure_at(c)->state) & KD_PRIVATE)
+			kd_place_bring_merged(w, kd_closure_at(c));
 		kd_reduce_merge(kd_closure_at(c));
+	}
 }
 
 /* Waits a moment for a stolen task, unless such tasks take long: the worker can run others then. */
@@ -163,13 +169,17 @@ claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct
 		*cp = kd_steal_end(s, *cp);
 		kd_assert(*cp <= kd_load_relaxed(&f->tail));
 		if (state & KD_MERGE)
-			merge_range((char *)c, *cp);
+			merge_range(w, (char *)c, *cp);
 		return AGAIN;
 	}
 	if (kd_unlikely(skips(s, f, c, state)))
 		return SKIP;
-	if (kd_unlikely(state & KD_PLACED) && !base && kd_steal_claimed(s, f))
-		return BLOCK;
+	if (kd_unlikely(state & KD_PLACED || kd_load_relaxed(&s->flags) & KD_ELSEWHERE)) {
+		if (base) /* children of closures before it in the range may have left results */
+			kd_place_bring_used(w, c);
+		else if (kd_steal_claimed(w, s, f))
+			return BLOCK;
+	}
 	if (!(state & KD_SPECIAL))
 		return RUN;
 	kd_reduce_begin(c);
@@ -377,6 +387,8 @@ static void make_current(struct kd_worker *w, struct kd_stack *s)
 		kd_fetch_or(&s->flags, KD_HINT);
 	if (kd_unlikely(kd_load(&w->pool->failing)) || kd_load_relaxed(&s->flags) & KD_FAILING)
 		kd_fail_turn(w->pool, s);
+	if (kd_unlikely(kd_load(&w->pool->retained)) || kd_load_relaxed(&s->flags) & KD_ELSEWHERE)
+		kd_place_turn(w->pool, s);
 	if (w->nest && kd_load(&w->halt)) /* kd_idle_interrupt may have marked the previous stack */
 		kd_fetch_or(&s->flags, KD_HALT);
 }
@@ -630,5 +642,5 @@ int kd_sched_drain(struct kd_worker *w, struct kdds_frame *f, const char *last, 
 	kd_store_release(&s->drains, s->drains + 1);
 	kd_stack_check(s);
 	let_visitor_leave(s);
-	return f->tail == kd_frame_first(f);
+	return outcome == ENDED;
 }

@@ -106,19 +106,15 @@ int kd_search_remote(struct kd_worker *w, uint32_t remote, struct kd_filter *fil
 	return 1;
 }
 
-int kd_search_placed(struct kd_worker *w, struct kd_filter *filter, int *left_p,
-		     struct kd_range *range_p)
+int kd_search_placed(struct kd_worker *w, struct kd_filter *filter, struct kd_range *range_p)
 {
 	const struct kd_request request = {.remote = PLACED_MOST, .filter = filter, .placed = 1};
 	const struct kd_pool *p = w->pool;
 
-	*left_p = 0;
 	for (int i = 0; kd_load_acquire(&p->workers) && i < p->count; i++)
 		for (struct kd_stack *s = kd_load_acquire(&p->workers[i].stacks); s; s = s->next)
-			if (kd_load_relaxed(&s->placed) && kd_load_relaxed(&s->active)) {
-				*left_p = 1;
-				if (kd_steal(w, s, &request, range_p))
-					return 1;
-			}
+			if ((kd_load_relaxed(&s->placed) || kd_load_relaxed(&p->retained)) &&
+			    kd_load_relaxed(&s->active) && kd_steal(w, s, &request, range_p))
+				return 1;
 	return 0;
 }

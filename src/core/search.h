@@ -26,9 +26,8 @@ int kd_search_last(struct kd_worker *w, void *search);
 int kd_search_remote(struct kd_worker *w, uint32_t remote, struct kd_filter *filter, int hint,
 		     struct kd_range *range_p);
 
-/* Looks for closures that other ranks are to run (place.h). *left_p: there are some, perhaps not
- * ready. w and filter as in kd_search_remote. */
-int kd_search_placed(struct kd_worker *w, struct kd_filter *filter, int *left_p,
-		     struct kd_range *range_p);
+/* Looks for closures that other ranks are to run, or whose data are there (place.h). Returns 1 and
+ * a range, or 0. */
+int kd_search_placed(struct kd_worker *w, struct kd_filter *filter, struct kd_range *range_p);
 
 #endif

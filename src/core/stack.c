@@ -64,6 +64,8 @@ static void free_spare(struct kd_stack *s)
 
 static void free_blocks(struct kd_stack *s)
 {
+	for (const struct kd_block *b = s->blocks; s->gone && b; b = b->next)
+		s->gone(s, b + 1, b->bytes);
 	free_list(&s->blocks);
 	s->left_bytes = 0;
 	free_spare(s);
@@ -198,6 +200,8 @@ static void free_block(struct kd_stack *s, struct kd_block **link)
 {
 	struct kd_block *b = *link;
 
+	if (s->gone)
+		s->gone(s, b + 1, b->bytes);
 	*link = b->next;
 	if (b->left)
 		s->left_bytes -= b->bytes;

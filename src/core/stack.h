@@ -51,6 +51,7 @@ struct kd_range {
 	uint8_t more;        /* the thief could have taken more */
 	uint8_t fine;        /* its tasks are too short for the range to be worth dividing */
 	uint8_t remote;      /* the thief is another process */
+	uint8_t stays;       /* the rank that it goes to must not pass it on (place.h) */
 	uint64_t start_ns;
 };
 
@@ -63,11 +64,12 @@ enum {
 	KD_AHEAD = 32, /* run LOCAL closures ahead of reference order (ahead.h) */
 	KD_PASS = 64,  /* closures of other ranks wait for what the owner runs (place.h): say when
 			  it goes on */
+	KD_ELSEWHERE = 128, /* results are retained elsewhere: look where the data of each closure
+			       are (place.h) */
 };
 
-/* Events of retained results (index.h): a closure waits to read some; one that waits could be a
- * follower. Of placed closures: one may be given to its rank. */
-enum { KD_STACK_WANTED = 1, KD_STACK_FOLLOWER = 2, KD_STACK_PLACED = 4 };
+/* An event: a closure may be given to the rank that it belongs to (place.h). */
+#define KD_STACK_PLACED 1u
 
 /* Where calls in place of closures are counted (KDDS_STATS=counts). The floor of the frames is the
  * address of this with KD_FLOOR_COUNTS added: above every C stack, so that each spawn asks
@@ -140,6 +142,8 @@ struct kd_stack {
 	uint64_t low_gen, low_drains;
 	uint64_t robbed; /* number of visits that took something */
 	struct kd_worker *home;   /* the worker whose list holds the stack */
+	/* memory of data that bodies have made is about to be freed; NULL: nobody needs to know */
+	void (*gone)(struct kd_stack *s, const void *p, size_t bytes);
 	struct kd_worker *runner; /* who runs it; valid while bound */
 	struct kd_stack *next;    /* in home's list; never changes */
 	struct kd_stack *link;    /* in a list of free or of halted stacks */

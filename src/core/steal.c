@@ -408,16 +408,23 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 	return got;
 }
 
-int kd_steal_claimed(struct kd_stack *s, struct kdds_frame *f)
+int kd_steal_claimed(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f)
 {
-	struct kd_pool *p = s->home->pool;
+	struct kd_pool *p = w->pool;
 	struct kdds_closure *c = kd_closure_at(kd_load_relaxed(&f->head));
 	struct kd_range range;
 	struct kd_view v;
 
-	/* Other ranks do not know which data have failed. */
-	if (kd_place_of(p, c) < 0 || kd_load(&p->failing) || !kd_taker_can(c))
+	if (kd_place_of(p, c) < 0) {
+		kd_place_bring_merged(w, c);
 		return 0;
+	}
+	/* Other ranks do not know which data have failed. */
+	if (kd_load(&p->failing) || !kd_taker_can(c)) {
+		kd_place_bring_used(w, c);
+		kd_place_bring_merged(w, c);
+		return 0;
+	}
 	kd_stack_lock(s); /* no visit: the claim is the caller's own */
 	kd_index_open(&v, s, f);
 	kd_index_take_claimed(&v, &range);
@@ -434,66 +441,20 @@ int kd_steal_claimed(struct kd_stack *s, struct kdds_frame *f)
 	return 1;
 }
 
-void kd_steal_retain(const struct kd_range *r, uint32_t thief)
+int kd_steal_used_later(const struct kd_range *r)
 {
+	struct kd_stack *s = r->from;
 	struct kd_view v;
+	int later;
 
-	kd_stack_lock(r->from);
-	kd_index_open(&v, r->from, r->frame);
-	kd_index_retain(&v, r, thief);
-	kd_index_check_stolen(&v);
-	kd_stack_unlock(r->from);
-	kd_visit_events(r->from);
-}
-
-void kd_steal_fetch(const struct kd_range *r)
-{
-	struct kd_view v;
-
-	kd_stack_lock(r->from);
-	kd_index_open(&v, r->from, r->frame);
-	kd_index_fetch(&v, r);
-	kd_index_check_stolen(&v);
-	kd_stack_unlock(r->from);
-	kd_visit_events(r->from);
-}
-
-unsigned kd_steal_look_retained(const struct kd_range *r, unsigned asked)
-{
-	struct kd_view v;
-	unsigned found;
-
-	kd_stack_lock(r->from);
-	kd_index_open(&v, r->from, r->frame);
-	found = kd_index_look_retained(&v, r, asked);
-	kd_stack_unlock(r->from);
-	kd_visit_events(r->from);
-	return found;
-}
-
-int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t remote,
-		    struct kd_filter *filter, struct kd_range *range_p)
-{
-	struct kd_stack *s = away->from;
-	struct kd_taker taker = {.anything = 1, .filter = filter, .pool = s->home->pool};
-	struct kd_view v;
-	int got;
-
-	filter->reset(filter);
+	if (!s->range.count && (char *)r->frame == s->mem)
+		return 1;
 	kd_stack_lock(s);
-	kd_index_open(&v, s, away->frame);
-	got = kd_index_follow(&v, away, thief, remote, kd_taker_wants, &taker, range_p);
-	if (got) { /* no visit: the owner cannot pass `away`, so it is not about to claim c */
-		kd_visit_mark(range_p->begin);
-		kd_visit_make_private(range_p);
-		kd_place_taken(s, range_p);
-		range_p->remote = 1;
-		kd_range_check(range_p);
-		kd_index_check_stolen(&v);
-	}
+	kd_index_open(&v, s, r->frame);
+	later = kd_index_used_later(&v, r);
 	kd_stack_unlock(s);
 	kd_visit_events(s);
-	return got;
+	return later;
 }
 
 int kd_steal_awaited(const struct kd_range *r)

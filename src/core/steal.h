@@ -38,22 +38,9 @@ int kd_scope_holds(const struct kd_stack *s, const struct kd_scope *scope);
 int kd_steal(struct kd_worker *w, struct kd_stack *victim, const struct kd_request *request,
 	     struct kd_range *range_p);
 
-/* The owner of s has claimed the closure at the head of frame f, which is placed: gives it to its
- * rank (place.h). 0: it runs here. */
-int kd_steal_claimed(struct kd_stack *s, struct kdds_frame *f);
-
-/* Rank `thief` has run the closures of the range, which belongs to a frame, and retains the results
- * for a while (export.h). */
-void kd_steal_retain(const struct kd_range *range, uint32_t thief);
-/* The retained results are being fetched. */
-void kd_steal_fetch(const struct kd_range *range);
-/* What is known about a range whose results are retained: which of the KD_RETAINED_ conditions in
- * asked (index.h) are true. */
-unsigned kd_steal_look_retained(const struct kd_range *range, unsigned asked);
-/* Takes closures that can run only at the thief that retains the results of `away`. remote and
- * filter as in a kd_request. Returns 1 and a range, or 0. */
-int kd_steal_follow(const struct kd_range *away, uint32_t thief, uint32_t remote,
-		    struct kd_filter *filter, struct kd_range *range_p);
+/* The owner of s, w, has claimed the closure at the head of frame f, which may belong elsewhere:
+ * gives it away, or has its data read (place.h). 0: it runs here. */
+int kd_steal_claimed(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f);
 
 struct kd_successor;
 
@@ -63,6 +50,10 @@ struct kd_successor;
  * a successor of the range for the caller, unless next is NULL or there is none. */
 struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *range, int merge,
 				   struct kd_successor *next);
+
+/* Whether closures of its frame may use what the range has written: later ones, or in main's frame
+ * those that are yet to come. Of the parts of a loop none does. */
+int kd_steal_used_later(const struct kd_range *r);
 
 /* Whether the owner waits for the range, which belongs to a frame or an import. A guess: it may
  * begin or cease to. */

@@ -82,10 +82,6 @@ void kd_visit_events(struct kd_stack *s)
 	struct kd_remote *r = s->home->pool->remote;
 	uint32_t events = r && kd_load_relaxed(&s->events) ? kd_exchange(&s->events, 0) : 0;
 
-	if (events & KD_STACK_WANTED)
-		r->ops->want(r);
-	if (events & KD_STACK_FOLLOWER)
-		r->ops->available(r);
 	if (events & KD_STACK_PLACED)
 		r->ops->placed(r);
 }
@@ -123,7 +119,7 @@ int kd_taker_wants(const struct kdds_closure *c, void *arg)
 	if (!liked(c, taker) || !kd_taker_leaves(taker))
 		return 0;
 	if (taker->ahead)
-		return kd_place_stays(taker->pool, c);
+		return kd_place_stays(taker->pool, c) && kd_place_of(taker->pool, c) < 0;
 	if (!taker->filter)
 		return kd_place_of(taker->pool, c) < 0;
 	if (taker->filter->wants(taker->filter, c))

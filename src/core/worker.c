@@ -22,6 +22,7 @@ struct kd_stack *kd_worker_stack(struct kd_worker *w)
 		return s;
 	}
 	s = kd_stack_create(w);
+	s->gone = w->pool->gone;
 	s->next = w->stacks;
 	if (!w->pool->membarrier) { /* owners always fence */
 		s->flags = KD_SHARED;

@@ -74,6 +74,8 @@ struct kd_pool {
 	struct kd_remote *remote; /* remote.h; NULL: a job of one rank */
 	uint32_t stop;
 	uint32_t sleepers;
+	uint32_t retained; /* values that other ranks retain for this one (place.h) */
+	void (*gone)(struct kd_stack *s, const void *p, size_t bytes); /* see kd_stack */
 	uint32_t failing; /* tasks have failed, and main or the victim has not been told (fail.h) */
 };
 

@@ -99,15 +99,13 @@ static void given(const struct kd_range *range, uint64_t run_ns, uint64_t move_n
 		counts_of(kd_closure_at(at)->type->name)->exported++;
 }
 
-static void weighed(const struct kd_range *range, uint64_t run_ns, uint64_t move_ns, int again)
+static void weighed(const struct kd_range *range, uint64_t run_ns, uint64_t move_ns)
 {
 	struct counts *c = counts_of_range(range);
 
-	c->move_ns += move_ns;
-	if (again)
-		return;
 	c->returned++;
 	c->run_ns += run_ns;
+	c->move_ns += move_ns;
 }
 
 void kd_given_fetched(const struct kd_read *r, uint64_t bytes)

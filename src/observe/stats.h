@@ -38,7 +38,7 @@
 	X(same_bytes, "bytes of inputs not read: older copies in the cache were the same") \
 	X(altered, \
 	  "reads that returned other bytes than the owner has, and were repeated (KDDS_VERIFY)") \
-	X(kept_bytes, "bytes of results that a thief retained until it had overwritten them") \
+	X(kept_bytes, "bytes of results that a thief retained until they were overwritten") \
 	X(hits, "inputs found in the copy cache, on their way to it, or of this rank") \
 	X(hit_bytes, "bytes of them") \
 	X(misses, "inputs that had to be fetched") \

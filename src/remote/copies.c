@@ -9,7 +9,8 @@
 #include "base/log.h"
 #include "kdds/inline.h"
 
-#define HERE UINT64_MAX /* the space of the copies' bytes */
+#define HERE UINT64_MAX /* the space of the copies' bytes, for kd_copies_origin; */
+#define HELD (UINT64_MAX - 1) /* for kd_copy_held */
 #define VAIN_MAX 6 /* data that always change are compared once in 2^VAIN_MAX reads */
 
 static struct kd_copy **bucket(struct kd_copies *x, const struct kd_data_name *n)
@@ -325,6 +326,36 @@ struct kd_copy *kd_copy_write(struct kd_copy *c)
 struct kd_copy *kd_copy_claim(struct kd_copy *c)
 {
 	forget(c);
+	return c;
+}
+
+void kd_copy_hold(struct kd_copy *c)
+{
+	if (c->holds++)
+		return;
+	c->held = (struct kd_extent){.space = HELD, .begin = (uintptr_t)c->bytes,
+				     .end = (uintptr_t)c->bytes + c->size};
+	kd_extents_add(&c->of->extents, &c->held);
+}
+
+void kd_copy_let_go(struct kd_copy *c)
+{
+	kd_assert(c->holds && c->users);
+	if (!--c->holds)
+		kd_extents_remove(&c->of->extents, &c->held);
+}
+
+struct kd_copy *kd_copy_held(struct kd_copies *x, uint64_t addr, uint64_t bytes)
+{
+	struct kd_extent *e = kd_extents_at(&x->extents, HELD, addr);
+	struct kd_copy *c;
+
+	if (!e || e->begin != addr || e->end != addr + bytes)
+		return NULL;
+	c = (struct kd_copy *)((char *)e - offsetof(struct kd_copy, held));
+	use(c);
+	x->counts.hits++;
+	x->counts.hit_bytes += bytes;
 	return c;
 }
 

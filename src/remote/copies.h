@@ -61,6 +61,8 @@ struct kd_copy {
 	int read;       /* the bytes have been read from there, and not been written since */
 	int found;      /* in extents, with that memory, and with its own if `read' is set */
 	struct kd_extent extent, here;
+	uint32_t holds;    /* it has results of so many imports; in extents if it has any, with */
+	struct kd_extent held; /* its own memory */
 	/* comparisons in a row that found another version, and reads until the next */
 	uint32_t vain, pause;
 	struct kd_copy *chain;          /* in the table */
@@ -77,7 +79,7 @@ struct kd_copy_counts {
 struct kd_copies {
 	struct kd_copy *table[KD_COPY_BUCKETS];
 	struct kd_copy *newest, *oldest; /* unused */
-	struct kd_extents extents;       /* a space for each rank, and one for the copies' bytes */
+	struct kd_extents extents;       /* a space for each rank, and two for the copies' bytes */
 	uint64_t unused_bytes;
 	struct kd_copy_counts counts;
 };
@@ -119,6 +121,11 @@ void kd_copy_arrived(struct kd_copy *c);
 struct kd_copy *kd_copy_write(struct kd_copy *c);
 /* Likewise, when the other users no longer need its bytes: always returns c. */
 struct kd_copy *kd_copy_claim(struct kd_copy *c);
+/* The copy has a result that its rank retains, until it is let go. */
+void kd_copy_hold(struct kd_copy *c);
+void kd_copy_let_go(struct kd_copy *c);
+/* The copy with such a result at that address, in use from then on; NULL: there is none. */
+struct kd_copy *kd_copy_held(struct kd_copies *copies, uint64_t addr, uint64_t bytes);
 void kd_copy_release(struct kd_copy *c);
 /* Frees all unused copies. */
 void kd_copies_stop(struct kd_copies *copies);

@@ -18,6 +18,7 @@
 #include "core/search.h"
 #include "core/steal.h"
 #include "remote/again.h"
+#include "remote/balance.h"
 #include "remote/hooks.h"
 #include "remote/import.h"
 #include "remote/net.h"
@@ -33,15 +34,39 @@
 #define DEAR_DOUBLINGS 8u
 #define LARGE_NS 3000000u       /* without anything smaller, before a large trial; */
 #define SMALL_NS 50000u         /* between looks for something smaller */
+#define IDLE_NS 1000000u        /* a thief that requests nothing may have work of others then */
+#define BUSY 2u                 /* steal messages that a thief has not answered */
 #define PACKAGE_NS 30000u       /* that both ranks are busy with a steal message and its results */
+
+/* The life of an export; doc/protocol.md describes the states and has the drawing. */
+enum export_state {
+	EXPORT_OUT,      /* WORK has been sent */
+	EXPORT_ANSWERED, /* DONE has arrived; its list of results may have yet to be read */
+	EXPORT_COMING,   /* large outputs are being read */
+	EXPORT_COMPLETE, /* the closures are complete; the thief may retain outputs */
+	EXPORT_LOST,     /* the thief has died; the closures are run again */
+};
+
+/* A large output that is read. */
+struct output {
+	struct kd_read get; /* first */
+	struct kd_target *target;
+};
 
 struct kd_export {
 	uint32_t generation, thief, slot;
 	struct kd_range range;
 	struct kd_outgoing outgoing;
-	struct kd_retained retained; /* has the export's state */
+	struct kd_net *net;
+	enum export_state state; /* only turn() changes it */
+	struct kd_retained_import **borrowed; /* what the thief retains of the inputs */
+	uint32_t nborrowed;
 	/* set when DONE arrives */
 	uint32_t import, nresults;
+	struct kd_retained_import *retained; /* what stays at the thief, borrowed until the
+						outputs are here; NULL: nothing does */
+	struct output *outputs; /* large ones that are read */
+	uint32_t noutputs, pending; /* of these, those that have not arrived */
 	struct kd_read get; /* reads the list of results, if it did not fit into DONE */
 	char *results; /* the list that it has read; NULL: it came with DONE */
 	size_t results_bytes;
@@ -51,10 +76,10 @@ struct kd_export {
 	uint32_t nlengths; /* see kd_wire_done */
 	uint64_t *lengths;
 	int failed;        /* some of its tasks have */
+	int leaves;        /* its results may stay at the thief */
 	uint64_t sent_ns, answered_ns;
 	uint64_t run_ns, held_ns, fetch_ns; /* see kd_wire_done */
 	int awaited; /* its owner waited for it when DONE arrived */
-	int weighed;
 };
 
 struct kd_exports {
@@ -62,6 +87,7 @@ struct kd_exports {
 	uint32_t generation;
 	uint32_t *waiting, nwaiting; /* thieves */
 	uint8_t *waits; /* by rank: how many closures it wants; 0: does not wait */
+	uint32_t *out;   /* by rank: exports that it has not answered. Others load them, too */
 	uint32_t *rooms; /* by rank: MiB that their data may take, from its last request */
 	uint64_t prompt_ns;
 	uint32_t prompts;
@@ -69,12 +95,28 @@ struct kd_exports {
 	uint32_t dear;          /* looks in a row that found nothing else */
 	uint64_t large_ns; /* there has been nothing but large trials since then; 0: there is not */
 	uint32_t listens; /* owners know that thieves wait; loaded without the lock */
-	uint32_t available, ahead, wanted; /* set by any thread, cleared under the lock */
-	/* In the middle of a round through all retained results, for those that closures wait to
-	 * read. If kd_export_want is called meanwhile, another round follows. */
-	int seeks;
-	uint32_t thief; /* for which kd_outgoing_make makes a steal message */
+	uint32_t available, ahead; /* set by any thread, cleared under the lock */
+	struct kd_export *making; /* its steal message */
 };
+
+#define TO(state) (1u << EXPORT_##state)
+
+static void turn(struct kd_export *x, enum export_state to)
+{
+	/* tests/check_states.sh compares this table with the drawing in doc/protocol.md */
+	static const unsigned allowed[] = {
+		[EXPORT_OUT] = TO(ANSWERED) | TO(LOST),
+		[EXPORT_ANSWERED] = TO(COMING) | TO(COMPLETE) | TO(LOST),
+		[EXPORT_COMING] = TO(COMPLETE) | TO(LOST),
+		[EXPORT_COMPLETE] = 0,
+		[EXPORT_LOST] = 0,
+	};
+
+	kd_assert(allowed[x->state] & 1u << to);
+	if (x->state == EXPORT_OUT)
+		kd_fetch_add(&x->net->exports->out[x->thief], -1);
+	x->state = to;
+}
 
 void kd_export_start(struct kd_net *net)
 {
@@ -84,6 +126,7 @@ void kd_export_start(struct kd_net *net)
 	kd_retained_start(net);
 	me->waiting = kd_must(calloc(net->size, sizeof(*me->waiting)));
 	me->waits = kd_must(calloc(net->size, 1));
+	me->out = kd_must(calloc(net->size, sizeof(*me->out)));
 	me->rooms = kd_must(calloc(net->size, sizeof(*me->rooms)));
 }
 
@@ -94,6 +137,7 @@ void kd_export_stop(struct kd_net *net)
 	kd_table_free(&me->table);
 	free(me->waiting);
 	free(me->waits);
+	free(me->out);
 	free(me->rooms);
 	free(me);
 	kd_retained_stop(net);
@@ -110,35 +154,17 @@ uint32_t kd_export_sleepers(struct kd_remote *r)
 	return all ? all - kd_load(&me->listens) : 0;
 }
 
-/* Dekker: the worker has added itself to the sleepers and then loads the number of retained
- * results. The other side is kd_retained_begin, which stores that number, and kd_export_tick,
- * which follows on every message and loads the number of sleepers. */
-void kd_export_sleep(struct kd_remote *r)
-{
-	struct kd_net *net = kd_net_of(r);
-
-	if (kd_retained_count(net))
-		kd_net_nudge(net);
-}
-
-/* A caller that has found a closure KD_RETAINED, under the lock of its stack, sees a count other
- * than 0: kd_retained_begin stores the count before it takes that lock. */
-void kd_export_want(struct kd_remote *r)
-{
-	struct kd_net *net = kd_net_of(r);
-	struct kd_exports *me = net->exports;
-
-	if (!kd_retained_count(net) || kd_exchange(&me->wanted, 1))
-		return;
-	kd_net_nudge(net);
-}
-
 /* Whether the thief for which a steal message is being made retains the value. */
-static int retains(struct kd_net *net, const struct kd_value *v)
+static int retains(struct kd_net *net, const struct kd_value *v, struct kd_wire_memory *memory_p)
 {
-	struct kd_exports *me = net->exports;
+	struct kd_export *x = net->exports->making;
+	struct kd_retained_import *of = kd_retained_at(net, x->thief, v, memory_p);
 
-	return kd_retained_has(net, me->thief, v);
+	if (!of)
+		return 0;
+	x->borrowed = kd_must(realloc(x->borrowed, (x->nborrowed + 1) * sizeof(*x->borrowed)));
+	x->borrowed[x->nborrowed++] = of;
+	return 1;
 }
 
 /* The list of waiting thieves, and what each wants. */
@@ -164,6 +190,11 @@ static inline void check_waiting(struct kd_net *net)
 }
 #endif
 
+int kd_export_busy(struct kd_net *net, uint32_t thief)
+{
+	return kd_load_relaxed(&net->exports->out[thief]) >= BUSY;
+}
+
 /* One that has not requested anything probably has as much as this one. */
 uint64_t kd_export_room(struct kd_net *net, uint32_t thief)
 {
@@ -172,9 +203,9 @@ uint64_t kd_export_room(struct kd_net *net, uint32_t thief)
 	return me->rooms[thief] ? (uint64_t)me->rooms[thief] << 20 : net->room;
 }
 
-/* Work for another rank: followers of results that it retains, closures from the stacks here,
- * or an import that has not been begun. If there is none, *dear_until_p is the time at which
- * something that was refused may go; UINT64_MAX: there was no such thing. */
+/* Work for another rank: closures from the stacks here, or an import that has not been begun. If
+ * there is none, *dear_until_p is the time at which something that was refused may go; UINT64_MAX:
+ * there was no such thing. */
 static int find(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uint64_t now,
 		struct kd_range *range_p, uint64_t *dear_until_p)
 {
@@ -185,12 +216,13 @@ static int find(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uin
 	kd_load_filter_init(net, &f, thief, kd_export_room(net, thief), now);
 	want = kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
 	f.large = me->large_ns && now - me->large_ns >= LARGE_NS;
-	found = kd_retained_follow(net, thief, want, &f.filter, range_p) ||
-		kd_search_remote(&net->worker, want, &f.filter, hint, range_p);
+	found = kd_search_remote(&net->worker, want, &f.filter, hint, range_p);
 	if (found || !f.too_large)
 		me->large_ns = 0;
 	else if (!me->large_ns)
 		me->large_ns = now;
+	if (found && f.affords)
+		kd_balance_spend(net, thief, net->rank, f.load.bytes / 2, now);
 	*dear_until_p = f.too_large ? kd_min(f.until_ns, now + SMALL_NS) : f.until_ns;
 	return found;
 }
@@ -213,10 +245,14 @@ void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
 	x->sent_ns = kd_os_now_ns();
 	kd_weigh_given(net, range, x->sent_ns);
 	me->dear = 0;
-	x->retained = (struct kd_retained){.net = net, .range = &x->range, .thief = thief};
-	me->thief = thief;
+	x->net = net;
+	kd_fetch_add(&me->out[thief], 1);
+	kd_balance_note(net, thief, 0, x->sent_ns, 0);
+	me->making = x;
 	kd_outgoing_make(net, &x->outgoing, range, retains);
-	kd_retained_take_over(&x->retained, &x->outgoing);
+	for (uint32_t i = 0; i < x->outgoing.ntargets; i++)
+		if (!x->outgoing.targets[i].closure)
+			kd_retained_lend(net, thief, &x->outgoing.targets[i].value);
 	net->counts.exports++;
 	net->counts.exported += range->count;
 	work = (struct kd_wire_work){
@@ -327,6 +363,7 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 		return;
 	memcpy(&r, body, sizeof(r));
 	me->rooms[from] = r.room;
+	kd_balance_note(net, from, !me->out[from], now, r.wait ? UINT64_MAX : IDLE_NS);
 	if (r.wait)
 		remember(net, from, r.want);
 	if (look(net, from, r.want, (int)r.wait, now, &range)) {
@@ -338,7 +375,6 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 		kd_export_send(net, from, r.request, &range);
 		return;
 	}
-	kd_retained_recall(net, now);
 	m = kd_peer_message(KD_WIRE_NONE, sizeof(r));
 	memcpy(m + 1, &r, sizeof(r));
 	kd_peer_send(net, from, m, 1);
@@ -357,7 +393,7 @@ void kd_export_recall(struct kd_net *net, const char *closure)
 			break;
 		x = NULL;
 	}
-	if (!x || x->retained.state != KD_EXPORT_OUT)
+	if (!x || x->state != EXPORT_OUT)
 		return;
 	m = kd_peer_message(KD_WIRE_BACK, sizeof(struct kd_wire_back));
 	*(struct kd_wire_back *)(m + 1) = (struct kd_wire_back){x->slot, x->generation};
@@ -380,27 +416,6 @@ void kd_export_back(struct kd_net *net, uint32_t from, const void *body, size_t 
 		kd_export_send(net, from, 0, &range);
 }
 
-/* Sends followers, which only one thief can run, to waiting thieves. */
-static void prompt_followers(struct kd_net *net, uint64_t now)
-{
-	struct kd_exports *me = net->exports;
-	struct kd_load_filter f;
-	struct kd_range range;
-
-	for (uint32_t i = 0; kd_retained_count(net) && i < me->nwaiting;) {
-		uint32_t thief = me->waiting[i];
-
-		kd_load_filter_init(net, &f, thief, kd_export_room(net, thief), now);
-		if (!kd_retained_follow(net, thief, me->waits[thief], &f.filter, &range)) {
-			i++;
-			continue;
-		}
-		forget_waiting(net, i);
-		me->prompts = 0;
-		kd_export_send(net, thief, 0, &range);
-	}
-}
-
 /* Sends work to waiting thieves until there is none left. */
 static void prompt(struct kd_net *net, uint64_t now)
 {
@@ -410,7 +425,6 @@ static void prompt(struct kd_net *net, uint64_t now)
 	kd_store(&me->available, 0);
 	/* partner: the exchange in kd_export_available, after the stores find() needs */
 	kd_fence();
-	prompt_followers(net, now);
 	while (me->nwaiting) {
 		uint32_t i = (uint32_t)(now / 1024) % me->nwaiting, thief = me->waiting[i];
 
@@ -418,7 +432,6 @@ static void prompt(struct kd_net *net, uint64_t now)
 			me->prompts = kd_min(me->prompts + 1, PROMPT_DOUBLINGS);
 			if (!me->dear_until_ns)
 				me->prompt_ns = now + ((uint64_t)PROMPT_NS << me->prompts);
-			kd_retained_recall(net, now);
 			return;
 		}
 		forget_waiting(net, i);
@@ -474,7 +487,7 @@ static int take_failures(struct kd_export *x, const char *bytes, size_t *size_p)
 	memcpy(states, bytes + *size_p, states_bytes);
 	memcpy(&failure, bytes + *size_p + states_bytes, sizeof(failure));
 	failure.task[sizeof(failure.task) - 1] = failure.text[sizeof(failure.text) - 1] = 0;
-	kd_fail_report(x->retained.net->pool, &failure);
+	kd_fail_report(x->net->pool, &failure);
 	kd_fail_returned(&x->range, states);
 	free(states);
 	return 0;
@@ -488,52 +501,52 @@ static void weigh(struct kd_export *x)
 	uint64_t latency = away - kd_min(x->held_ns, away);
 	uint64_t busy = PACKAGE_NS + x->fetch_ns + (now - x->answered_ns);
 
-	if (x->weighed) {
-		if (x->retained.fetch_ns)
-			kd_weigh_fetched(x->retained.net, &x->range, now, x->run_ns,
-					 now - x->retained.fetch_ns);
-		return;
-	}
-	x->weighed = 1;
-	kd_weigh_returned(x->retained.net, &x->range, now, x->run_ns,
+	kd_weigh_returned(x->net, &x->range, now, x->run_ns,
 			  x->awaited || kd_steal_awaited(&x->range) ? latency : busy,
-			  x->fetch_ns || x->retained.noutputs);
+			  x->fetch_ns || x->noutputs || x->retained);
+}
+
+static void free_export(struct kd_export *x)
+{
+	kd_assert(kd_table_get(&x->net->exports->table, x->slot) == x);
+	kd_table_remove(&x->net->exports->table, x->slot);
+	kd_outgoing_free(&x->outgoing);
+	free(x->lengths);
+	free(x->outputs);
+	free(x->borrowed);
+	free(x->results);
+	free(x->held);
+	free(x);
 }
 
 static void finish_export(struct kd_export *x)
 {
-	struct kd_net *net = x->retained.net;
-	struct kd_exports *me = net->exports;
+	struct kd_net *net = x->net;
 	struct kd_stack *s;
 	int merge = 0;
 
+	kd_assert(!x->pending);
 	weigh(x);
-
-	kd_assert(!x->retained.pending && !x->retained.lent && !x->retained.reading);
 	if (net->hooks.returned)
 		net->hooks.returned(&x->range, x->lengths, x->nlengths);
 	kd_store_relaxed(&net->counts.returned, net->counts.returned + 1);
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		merge |= kd_closure_at(c)->type->reduces;
-	if (x->results || x->retained.noutputs) { /* something was read: the thief waits for FREE */
+	if (x->retained) {
+		kd_retained_begin(net);
+		kd_retained_return(x->retained);
+	} else if (x->results || x->noutputs) { /* something was read: the thief waits for FREE */
 		struct kd_wire_head *m = kd_peer_message(KD_WIRE_FREE, sizeof(struct kd_wire_free));
 
 		*(struct kd_wire_free *)(m + 1) = (struct kd_wire_free){x->import, x->generation};
 		kd_peer_send(net, x->thief, m, 0);
 	}
-	kd_outgoing_free(&x->outgoing);
-	kd_assert(kd_table_get(&me->table, x->slot) == x);
-	kd_table_remove(&me->table, x->slot);
-	kd_retained_turn(&x->retained, KD_EXPORT_COMPLETE);
+	turn(x, EXPORT_COMPLETE);
 	s = kd_steal_complete(net->pool, &x->range, merge, NULL);
 	if (s)
 		kd_sched_resume(s);
 	kd_idle_wake_one(net->pool); /* for closures that have become ready */
-	free(x->lengths);
-	kd_retained_free(&x->retained);
-	free(x->results);
-	free(x->held);
-	free(x);
+	free_export(x);
 }
 
 static void begin_reductions(const struct kd_export *x)
@@ -545,7 +558,7 @@ static void begin_reductions(const struct kd_export *x)
 
 static kd_noreturn void cannot_decode(const struct kd_export *x, size_t size)
 {
-	kd_die("rank %u cannot decode %zu bytes of results from rank %u", x->retained.net->rank,
+	kd_die("rank %u cannot decode %zu bytes of results from rank %u", x->net->rank,
 	       size, x->thief);
 }
 
@@ -560,12 +573,9 @@ static void store(struct kd_export *x, const char *bytes, size_t size)
 	kd_results_store(&x->outgoing, bytes);
 }
 
-static void results_settled(struct kd_retained *r)
+static void results_here(struct kd_export *x)
 {
-	struct kd_export *x =
-		(struct kd_export *)((char *)r - offsetof(struct kd_export, retained));
-
-	if (r->net->survives)
+	if (x->net->survives)
 		store(x, x->results ? x->results : x->held,
 		      x->results ? x->results_bytes : x->held_bytes);
 	finish_export(x);
@@ -579,17 +589,77 @@ static size_t trailer_bytes(const struct kd_export *x)
 				    sizeof(struct kdds_failure) : 0);
 }
 
-/* Reads what the list of results does not have into buffers. */
+static void output_arrived(struct kd_read *g)
+{
+	struct kd_export *x = g->whose;
+
+	kd_net_assert_locked(x->net);
+	kd_assert(x->state == EXPORT_COMING && x->pending);
+	kd_target_arrived(((struct output *)g)->target);
+	if (!--x->pending)
+		results_here(x);
+}
+
+/* Whether the thief may retain the result. */
+static int may_retain(const struct kd_export *x, const struct kd_target *t, uint64_t bytes)
+{
+	return x->leaves && !t->closure &&
+	       kd_retained_may(x->net, &x->range, &t->value, bytes);
+}
+
+/* For kd_results_apply: a large output, which stays at the thief or is read. */
+static void large_output(void *arg, struct kd_target *t, const struct kd_wire_memory *from)
+{
+	struct kd_export *x = arg;
+
+	if (!may_retain(x, t, from->bytes)) {
+		x->outputs[x->noutputs++] = (struct output){
+			.get = {.whose = x, .rank = x->thief, .from = *from,
+				.type = kd_closure_at(x->range.begin)->type, .results = 1,
+				.arrived = output_arrived},
+			.target = t};
+		return;
+	}
+	if (!x->retained) {
+		x->retained = kd_must(malloc(sizeof(*x->retained)));
+		*x->retained = (struct kd_retained_import){
+			x->net, x->thief, x->import, x->generation, 1,
+			kd_closure_at(x->range.begin)->type};
+	}
+	kd_retained_add(x->retained, &t->value, from);
+}
+
+/* The same with the results that only the thief has had so far: no others overwrite them. */
+static void overwrite(struct kd_export *x)
+{
+	for (uint32_t i = 0; i < x->nborrowed; i++)
+		kd_retained_return(x->borrowed[i]);
+	for (uint32_t i = 0; i < x->outgoing.ntargets; i++)
+		if (!x->outgoing.targets[i].closure)
+			kd_retained_overwrite(x->net, &x->outgoing.targets[i].value);
+}
+
+static void read_outputs(struct kd_export *x)
+{
+	turn(x, EXPORT_COMING);
+	x->pending = x->noutputs;
+	for (uint32_t i = 0; i < x->noutputs; i++) {
+		struct kd_read *get = &x->outputs[i].get;
+
+		get->to = kd_target_room(x->outputs[i].target);
+		kd_read_start(x->net, get);
+	}
+}
+
+/* Staged results: reads what the list does not have into buffers. */
 static void stage(struct kd_export *x, const char *bytes, size_t size)
 {
 	size_t trailer = trailer_bytes(x);
 
-	kd_retained_expect(&x->retained, x->outgoing.ntargets, results_settled);
 	if (trailer > size || kd_results_apply(&x->outgoing, bytes, size - trailer, x->nresults,
-					       kd_retained_add, &x->retained))
+					       large_output, x))
 		cannot_decode(x, size);
-	kd_retained_settle_taken(&x->retained);
-	if (!x->retained.noutputs) {
+	if (!x->noutputs) {
 		store(x, bytes, size);
 		finish_export(x);
 		return;
@@ -599,32 +669,15 @@ static void stage(struct kd_export *x, const char *bytes, size_t size)
 		memcpy(x->held, bytes, size);
 		x->held_bytes = size;
 	}
-	kd_retained_begin(&x->retained, 0);
-}
-
-/* Whether the thief may retain the outputs: their tasks are in a frame of this rank and reduce
- * nothing, no worker here sleeps, and the thief has room. */
-static int may_retain(const struct kd_export *x)
-{
-	struct kd_net *net = x->retained.net;
-
-	if (!x->range.from || x->range.import || x->home || x->failed ||
-	    kd_export_sleepers(&net->remote))
-		return 0;
-	for (const char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
-		if (kd_closure_at(c)->type->reduces)
-			return 0;
-	return 1;
+	read_outputs(x);
 }
 
 static void apply(struct kd_export *x, const void *bytes, size_t size)
 {
-	struct kd_net *net = x->retained.net;
-	int retain;
-
-	kd_assert(x->retained.state == KD_EXPORT_ANSWERED);
+	kd_assert(x->state == EXPORT_ANSWERED);
 	kd_outgoing_hide(&x->outgoing);
-	if (net->survives) {
+	x->outputs = kd_must(calloc(x->outgoing.ntargets + 1, sizeof(*x->outputs)));
+	if (x->net->survives) {
 		stage(x, bytes, size);
 		return;
 	}
@@ -632,19 +685,14 @@ static void apply(struct kd_export *x, const void *bytes, size_t size)
 		cannot_decode(x, size);
 	begin_reductions(x);
 	size = take_lengths(x, bytes, size);
-	kd_retained_expect(&x->retained, x->outgoing.ntargets, results_settled);
-	if (kd_results_apply(&x->outgoing, bytes, size, x->nresults, kd_retained_add, &x->retained))
+	overwrite(x);
+	x->leaves = !x->home && !x->failed && x->range.from && kd_steal_used_later(&x->range);
+	if (kd_results_apply(&x->outgoing, bytes, size, x->nresults, large_output, x))
 		cannot_decode(x, size);
-	kd_assert(x->retained.noutputs <= x->outgoing.ntargets);
-	kd_retained_settle_taken(&x->retained);
-	if (!x->retained.noutputs) {
+	if (x->noutputs)
+		read_outputs(x);
+	else
 		finish_export(x);
-		return;
-	}
-	retain = may_retain(x);
-	if (retain)
-		weigh(x);
-	kd_retained_begin(&x->retained, retain);
 }
 
 static void results_arrived(struct kd_read *g)
@@ -666,9 +714,9 @@ void kd_export_done(struct kd_net *net, uint32_t from, const void *body, size_t 
 	memcpy(&d, body, sizeof(d));
 	x = kd_table_get(&me->table, d.slot);
 	if (!x || x->thief != from || x->generation != d.generation ||
-	    x->retained.state != KD_EXPORT_OUT)
+	    x->state != EXPORT_OUT)
 		return;
-	kd_retained_turn(&x->retained, KD_EXPORT_ANSWERED);
+	turn(x, EXPORT_ANSWERED);
 	x->import = d.import;
 	x->nresults = d.outputs;
 	x->nlengths = d.lengths;
@@ -678,6 +726,7 @@ void kd_export_done(struct kd_net *net, uint32_t from, const void *body, size_t 
 	x->held_ns = d.held_ns;
 	x->fetch_ns = d.fetch_us * 1000ull;
 	x->answered_ns = kd_os_now_ns();
+	kd_balance_note(net, from, !me->out[from], x->answered_ns, IDLE_NS);
 	x->awaited = kd_steal_awaited(&x->range);
 	kd_step(net, KD_STEP_RESULT, 0, net->rank, x->generation, 0, from);
 	if (!d.results.bytes) {
@@ -698,17 +747,11 @@ void kd_export_done(struct kd_net *net, uint32_t from, const void *body, size_t 
 /* The thief has died, and nothing is read from it any more. */
 static void lose(struct kd_export *x)
 {
-	struct kd_net *net = x->retained.net;
+	struct kd_net *net = x->net;
 
-	kd_outgoing_free(&x->outgoing);
-	kd_table_remove(&net->exports->table, x->slot);
-	kd_retained_turn(&x->retained, KD_EXPORT_LOST);
+	turn(x, EXPORT_LOST);
 	kd_again_add(net, &x->range);
-	free(x->lengths);
-	kd_retained_free(&x->retained);
-	free(x->results);
-	free(x->held);
-	free(x);
+	free_export(x);
 }
 
 void kd_export_lost(struct kd_net *net, uint32_t rank)
@@ -735,25 +778,13 @@ uint64_t kd_export_tick(struct kd_net *net, uint64_t now)
 
 	kd_net_assert_locked(net);
 	check_waiting(net);
-	kd_retained_check(net);
-	if (me->seeks || (kd_load_relaxed(&me->wanted) && kd_exchange(&me->wanted, 0)))
-		me->seeks = kd_retained_fetch_wanted(net);
-	/* what sleeping workers wait for may itself wait for retained results, by way of other
-	 * ranks */
-	if (kd_export_sleepers(&net->remote))
-		kd_retained_recall_any(net);
 	/* what was LOCAL, or waited for that, no longer stands for what there is */
 	if (kd_load_relaxed(&me->ahead) && kd_exchange(&me->ahead, 0)) {
 		me->dear_until_ns = kd_min(me->dear_until_ns, 1u);
 		kd_store(&me->available, 1);
 	}
-	/* results that have arrived may give work to waiting thieves, too */
-	if (kd_retained_back(net) && me->nwaiting)
-		kd_store(&me->available, 1);
 	if (me->nwaiting && now >= me->dear_until_ns &&
 	    (kd_load(&me->available) || now >= me->prompt_ns))
 		prompt(net, now);
-	if (me->seeks || kd_load_relaxed(&me->wanted))
-		return now;
 	return me->nwaiting ? me->prompt_ns : UINT64_MAX;
 }

@@ -3,7 +3,7 @@
  * The victim's side of stealing between processes; rsteal.h has the drawing. The net lock
  * protects everything here; the functions that need no lock say so.
  *
- *   out ── DONE ──> large results retained by the thief (retained.h), or being read ──> complete
+ *   out ── DONE ──> large results retained by the thief (retained.h) or read ──> complete
  */
 #ifndef KD_EXPORT_H
 #define KD_EXPORT_H
@@ -29,11 +29,12 @@ void kd_export_recall(struct kd_net *net, const char *closure);
  * it has made none. */
 void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
 		    const struct kd_range *range);
+/* Whether the rank has enough to do. Any thread, no lock. */
+int kd_export_busy(struct kd_net *net, uint32_t thief);
 /* What the data of a range for that rank may take: what it has said in its last request. */
 uint64_t kd_export_room(struct kd_net *net, uint32_t thief);
 
-/* Serves waiting thieves and fetches retained results that are needed here. Returns when to
- * call it again at the latest (UINT64_MAX: no need). */
+/* Serves waiting thieves. Returns when to call it again at the latest (UINT64_MAX: no need). */
 uint64_t kd_export_tick(struct kd_net *net, uint64_t now_ns);
 /* The rank has died: what it had is run again (survive.h). */
 void kd_export_lost(struct kd_net *net, uint32_t rank);
@@ -44,11 +45,4 @@ void kd_export_ahead(struct kd_remote *r);
 /* The workers among kd_pool.sleepers. Waiting thieves count there as one more sleeper, which
  * has no use for results at this rank. Any thread, no lock. */
 uint32_t kd_export_sleepers(struct kd_remote *r);
-/* Called by a worker that is about to sleep, after it has added itself to kd_pool.sleepers. Any
- * thread, no lock. */
-void kd_export_sleep(struct kd_remote *r);
-/* Some results that a thief still retains are needed here; see KD_RETAINED_WANTED in index.h. Any
- * thread, no lock. */
-void kd_export_want(struct kd_remote *r);
-
 #endif

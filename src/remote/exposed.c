@@ -120,6 +120,15 @@ const struct kd_exposed *kd_exposed_find(struct kd_net *net, const struct kd_wir
 	return e && offset <= e->bytes && m->bytes <= e->bytes - offset ? e : NULL;
 }
 
+const void *kd_exposed_at(struct kd_net *net, const struct kd_wire_memory *m)
+{
+	const struct kd_exposed *e = by_key(net, m->key);
+	uint64_t offset = e ? m->addr - e->region.addr : 0;
+
+	return e && offset <= e->bytes && m->bytes <= e->bytes - offset ?
+		       (const char *)e->p + offset : NULL;
+}
+
 struct kd_wire_seal kd_exposed_seal(struct kd_net *net, const struct kd_exposed *e)
 {
 	struct kd_mac_nonce nonce = kd_mac_draw(net->mac);

@@ -30,6 +30,8 @@ void kd_exposed_add(struct kd_net *net, struct kd_exposed *e, void *p, uint64_t 
 void kd_exposed_remove(struct kd_net *net, struct kd_exposed *e);
 /* The exposed memory that has all of m, where m->addr is the address here; NULL: there is none. */
 const struct kd_exposed *kd_exposed_find(struct kd_net *net, const struct kd_wire_memory *m);
+/* Where m, which this rank has named to others, lies here; NULL: it is not exposed. */
+const void *kd_exposed_at(struct kd_net *net, const struct kd_wire_memory *m);
 /* The seal of memory that does not change any more. */
 struct kd_wire_seal kd_exposed_seal(struct kd_net *net, const struct kd_exposed *e);
 

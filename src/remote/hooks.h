@@ -42,9 +42,8 @@ struct kd_remote_hooks {
 	void (*refused)(const struct kdds_type *type);
 	/* The range goes. move_ns: what it is expected to cost (weigh.h); 0: nothing is known. */
 	void (*given)(const struct kd_range *range, uint64_t run_ns, uint64_t move_ns);
-	/* It is back, and this is what it has cost. again: results that its thief had retained
-	 * are here now, and have cost that in addition. */
-	void (*weighed)(const struct kd_range *range, uint64_t run_ns, uint64_t move_ns, int again);
+	/* It is back, and this is what it has cost. */
+	void (*weighed)(const struct kd_range *range, uint64_t run_ns, uint64_t move_ns);
 	/* The job is over; called before and after the fence of all ranks. */
 	void (*publish)(void);
 	void (*gather)(void);

@@ -65,6 +65,9 @@ static int check_record(struct opening *o, const struct kd_wire_data *d,
 		return -EBADMSG;
 	if (d->flags & KD_WIRE_INLINE && !(d->flags & KD_WIRE_IN && d->bytes <= KD_STEAL_INLINE))
 		return -EBADMSG;
+	if (d->flags & KD_WIRE_RETAINED &&
+	    (!(d->flags & KD_WIRE_IN) || d->flags & (KD_WIRE_INLINE | KD_WIRE_COPIED)))
+		return -EBADMSG;
 	if (d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE) && !d->bytes)
 		return -EBADMSG;
 	if (d->flags & KD_WIRE_INLINE &&
@@ -106,6 +109,15 @@ static void *own_data(struct opening *o, const struct kd_wire_data *d, uint64_t 
 	return (void *)(uintptr_t)d->origin;
 }
 
+/* The result of an earlier import, which this rank retains; NULL: there is none. */
+static struct kd_copy *retained_copy(struct opening *o, const struct kd_wire_data *d, uint64_t room)
+{
+	const struct kd_wire_memory m = {d->at, d->key, room};
+	const void *at = kd_exposed_at(o->x->net, &m);
+
+	return at ? kd_copy_held(&o->x->net->copies, (uintptr_t)at, room) : NULL;
+}
+
 /* Makes the local copy of a data item: in the arena if it is small, otherwise in the cache. */
 static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_incoming_item *k,
 		     uint64_t room)
@@ -136,7 +148,9 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 		o->x->net->copies.counts.hit_bytes += room;
 		return 0;
 	}
-	if (d->flags & KD_WIRE_IN)
+	if (d->flags & KD_WIRE_RETAINED)
+		k->copy = retained_copy(o, d, room);
+	else if (d->flags & KD_WIRE_IN)
 		k->copy = kd_copy_find(&o->x->net->copies, &name, &k->version);
 	if (k->copy && k->copy->arriving && d->flags & KD_WIRE_OUT) {
 		kd_copy_release(k->copy);
@@ -153,7 +167,7 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 	}
 	if (!k->copy)
 		return -ENOMEM;
-	if (d->flags & KD_WIRE_IN)
+	if (d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_RETAINED))
 		kd_copy_comes_from(k->copy, d->flags & KD_WIRE_COPIED ?
 			(struct kd_origin){d->origin, d->origin_key, d->origin_rank} :
 			(struct kd_origin){d->addr, d->key, o->from});
@@ -394,6 +408,8 @@ void kd_incoming_free(struct kd_incoming *x)
 
 		if (k->used && k->value.pack && k->value.pack->release)
 			k->value.pack->release(k->value.data);
+		if (k->held)
+			kd_copy_let_go(k->copy);
 		if (k->copy && k->copy->arriving && k->fetch)
 			kd_copy_claim(k->copy); /* its bytes never arrive */
 		if (k->copy)
@@ -447,6 +463,10 @@ void kd_results_make(struct kd_results *r, struct kd_incoming *x)
 			struct kd_exposed *e = &r->regions[r->nregions++];
 
 			kd_exposed_add(r->net, e, k->value.data, bytes, &result->memory);
+			if (k->copy) {
+				k->held = 1;
+				kd_copy_hold(k->copy);
+			}
 			r->large += bytes;
 			r->fresh += k->flags & KD_WIRE_RETAINED ? 0 : bytes;
 		}

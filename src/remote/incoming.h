@@ -27,6 +27,7 @@ struct kd_incoming_item {
 	int compare;           /* with what the copy cache knows of it, before it is read */
 	struct kd_copy_wait wait; /* for a copy that another import reads; import.c's, as is whose */
 	void *whose;
+	int held;              /* a result that the copy cache finds by its address */
 	int used;              /* an access of its size refers to it */
 };
 

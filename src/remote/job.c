@@ -23,6 +23,7 @@
 #include "remote/net.h"
 #include "remote/peer.h"
 #include "remote/placement.h"
+#include "remote/retained.h"
 #include "remote/rsteal.h"
 #include "remote/survive.h"
 
@@ -134,17 +135,19 @@ static const struct kd_remote_ops remote_ops = {
 	.help = kd_net_help,
 	.leave = kd_net_leave,
 	.demand = kd_net_demand,
-	.sleep = kd_export_sleep,
 	.sleepers = kd_export_sleepers,
 	.available = kd_export_available,
 	.ahead = kd_export_ahead,
 	.raise = kd_flags_raise,
 	.lower = kd_flags_lower,
-	.want = kd_export_want,
 	.rank = kd_placement_rank,
 	.placed = kd_placement_look,
 	.passed = kd_placement_passed,
 	.give = kd_placement_give,
+	.residence = kd_retained_residence,
+	.elsewhere = kd_retained_elsewhere,
+	.bring = kd_retained_bring,
+	.gone = kd_retained_gone,
 };
 
 int kd_job_start(struct kd_net *net)

@@ -64,6 +64,11 @@ static void *serve(void *arg)
 	return NULL;
 }
 
+int kd_net_idle(struct kd_net *net)
+{
+	return kd_load(&net->pollers) || net->remote.ops->sleepers(&net->remote);
+}
+
 void kd_net_start(struct kd_net *net, const struct kd_net_duties *d)
 {
 	net->duties = d;
@@ -123,7 +128,6 @@ void kd_net_help(struct kd_remote *r, struct kd_worker *w, int ask, const char *
 		return;
 	kd_comm_progress(net->comm);
 	now = kd_os_now_ns();
-	net->duties->idle(net, now);
 	if (ask)
 		net->duties->ask(net, now);
 	if (closure && now >= w->recall_ns) {

@@ -54,7 +54,6 @@ struct kd_net_duties {
 	uint64_t (*tick)(struct kd_net *net, uint64_t now_ns);
 	/* A worker is idle. */
 	uint64_t (*ask)(struct kd_net *net, uint64_t now_ns);
-	void (*idle)(struct kd_net *net, uint64_t now_ns);
 	/* A worker waits for that closure. */
 	void (*recall)(struct kd_net *net, const char *closure);
 	/* The launcher says that a rank is dead; status: its wait status. */
@@ -99,6 +98,7 @@ struct kd_net {
 	struct kd_weighing *weighing;
 	struct kd_again *again;
 	struct kd_placement *placement;
+	struct kd_balance *balance;
 
 	/* net.c */
 	const struct kd_net_duties *duties;
@@ -128,6 +128,9 @@ static inline int kd_net_lost(const struct kd_net *net, uint32_t rank)
 {
 	return kd_unlikely(net->lost != NULL) && kd_load_relaxed(&net->lost[rank]);
 }
+
+/* A worker of this rank looks for work, or sleeps. */
+int kd_net_idle(struct kd_net *net);
 
 /* The calling thread holds the net lock. Debug builds check that some thread does. */
 #define kd_net_assert_locked(net) kd_assert(pthread_mutex_trylock(&(net)->lock))

@@ -12,6 +12,7 @@
 #include "core/place.h"
 #include "core/type.h"
 #include "kdds.h"
+#include "remote/balance.h"
 #include "remote/copies.h"
 #include "remote/net.h"
 #include "remote/weigh.h"
@@ -167,12 +168,24 @@ static int too_dear(struct kd_load_filter *f, const struct kdds_type *type)
 }
 
 /* The load, to which a closure of that type has just been added, is large, and no large one may go
- * now. */
+ * now. Half of the load is inputs. */
 static int too_large(struct kd_load_filter *f, const struct kdds_type *type)
 {
-	uint64_t until;
+	uint64_t bytes = f->load.bytes / 2, until;
 
-	if (f->load.bytes <= KD_WEIGH_SMALL || !f->now_ns || kd_weigh_gains(f->net, type))
+	if (!f->now_ns)
+		return 0;
+	if (kd_weigh_known(f->net, type) && !kd_weigh_loses(f->net, type)) {
+		if (kd_weigh_pays(f->net, type, kd_balance_ns(bytes)))
+			return 0;
+		f->affords = kd_balance_affords(f->net, f->thief, f->net->rank, bytes, f->now_ns);
+		if (f->affords)
+			return 0;
+		f->until_ns = kd_min(f->until_ns, f->now_ns + kd_balance_ns(bytes));
+		f->load.end = NULL;
+		return 1;
+	}
+	if (f->load.bytes <= KD_WEIGH_SMALL)
 		return 0;
 	until = kd_weigh_large_until(f->net, type, f->load.bytes);
 	if (until <= f->now_ns && f->large)
@@ -190,9 +203,8 @@ static int wants(struct kd_filter *filter, const struct kdds_closure *c)
 	struct kd_load_filter *f = (struct kd_load_filter *)filter;
 	int rank = kd_place_of(f->net->pool, c);
 
-	if (rank >= 0) /* whatever it costs */
-		return (uint32_t)rank == f->thief && kd_outgoing_allows(f->net, c) &&
-		       kd_load_add(f->net, &f->load, c, f->room);
+	if (rank >= 0) /* placement.h gives it to its rank */
+		return 0;
 	if (!kd_outgoing_allows(f->net, c)) {
 		f->until_ns = kd_min(f->until_ns, f->now_ns + KEPT_NS);
 		return 0;
@@ -204,6 +216,7 @@ static int wants(struct kd_filter *filter, const struct kdds_closure *c)
 static void reset(struct kd_filter *filter)
 {
 	((struct kd_load_filter *)filter)->load.end = NULL;
+	((struct kd_load_filter *)filter)->affords = 0;
 }
 
 void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint32_t thief,
@@ -218,6 +231,7 @@ void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint32_t 
 	f->until_ns = UINT64_MAX;
 	f->large = 0;
 	f->too_large = 0;
+	f->affords = 0;
 }
 
 /* The record of access i of c: an earlier one of the same data item in the same shape, or a
@@ -270,6 +284,7 @@ static void place_origin(struct kd_net *net, const struct kd_value *v, struct kd
 /* Decides how the input of the record travels. */
 static void place_input(struct making *m, uint32_t k, kd_outgoing_retains *retains)
 {
+	struct kd_wire_memory memory;
 	struct kd_outgoing *p = m->p;
 	struct kd_wire_data *d = &m->records[k];
 	const struct kd_value *v = &m->values[k];
@@ -279,8 +294,10 @@ static void place_input(struct making *m, uint32_t k, kd_outgoing_retains *retai
 		d->flags |= KD_WIRE_INLINE;
 		d->at = m->inline_bytes;
 		m->inline_bytes += KD_ROUND16(d->bytes);
-	} else if (d->flags & KD_WIRE_OUT && retains && retains(p->net, v)) {
+	} else if (retains && retains(p->net, v, &memory)) {
 		d->flags |= KD_WIRE_RETAINED;
+		d->at = memory.addr;
+		d->key = memory.key;
 	} else if (kd_value_plain(v)) {
 		expose(p, v->data, d->bytes, &d->at, &d->key);
 		if (!(d->flags & KD_WIRE_OUT))
@@ -376,17 +393,15 @@ static void describe(struct making *m, struct kdds_closure *c, uint32_t i)
 }
 
 /* After kdds_wait a body may write to data that closures of its frame have used and will use again,
- * and no link tells. So what a record reads is a version of its own; except what the thief retains,
- * which the body cannot have waited for. */
-static void distrust_versions(struct making *m, kd_outgoing_retains *retains)
+ * and no link tells. So what a record reads is a version of its own. */
+static void distrust_versions(struct making *m)
 {
 	for (uint32_t k = 0; k < m->data; k++)
-		if (!retains || !retains(m->p->net, &m->values[k]))
-			m->records[k].version[2] = (uint64_t)m->epoch.link_base << 32 |
-						   (link_name(m, first_of(m->range)) & ~1u);
+		m->records[k].version[2] = (uint64_t)m->epoch.link_base << 32 |
+					   (link_name(m, first_of(m->range)) & ~1u);
 }
 
-/* The closure as it travels. One that is placed may not go on from its rank. */
+/* The closure as it travels. One that belongs to its rank may not go on from there. */
 static void write_closure(struct making *m, struct kdds_closure *c, char *to, uint32_t *next)
 {
 	struct kdds_closure *copy = (struct kdds_closure *)to;
@@ -395,7 +410,7 @@ static void write_closure(struct making *m, struct kdds_closure *c, char *to, ui
 	memcpy(to, c, c->bytes);
 	memcpy(to, &name, sizeof(name));
 	copy->state = 0;
-	if (kd_load_relaxed(&c->state) & KD_PLACED)
+	if (m->range->stays)
 		copy->attr = (c->attr & (KDDS_PRIORITY_HIGH | KDDS_PRIORITY_LOW)) | KDDS_LOCAL;
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
 		struct kdds_access_array *a = (void *)(to + c->type->access[i].offset);
@@ -462,7 +477,7 @@ static void check(const struct kd_outgoing *p, const struct kd_range *range)
 			kd_assert(d->at % 16 == 0 && d->at <= head->inline_bytes);
 			kd_assert(KD_ROUND16(d->bytes) <= head->inline_bytes - d->at);
 		} else if (d->flags & KD_WIRE_RETAINED) {
-			kd_assert(d->flags & KD_WIRE_IN && d->flags & KD_WIRE_OUT);
+			kd_assert(d->flags & KD_WIRE_IN);
 		} else {
 			regions += d->flags & KD_WIRE_IN;
 		}
@@ -533,7 +548,7 @@ void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd
 		for (uint32_t i = 0; i < c->type->naccess; i++)
 			describe(&m, c, i);
 	if (!range->import && kd_load_relaxed(&range->frame->waited))
-		distrust_versions(&m, retains);
+		distrust_versions(&m);
 	for (uint32_t k = 0; k < m.data; k++)
 		if (m.records[k].flags & KD_WIRE_IN)
 			place_input(&m, k, retains);
@@ -549,13 +564,6 @@ void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd
 	free(m.values);
 	free(m.records);
 	free(m.writers);
-}
-
-void kd_outgoing_gather(struct kd_outgoing *p, const void *data)
-{
-	for (uint32_t i = 0; i < p->nstaged; i++)
-		if (p->staged[i].value.data == data)
-			kd_value_gather(&p->staged[i].value, p->staged[i].bytes);
 }
 
 void kd_outgoing_expose(struct kd_outgoing *p, struct kd_wire_memory *memory_p,

@@ -90,20 +90,20 @@ struct kd_load_filter {
 	uint64_t until_ns; /* the earliest time from which something that was refused may go */
 	int large;         /* a range with many data may go, although such tasks may not gain */
 	int too_large;     /* such a range was refused */
+	int affords;       /* the range does not pay, but the thief has been idle (balance.h) */
 };
 
 void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint32_t thief,
 			 uint64_t room, uint64_t now_ns);
 
-/* Whether the thief retains the data item as a result of its own. */
-typedef int kd_outgoing_retains(struct kd_net *net, const struct kd_value *v);
+/* Whether the thief retains the data item, and where. */
+typedef int kd_outgoing_retains(struct kd_net *net, const struct kd_value *v,
+				struct kd_wire_memory *memory_p);
 
 /* Makes a steal message of the range. retains NULL: the thief retains nothing. Ends the process if
  * there is no memory. */
 void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd_range *range,
 		    kd_outgoing_retains *retains);
-/* The data has changed since: gathers it again if it had been gathered. */
-void kd_outgoing_gather(struct kd_outgoing *p, const void *data);
 /* Exposes the message itself for reading. */
 void kd_outgoing_expose(struct kd_outgoing *p, struct kd_wire_memory *memory_p,
 		      struct kd_wire_seal *seal_p);

@@ -9,16 +9,18 @@
 #include "core/place.h"
 #include "core/search.h"
 #include "remote/again.h"
+#include "remote/balance.h"
 #include "remote/export.h"
 #include "remote/net.h"
 #include "remote/outgoing.h"
 #include "remote/retained.h"
+#include "remote/weigh.h"
 
 /* Between looks while an owner goes on and makes none ready; doubled if in vain. */
 #define LOOK_NS 50000u
 #define LOOK_DOUBLINGS 6
 #define GIFTS 32       /* between looks at messages */
-#define FOLLOW_MOST 16 /* closures in a range */
+#define RANGE_BYTES 1048576u /* of data, beyond which no closure joins a range */
 
 struct given {
 	struct given *next;
@@ -43,7 +45,14 @@ struct gift {
 	struct kd_load load;
 	uint32_t count, rank;
 	int stays;
-	int follows; /* only closures of the rank, which can run nowhere else */
+};
+
+/* A range that waits for the data that its closures use. Then it goes to the rank, or runs here. */
+struct waiting {
+	struct kd_need need; /* first */
+	struct kd_net *net;
+	struct kd_range range;
+	uint32_t rank;
 };
 
 void kd_placement_start(struct kd_net *net)
@@ -118,11 +127,15 @@ static int wants(struct kd_filter *filter, const struct kdds_closure *c)
 	int rank = kd_place_of(g->net->pool, c);
 	int leaves;
 
-	if (rank < 0 || g->stays || ((g->count || g->follows) && (uint32_t)rank != g->rank))
+	if (rank < 0 || g->stays || (g->count && (uint32_t)rank != g->rank))
 		return 0;
-	leaves = kd_outgoing_allows(g->net, c) &&
+	/* the next one may be kept, or balance the ranks otherwise */
+	if (g->count && g->load.bytes > RANGE_BYTES && kd_place_rank(g->net->pool, c) < 0)
+		return 0;
+	leaves = (uint32_t)rank != g->net->rank && !kd_load(&g->net->pool->failing) &&
+		 kd_outgoing_allows(g->net, c) &&
 		 kd_load_add(g->net, &g->load, c, kd_export_room(g->net, (uint32_t)rank));
-	if (!leaves && (g->count || g->follows))
+	if (!leaves && g->count)
 		return 0;
 	g->rank = (uint32_t)rank;
 	g->count++;
@@ -144,12 +157,61 @@ static struct gift gift(struct kd_net *net)
 	return (struct gift){.filter = {wants, reset}, .net = net};
 }
 
+/* What the range uses is where it goes. Meanwhile others may have begun to read what was there. */
+static void go(struct kd_need *need)
+{
+	struct waiting *w = (struct waiting *)need;
+	struct kd_net *net = w->net;
+
+	need->left = 1;
+	for (char *c = w->range.begin; c < w->range.end; c += kd_closure_at(c)->bytes)
+		kd_retained_need(net, kd_closure_at(c), w->rank, need);
+	if (--need->left)
+		return;
+	if (w->rank == net->rank || kd_net_lost(net, w->rank))
+		kd_again_stay(net, &w->range);
+	else
+		kd_export_send(net, w->rank, 0, &w->range);
+	free(w);
+}
+
+/*
+ * Whether this rank runs the range, although another one has some of its data: that rank is busy,
+ * and this one has been idle for longer; or it would take longer to move the other data there than
+ * the range runs, and such ranges do not pay, or that rank has not been idle for long enough.
+ */
+static int keeps(struct gift *g, const struct kd_range *range)
+{
+	struct kd_net *net = g->net;
+	const struct kdds_type *type = kd_closure_at(range->begin)->type;
+	uint64_t there = 0, rest = 0, now = kd_os_now_ns();
+
+	if (kd_place_rank(net->pool, kd_closure_at(range->begin)) >= 0)
+		return 0;
+	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes)
+		kd_retained_count(net, kd_closure_at(c), g->rank, &there, &rest);
+	if (kd_export_busy(net, g->rank) &&
+	    kd_balance_affords(net, net->rank, g->rank, there, now)) {
+		kd_balance_spend(net, net->rank, g->rank, there, now);
+		return 1;
+	}
+	if (kd_weigh_pays(net, type, kd_balance_ns(rest)))
+		return 0;
+	if (kd_weigh_loses(net, type) || !kd_balance_affords(net, g->rank, net->rank, rest, now))
+		return 1;
+	kd_balance_spend(net, g->rank, net->rank, rest, now);
+	return 0;
+}
+
 static void give(struct gift *g, const struct kd_range *range)
 {
-	if (g->stays || !g->count || kd_net_lost(g->net, g->rank))
-		kd_again_stay(g->net, range);
-	else
-		kd_export_send(g->net, g->rank, 0, range);
+	struct waiting *w = kd_must(malloc(sizeof(*w)));
+
+	*w = (struct waiting){{1, go}, g->net, *range, g->rank};
+	if (g->stays || !g->count || keeps(g, range))
+		w->rank = g->net->rank;
+	w->range.stays = w->rank != g->net->rank;
+	go(&w->need);
 }
 
 /* What owners have claimed. */
@@ -180,15 +242,11 @@ static int give_ready(struct kd_net *net)
 {
 	struct gift x = gift(net);
 	struct kd_range range;
-	int left, found = kd_search_placed(&net->worker, &x.filter, &left, &range);
 
-	if (!found && left && kd_retained_count(net)) {
-		x.follows = 1;
-		found = kd_retained_follow_any(net, FOLLOW_MOST, &x.filter, &x.rank, &range);
-	}
-	if (found)
-		give(&x, &range);
-	return found;
+	if (!kd_search_placed(&net->worker, &x.filter, &range))
+		return 0;
+	give(&x, &range);
+	return 1;
 }
 
 uint64_t kd_placement_tick(struct kd_net *net, uint64_t now)
@@ -199,6 +257,7 @@ uint64_t kd_placement_tick(struct kd_net *net, uint64_t now)
 	kd_net_assert_locked(net);
 	if (!kd_load_relaxed(&me->any))
 		return UINT64_MAX;
+	kd_balance_note(net, net->rank, kd_net_idle(net), now, UINT64_MAX);
 	/* first: an owner sets it after it has added to the list */
 	if ((kd_load_relaxed(&me->look) && kd_exchange(&me->look, 0)) ||
 	    me->returned != net->counts.returned) {

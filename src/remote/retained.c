@@ -5,37 +5,40 @@
 #include <string.h>
 
 #include "base/env.h"
+#include "base/extents.h"
 #include "base/log.h"
 #include "base/os.h"
-#include "core/index.h"
-#include "core/steal.h"
+#include "core/place.h"
+#include "core/remote.h"
 #include "remote/net.h"
+#include "remote/peer.h"
 
-#define BUCKETS 1024
-#define FOLLOW_LOOKS 256 /* at exports retained, per request */
-#define WANT_LOOKS 256   /* at exports that closures may wait to read, between looks at messages */
-#define RECALL_LOOKS 32  /* at exports for an idle worker; the next call looks at others */
-#define LISTS 64         /* of exports retained, by thief */
-#define RECALLS 4        /* in progress at a time */
-#define RECALL_NS 50000u /* between two tries */
-#define RECALL_VAIN 20   /* vain tries until any result is recalled: some workers never sleep */
+#define HOLDERS 4      /* ranks among which residence chooses */
+#define FOLLOW_SHARE 4 /* a rank that has less of what a closure uses does not get it */
+#define NAP_NS 1000000 /* of a worker that waits for a value and does not poll */
 
-/* The exports retained. */
+/* Somebody who waits for a value. */
+struct wait {
+	struct wait *next;
+	struct kd_need *need;
+};
+
+/* A value that another rank retains for this one. */
+struct retained {
+	struct kd_extent extent; /* first */
+	struct kd_retained_import *of;
+	struct kd_target target; /* the value here */
+	struct kd_read get;
+	int reading;
+	int lent; /* a closure at its rank is going to overwrite it */
+	struct wait *waits;
+};
+
 struct kd_retained_set {
-	struct kd_retained *oldest, *newest;
-	struct kd_retained *first[LISTS], *last[LISTS]; /* by thief */
-	struct kd_output *at[BUCKETS];              /* outputs without a taker, by address */
-	/* exports with a gathered copy, outdated, of a retained value */
-	struct kd_retained *gathered;
+	uint32_t lock; /* protects the extents, and with them which values there are */
+	struct kd_extents extents;
+	uint64_t longest; /* bytes from begin to end of a value */
 	uint64_t bytes;
-	uint32_t count; /* loaded without the lock */
-	struct kd_retained *seek; /* where kd_retained_fetch_wanted goes on; NULL: the oldest */
-	struct kd_retained *look; /* where recall_useful goes on; NULL: the oldest */
-	struct kd_retained *follow; /* where kd_retained_follow_any does, likewise */
-	uint32_t recalled;    /* exports being read for an idle worker; at most RECALLS */
-	int back;             /* one of these has been read */
-	uint64_t recall_ns;
-	uint32_t vain;        /* tries in a row that recalled nothing */
 };
 
 void kd_retained_start(struct kd_net *net)
@@ -43,497 +46,412 @@ void kd_retained_start(struct kd_net *net)
 	net->retained = kd_must(calloc(1, sizeof(*net->retained)));
 }
 
+static void lock(struct kd_retained_set *set)
+{
+	while (kd_exchange(&set->lock, 1))
+		kd_os_yield();
+}
+
+static void unlock(struct kd_retained_set *set)
+{
+	kd_store_release(&set->lock, 0);
+}
+
+static uint64_t extent_of(const struct kd_value *v)
+{
+	return kd_value_empty(v) ? 0 : ((v->rows - 1) * v->ld + v->cols) * v->size;
+}
+
+/* The first value, or the one after `before', that overlaps v. Under the lock of the set. */
+static struct retained *next_at(struct kd_retained_set *set, const struct kd_value *v,
+				const struct retained *before)
+{
+	uint64_t begin = (uintptr_t)v->data, end = begin + extent_of(v);
+	struct kd_extent *e;
+
+	if (begin == end)
+		return NULL;
+	e = before ? kd_extents_after(&set->extents, &before->extent) :
+		     kd_extents_from(&set->extents, 0, begin - kd_min(set->longest, begin));
+	for (; e && e->begin < end; e = kd_extents_after(&set->extents, e))
+		if (e->end > begin && kd_value_overlaps(&((struct retained *)e)->target.value, v))
+			return (struct retained *)e;
+	return NULL;
+}
+
+/* The same for the holder of the net lock, without which no value comes or is read. */
+static struct retained *next_of(struct kd_net *net, const struct kd_value *v,
+				const struct retained *before)
+{
+	struct retained *r;
+
+	lock(net->retained);
+	r = next_at(net->retained, v, before);
+	unlock(net->retained);
+	return r;
+}
+
+static void take_out(struct kd_net *net, struct retained *r)
+{
+	struct kd_retained_set *set = net->retained;
+
+	lock(set);
+	kd_extents_remove(&set->extents, &r->extent);
+	set->bytes -= r->get.from.bytes;
+	kd_fetch_add(&net->pool->retained, -1);
+	if (!set->extents.root)
+		set->longest = 0;
+	unlock(set);
+}
+
+void kd_retained_return(struct kd_retained_import *of)
+{
+	struct kd_wire_head *m;
+
+	if (--of->left)
+		return;
+	m = kd_peer_message(KD_WIRE_FREE, sizeof(struct kd_wire_free));
+	*(struct kd_wire_free *)(m + 1) = (struct kd_wire_free){of->import, of->generation};
+	kd_peer_send(of->net, of->rank, m, 0);
+	free(of);
+}
+
+static void release(struct retained *r)
+{
+	kd_retained_return(r->of);
+	free(r->target.bytes);
+	free(r);
+}
+
+static void drop(struct kd_net *net, struct retained *r)
+{
+	kd_assert(!r->reading);
+	take_out(net, r);
+	release(r);
+}
+
 void kd_retained_stop(struct kd_net *net)
 {
-	free(net->retained);
+	struct kd_retained_set *set = net->retained;
+
+	while (set->extents.root) { /* of data that the program has not waited for */
+		struct retained *r = (struct retained *)set->extents.root;
+
+		take_out(net, r);
+		if (!--r->of->left)
+			free(r->of);
+		free(r);
+	}
+	free(set);
 	net->retained = NULL;
 }
 
-#define TO(state) (1u << KD_EXPORT_##state)
-
-void kd_retained_turn(struct kd_retained *r, enum kd_export_state to)
+/* Data of bodies live in these until the bodies' frames end. */
+static int in_arena(const struct kd_stack *s, const char *p)
 {
-	/* tests/check_states.sh compares this table with the drawing in doc/protocol.md */
-	static const unsigned allowed[] = {
-		[KD_EXPORT_OUT] = TO(ANSWERED) | TO(LOST),
-		[KD_EXPORT_ANSWERED] = TO(RETAINED) | TO(COMING) | TO(COMPLETE) | TO(LOST),
-		[KD_EXPORT_RETAINED] = TO(RECALLED) | TO(COMING) | TO(COMPLETE),
-		[KD_EXPORT_RECALLED] = TO(COMING),
-		[KD_EXPORT_COMING] = TO(COMPLETE) | TO(LOST),
-		[KD_EXPORT_COMPLETE] = 0,
-		[KD_EXPORT_LOST] = 0,
-	};
-
-	kd_assert(allowed[r->state] & 1u << to);
-	r->state = to;
+	return p >= s->arena && p < s->base.arena_end;
 }
 
-uint32_t kd_retained_count(const struct kd_net *net)
+int kd_retained_may(const struct kd_net *net, const struct kd_range *range,
+		    const struct kd_value *v, uint64_t bytes)
 {
-	return kd_load(&net->retained->count);
+	const struct kd_range *r = range;
+
+	if (net->rank || net->survives || v->pack || bytes > kd_env.cache ||
+	    net->retained->bytes > kd_env.cache - bytes)
+		return 0;
+	for (; r->from; r = &r->from->range)
+		if (r->import || in_arena(r->from, v->data))
+			return 0;
+	return !r->import;
 }
 
-static struct kd_output **bucket_of(struct kd_retained_set *set, const void *data)
+void kd_retained_add(struct kd_retained_import *of, const struct kd_value *v,
+		     const struct kd_wire_memory *from)
 {
-	return &set->at[((uintptr_t)data * 0x9e3779b97f4a7c15u) >> 54];
-}
-
-/* Compares all of the value: another data item may begin at the same address, above all one
- * without elements. */
-static struct kd_output **place_of(struct kd_retained_set *set, const struct kd_value *v)
-{
-	struct kd_output **o = bucket_of(set, v->data);
-
-	while (*o && !kd_value_same(&(*o)->target->value, v))
-		o = &(*o)->chain;
-	return o;
-}
-
-static struct kd_retained *retained_of(const struct kd_output *o)
-{
-	return o->get.whose;
-}
-
-int kd_retained_has(struct kd_net *net, uint32_t thief, const struct kd_value *v)
-{
-	const struct kd_output *o = *place_of(net->retained, v);
-
-	return o && retained_of(o)->thief == thief;
-}
-
-#ifdef KDDS_DEBUG
-#define CHECKED 32 /* exports per call: a walk of all would be quadratic */
-
-/* The numbers of an export that is retained or being read: retained.h. */
-static void check_numbers(const struct kd_retained *r)
-{
-	uint32_t untaken = 0;
-	uint64_t bytes = 0;
-
-	for (uint32_t i = 0; i < r->noutputs; i++) {
-		kd_assert(retained_of(&r->outputs[i]) == r);
-		untaken += !r->outputs[i].taker;
-		bytes += r->outputs[i].get.from.bytes;
-	}
-	kd_assert(bytes == r->bytes);
-	kd_assert(r->pending && r->pending <= r->noutputs);
-	kd_assert(r->lent <= r->pending);
-	if (r->state == KD_EXPORT_RETAINED) {
-		kd_assert(!r->reading);
-		kd_assert(untaken == r->pending - r->lent);
-	} else {
-		kd_assert(r->reading == r->pending - r->lent);
-		kd_assert(r->reading || r->state == KD_EXPORT_COMING);
-	}
-}
-
-/* Both lists have the export and are linked both ways; the table has its outputs without a
- * taker. */
-static void check_links(const struct kd_retained *r)
-{
-	struct kd_retained_set *set = r->net->retained;
-	struct kd_retained *const *first = &set->first[r->thief % LISTS];
-	struct kd_retained *const *last = &set->last[r->thief % LISTS];
-
-	kd_assert(r->state == KD_EXPORT_RETAINED);
-	kd_assert((r->newer ? r->newer->older : set->newest) == r);
-	kd_assert((r->older ? r->older->newer : set->oldest) == r);
-	kd_assert((r->after ? r->after->before : *last) == r);
-	kd_assert((r->before ? r->before->after : *first) == r);
-	kd_assert(!r->after || r->after->thief % LISTS == r->thief % LISTS);
-	for (uint32_t i = 0; i < r->noutputs; i++) {
-		const struct kd_output *o = *bucket_of(set, r->outputs[i].target->value.data);
-
-		while (o && o != &r->outputs[i])
-			o = o->chain;
-		kd_assert(!o == !!r->outputs[i].taker);
-	}
-}
-
-void kd_retained_check(struct kd_net *net)
-{
+	struct kd_net *net = of->net;
 	struct kd_retained_set *set = net->retained;
-	uint64_t bytes = 0;
-	uint32_t n = 0;
-	const struct kd_retained *r;
+	struct retained *r = kd_must(calloc(1, sizeof(*r)));
+	uint64_t begin = (uintptr_t)v->data, bytes = extent_of(v);
 
 	kd_net_assert_locked(net);
-	for (r = set->newest; r && n < CHECKED; r = r->older, n++) {
-		check_numbers(r);
-		check_links(r);
-		bytes += r->bytes;
-	}
-	kd_assert(r ? n < set->count && bytes <= set->bytes :
-		      n == set->count && bytes == set->bytes);
-	kd_assert(!set->oldest == !set->count);
-	kd_assert(set->bytes <= kd_env.cache);
-	kd_assert(!set->seek || set->seek->state == KD_EXPORT_RETAINED);
-	kd_assert(!set->look || set->look->state == KD_EXPORT_RETAINED);
-	kd_assert(set->recalled <= RECALLS);
-	for (r = set->gathered, n = 0; r && n < CHECKED; r = r->next, n++)
-		kd_assert(r->outgoing && r->state <= KD_EXPORT_ANSWERED);
-}
-#else
-static inline void check_numbers(const struct kd_retained *r)
-{
-	(void)r;
-}
-#endif
-
-static void list(struct kd_retained *r)
-{
-	struct kd_retained_set *set = r->net->retained;
-	struct kd_retained **first = &set->first[r->thief % LISTS];
-	struct kd_retained **last = &set->last[r->thief % LISTS];
-
-	r->newer = r->after = NULL;
-	r->older = set->newest;
-	*(set->newest ? &set->newest->newer : &set->oldest) = r;
-	set->newest = r;
-	r->before = *last;
-	*(*last ? &(*last)->after : first) = r;
-	*last = r;
+	r->of = of;
+	r->target.value = *v;
+	r->get.from = *from;
+	r->extent.begin = begin;
+	r->extent.end = begin + bytes;
+	of->left++;
+	lock(set);
+	kd_extents_add(&set->extents, &r->extent);
+	set->longest = kd_max(set->longest, bytes);
+	set->bytes += from->bytes;
+	unlock(set);
+	kd_fetch_add(&net->pool->retained, 1);
 }
 
-static void unlist(struct kd_retained *r)
+void kd_retained_begin(struct kd_net *net)
 {
-	struct kd_retained_set *set = r->net->retained;
-
-	*(r->newer ? &r->newer->older : &set->newest) = r->older;
-	*(r->older ? &r->older->newer : &set->oldest) = r->newer;
-	*(r->after ? &r->after->before : &set->last[r->thief % LISTS]) = r->before;
-	*(r->before ? &r->before->after : &set->first[r->thief % LISTS]) = r->after;
-	if (set->look == r)
-		set->look = r->newer;
-	if (set->seek == r)
-		set->seek = r->newer;
-	if (set->follow == r)
-		set->follow = r->newer;
+	kd_place_begin(net->pool);
+	net->remote.ops->placed(&net->remote);
 }
 
-static void enter(struct kd_retained *r)
+void kd_retained_overwrite(struct kd_net *net, const struct kd_value *v)
 {
-	struct kd_retained_set *set = r->net->retained;
+	struct retained *r;
 
-	kd_retained_turn(r, KD_EXPORT_RETAINED);
-	check_numbers(r);
-	list(r);
-	set->bytes += r->bytes;
-	kd_store(&set->count, set->count + 1);
-	for (uint32_t i = 0; i < r->noutputs; i++) {
-		struct kd_output **o = bucket_of(set, r->outputs[i].target->value.data);
-
-		r->outputs[i].chain = *o;
-		*o = &r->outputs[i];
-	}
-	kd_steal_retain(r->range, r->thief);
-}
-
-/* The export is about to leave the state retained. */
-static void leave(struct kd_retained *r)
-{
-	struct kd_retained_set *set = r->net->retained;
-
-	kd_assert(set->count && set->bytes >= r->bytes);
-	set->bytes -= r->bytes;
-	kd_store(&set->count, set->count - 1);
-	unlist(r);
-	for (uint32_t i = 0; i < r->noutputs; i++) {
-		struct kd_output **o = bucket_of(set, r->outputs[i].target->value.data);
-
-		while (*o && *o != &r->outputs[i])
-			o = &(*o)->chain;
-		if (*o) /* otherwise it has a taker */
-			*o = (*o)->chain;
+	while ((r = next_of(net, v, NULL))) {
+		net->counts.kept_bytes += r->get.from.bytes;
+		drop(net, r);
 	}
 }
 
-/* Reads the outputs without a taker. From now on no closure that would overwrite them is given
- * away: its result could be read before these have arrived. */
-static void fetch(struct kd_retained *r, enum kd_export_state to)
+struct kd_retained_import *kd_retained_at(struct kd_net *net, uint32_t rank,
+					  const struct kd_value *v,
+					  struct kd_wire_memory *memory_p)
 {
-	if (r->state == KD_EXPORT_RETAINED) {
-		leave(r);
-		kd_steal_fetch(r->range);
-	}
-	kd_retained_turn(r, to);
-	r->fetch_ns = kd_os_now_ns();
-	for (uint32_t i = 0; i < r->noutputs; i++)
-		if (!r->outputs[i].taker) {
-			r->reading++;
-			r->outputs[i].get.to = kd_target_room(r->outputs[i].target);
-			kd_read_start(r->net, &r->outputs[i].get);
-		}
-	check_numbers(r);
+	const struct retained *r = kd_load_relaxed(&net->pool->retained) ? next_of(net, v, NULL) :
+									  NULL;
+
+	if (!r || r->reading || r->of->rank != rank || !kd_value_same(&r->target.value, v))
+		return NULL;
+	*memory_p = r->get.from;
+	r->of->left++;
+	return r->of;
 }
 
-int kd_retained_fetch_wanted(struct kd_net *net)
+static void arrived(struct kd_read *get)
 {
-	struct kd_retained_set *set = net->retained;
-	struct kd_retained *r = set->seek ? set->seek : set->oldest;
+	struct retained *r = get->whose;
+	struct kd_net *net = r->of->net;
+	struct wait *w = r->waits, *next;
 
 	kd_net_assert_locked(net);
-	for (unsigned looks = 0; r && looks < WANT_LOOKS; looks++) {
-		set->seek = r->newer;
-		if (kd_steal_look_retained(r->range, KD_RETAINED_WANTED))
-			fetch(r, KD_EXPORT_COMING);
-		r = set->seek;
-	}
-	return r != NULL;
-}
+	kd_target_arrived(&r->target);
+	take_out(net, r);
+	release(r);
+	for (; w; w = next) {
+		struct kd_need *need = w->need;
 
-/* Whether fetching the results is useful: closures can run then, or no known closure of the
- * frame will use them. */
-static int of_use(const struct kd_retained *r)
-{
-	unsigned found = kd_steal_look_retained(r->range, KD_RETAINED_FOLLOWED | KD_RETAINED_LATER);
-
-	return found & KD_RETAINED_FOLLOWED || !(found & KD_RETAINED_LATER);
-}
-
-static void recall(struct kd_retained *r)
-{
-	struct kd_retained_set *set = r->net->retained;
-
-	kd_assert(set->recalled < RECALLS);
-	set->recalled++;
-	fetch(r, KD_EXPORT_RECALLED);
-}
-
-/* The oldest first. */
-void kd_retained_recall_any(struct kd_net *net)
-{
-	struct kd_retained_set *set = net->retained;
-	struct kd_retained *r = set->oldest, *next;
-
-	for (; r && set->recalled < RECALLS; r = next) {
-		next = r->newer;
-		if (r->lent < r->pending)
-			recall(r);
+		next = w->next;
+		free(w);
+		if (!--need->left)
+			need->here(need);
 	}
 }
 
-static void recall_useful(struct kd_net *net)
+static void read_for(struct kd_net *net, struct retained *r, struct kd_need *need)
 {
-	struct kd_retained_set *set = net->retained;
-	struct kd_retained *r = set->look ? set->look : set->oldest;
+	struct wait *w = kd_must(malloc(sizeof(*w)));
 
-	for (unsigned looks = 0; r && set->recalled < RECALLS && looks < RECALL_LOOKS; looks++) {
-		set->look = r->newer;
-		if (r->lent < r->pending && of_use(r))
-			recall(r);
-		r = set->look;
-	}
-}
-
-void kd_retained_recall(struct kd_net *net, uint64_t now)
-{
-	struct kd_retained_set *set = net->retained;
-
-	kd_net_assert_locked(net);
-	if (!set->oldest || now < set->recall_ns)
+	*w = (struct wait){r->waits, need};
+	r->waits = w;
+	need->left++;
+	if (r->reading)
 		return;
-	if (now > set->recall_ns + 10 * RECALL_NS) /* workers were busy meanwhile */
-		set->vain = 0;
-	set->recall_ns = now + RECALL_NS;
-	recall_useful(net);
-	set->vain = set->recalled ? 0 : set->vain + 1;
-	if (set->vain > RECALL_VAIN)
-		kd_retained_recall_any(net);
+	kd_store_relaxed(&r->reading, 1);
+	r->get = (struct kd_read){.whose = r, .rank = r->of->rank, .from = r->get.from,
+				  .type = r->of->type, .results = 1,
+				  .to = kd_target_room(&r->target), .arrived = arrived};
+	kd_read_start(net, &r->get);
 }
 
-int kd_retained_back(struct kd_net *net)
+/* Whether c reads a part of v by another access than i. */
+static int reads_elsewhere(struct kdds_closure *c, uint32_t i, const struct kd_value *v)
 {
-	struct kd_retained_set *set = net->retained;
-	int back = set->back;
+	for (uint32_t k = 0; k < c->type->naccess; k++) {
+		struct kd_value theirs = kd_value_of(c, k);
 
-	set->back = 0;
-	return back;
+		if (k != i && c->type->access[k].mode != KDDS_W && kd_value_overlaps(&theirs, v))
+			return 1;
+	}
+	return 0;
 }
 
-static void list_gathered(struct kd_retained *r, struct kd_outgoing *p)
+void kd_retained_need(struct kd_net *net, struct kdds_closure *c, uint32_t to, struct kd_need *need)
 {
-	struct kd_retained_set *set = r->net->retained;
+	kd_net_assert_locked(net);
+	for (uint32_t i = 0; kd_load_relaxed(&net->pool->retained) && i < c->type->naccess; i++) {
+		struct kd_value v = kd_value_of(c, i);
+		uint32_t mode = c->type->access[i].mode;
+		struct retained *r = mode == KDDS_CW ? NULL : next_of(net, &v, NULL), *next;
 
-	for (uint32_t i = 0; i < p->nstaged && !r->outgoing; i++)
-		if (kd_retained_has(r->net, r->thief, &p->staged[i].value)) {
-			r->outgoing = p;
-			r->next = set->gathered;
-			set->gathered = r;
+		for (; r; r = next) {
+			int whole = kd_value_same(&r->target.value, &v);
+
+			next = next_of(net, &v, r);
+			if (whole && r->of->rank == to && !r->reading)
+				continue;
+			if (whole && mode == KDDS_W && !r->reading && !reads_elsewhere(c, i, &v))
+				drop(net, r);
+			else
+				read_for(net, r, need);
 		}
+	}
 }
 
-static void unlist_gathered(struct kd_retained *r)
+void kd_retained_count(struct kd_net *net, struct kdds_closure *c, uint32_t rank, uint64_t *there_p,
+		       uint64_t *rest_p)
 {
-	struct kd_retained_set *set = r->net->retained;
-	struct kd_retained **link = &set->gathered;
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		struct kd_value v = kd_value_of(c, i);
+		uint32_t mode = c->type->access[i].mode;
+		const struct retained *r = mode == KDDS_CW ? NULL : next_of(net, &v, NULL);
 
-	if (!r->outgoing)
+		if (r && r->of->rank == rank && !r->reading &&
+		    kd_value_same(&r->target.value, &v))
+			*there_p += v.rows * v.cols * v.size;
+		else if (mode & KDDS_R && mode != KDDS_CW)
+			*rest_p += v.rows * v.cols * v.size;
+	}
+}
+
+/* A rank that retains data of a closure, and how many bytes. */
+struct holder {
+	uint32_t rank;
+	uint64_t bytes;
+};
+
+static void credit(struct holder *holders, uint32_t *n_p, uint32_t rank, uint64_t bytes)
+{
+	uint32_t i = 0;
+
+	while (i < *n_p && holders[i].rank != rank)
+		i++;
+	if (i == HOLDERS)
 		return;
-	while (*link != r)
-		link = &(*link)->next;
-	*link = r->next;
+	if (i == *n_p)
+		holders[(*n_p)++] = (struct holder){rank, 0};
+	holders[i].bytes += bytes;
 }
 
-/* The thief of r has the value until it receives FREE. A later reader finds the gathered copy
- * with the current value. */
-static void gather_again(struct kd_net *net, uint32_t thief, const void *data)
+/* The rank that retains most of the data of c, unless the rest of what c reads is FOLLOW_SHARE
+ * times as much. Whether it pays to move the rest there is decided later (placement.c). */
+int kd_retained_residence(struct kd_remote *remote, const struct kdds_closure *closure, int stays)
 {
+	struct kd_net *net = kd_net_of(remote);
 	struct kd_retained_set *set = net->retained;
+	struct kdds_closure *c = kd_closure_at((const char *)closure);
+	struct holder holders[HOLDERS] = {{net->rank, 0}};
+	uint64_t rest = 0;
+	uint32_t n = 1, best = 0;
+	int absent = 0;
 
-	for (struct kd_retained *r = set->gathered; r; r = r->next)
-		if (r->thief == thief)
-			kd_outgoing_gather(r->outgoing, data);
-}
+	lock(set);
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		struct kd_value v = kd_value_of(c, i);
+		uint32_t mode = c->type->access[i].mode;
+		uint64_t bytes = v.rows * v.cols * v.size;
+		const struct retained *r;
 
-void kd_retained_take_over(struct kd_retained *r, struct kd_outgoing *p)
-{
-	kd_net_assert_locked(r->net);
-	kd_assert(r->state == KD_EXPORT_OUT && !r->taken);
-	list_gathered(r, p);
-	r->taken = kd_must(calloc(p->ntargets + 1, sizeof(*r->taken)));
-	for (uint32_t i = 0; i < p->ntargets; i++) {
-		struct kd_output **place = place_of(r->net->retained, &p->targets[i].value);
-		struct kd_output *o = *place;
-
-		if (!o || retained_of(o)->thief != r->thief || p->targets[i].closure)
+		if (mode == KDDS_CW) /* merged later, where the data are then */
 			continue;
-		kd_assert(retained_of(o)->state == KD_EXPORT_RETAINED && !o->taker);
-		*place = o->chain;
-		o->taker = r;
-		retained_of(o)->lent++;
-		check_numbers(retained_of(o));
-		r->taken[r->ntaken++] = o;
+		r = next_at(set, &v, NULL);
+		absent |= r != NULL;
+		if (r && !kd_load_relaxed(&r->reading) && kd_value_same(&r->target.value, &v))
+			credit(holders, &n, r->of->rank, bytes);
+		else if (mode & KDDS_R)
+			rest += bytes;
 	}
-}
-
-int kd_retained_follow(struct kd_net *net, uint32_t thief, uint32_t want, struct kd_filter *filter,
-		       struct kd_range *range_p)
-{
-	struct kd_retained_set *set = net->retained;
-	unsigned tries = 0;
-
-	kd_net_assert_locked(net);
-	for (struct kd_retained *r = set->first[thief % LISTS]; r && tries < FOLLOW_LOOKS;
-	     r = r->after)
-		if (r->thief == thief && r->lent < r->pending) {
-			if (kd_steal_follow(r->range, thief, want, filter, range_p))
-				return 1;
-			tries++;
-		}
-	return 0;
-}
-
-int kd_retained_follow_any(struct kd_net *net, uint32_t want, struct kd_filter *filter,
-			   uint32_t *thief_p, struct kd_range *range_p)
-{
-	struct kd_retained_set *set = net->retained;
-	struct kd_retained *r = set->follow ? set->follow : set->oldest, *first = r;
-	unsigned tries = 0;
-
-	kd_net_assert_locked(net);
-	while (r && tries < FOLLOW_LOOKS) {
-		*thief_p = r->thief;
-		set->follow = r;
-		if (r->lent < r->pending) {
-			if (kd_steal_follow(r->range, r->thief, want, filter, range_p))
-				return 1;
-			tries++;
-		}
-		r = r->newer ? r->newer : set->oldest;
-		if (r == first)
-			break;
+	unlock(set);
+	if (!absent)
+		return -1;
+	for (uint32_t i = 1; i < n; i++) {
+		rest += holders[i].bytes;
+		if (holders[i].bytes > holders[best].bytes)
+			best = i;
 	}
-	return 0;
+	rest -= holders[best].bytes;
+	return (int)(stays || FOLLOW_SHARE * holders[best].bytes <= rest ? net->rank :
+									   holders[best].rank);
 }
 
-/* An output is here, or has been overwritten. */
-static void output_settled(struct kd_retained *r)
+int kd_retained_elsewhere(struct kd_remote *remote, const struct kd_value *v)
 {
-	kd_assert(r->pending);
-	if (--r->pending) {
-		check_numbers(r);
+	return next_of(kd_net_of(remote), v, NULL) != NULL;
+}
+
+/* A worker that waits. */
+struct bringing {
+	struct kd_need need; /* first */
+	uint32_t waits;
+};
+
+static void brought(struct kd_need *need)
+{
+	struct bringing *b = (struct bringing *)need;
+
+	kd_store(&b->waits, 0);
+	kd_os_wake(&b->waits, 1);
+}
+
+static void need_all(struct kd_net *net, const struct kd_value *v, struct kd_need *need)
+{
+	struct kd_extent *e;
+
+	if (v) {
+		for (struct retained *r = NULL; (r = next_of(net, v, r));)
+			read_for(net, r, need);
 		return;
 	}
-	kd_assert(!r->lent && !r->reading);
-	if (r->state == KD_EXPORT_RETAINED)
-		leave(r);
-	r->settled(r);
+	e = kd_extents_from(&net->retained->extents, 0, 0);
+	for (; e; e = kd_extents_after(&net->retained->extents, e))
+		if (!((struct retained *)e)->lent)
+			read_for(net, (struct retained *)e, need);
 }
 
-/* An export counts as recalled only while it reads: outputs with a taker may be settled much
- * later, and only after other exports. */
-static void output_arrived(struct kd_read *g)
+static void await(struct kd_net *net, struct kd_worker *w, struct bringing *b)
 {
-	struct kd_retained *r = g->whose;
-	struct kd_retained_set *set = r->net->retained;
-	struct kd_target *t = ((struct kd_output *)g)->target;
-
-	kd_net_assert_locked(r->net);
-	kd_assert(r->state == KD_EXPORT_RECALLED || r->state == KD_EXPORT_COMING);
-	kd_assert(r->reading);
-	kd_target_arrived(t);
-	gather_again(r->net, r->thief, t->value.data);
-	if (!--r->reading && r->state == KD_EXPORT_RECALLED) {
-		kd_assert(set->recalled);
-		set->recalled--;
-		set->back = 1;
-		kd_retained_turn(r, KD_EXPORT_COMING);
+	while (kd_load(&b->waits)) {
+		kd_net_help(&net->remote, w, 0, NULL);
+		if (w->polls)
+			kd_os_yield();
+		else
+			kd_os_wait(&b->waits, 1, NAP_NS);
 	}
-	output_settled(r);
+	if (w->polls)
+		kd_net_leave(&net->remote, w);
+	/* brought() is done with b when its caller has released the lock */
+	pthread_mutex_lock(&net->lock);
+	pthread_mutex_unlock(&net->lock);
 }
 
-/* Other exports may have waited for nothing but the outputs that this one has overwritten. */
-void kd_retained_settle_taken(struct kd_retained *r)
+void kd_retained_bring(struct kd_remote *remote, struct kd_worker *w, const struct kd_value *v)
 {
-	kd_net_assert_locked(r->net);
-	kd_assert(r->state == KD_EXPORT_ANSWERED);
-	unlist_gathered(r);
-	for (uint32_t i = 0; i < r->ntaken; i++) {
-		struct kd_retained *before = retained_of(r->taken[i]);
+	struct kd_net *net = kd_net_of(remote);
+	struct bringing b = {{0, brought}, 0};
 
-		kd_assert(r->taken[i]->taker == r && before->thief == r->thief);
-		kd_assert(before->lent);
-		r->net->counts.kept_bytes += r->taken[i]->get.from.bytes;
-		before->lent--;
-		output_settled(before);
+	if (v && !kd_retained_elsewhere(remote, v))
+		return;
+	pthread_mutex_lock(&net->lock);
+	need_all(net, v, &b.need);
+	b.waits = b.need.left != 0;
+	pthread_mutex_unlock(&net->lock);
+	await(net, w, &b);
+}
+
+void kd_retained_gone(struct kd_remote *remote, struct kd_worker *w, const void *p, uint64_t bytes)
+{
+	struct kd_net *net = kd_net_of(remote);
+	const struct kd_value v = {(void *)(uintptr_t)p, 1, bytes, bytes, 1, NULL};
+	struct bringing b = {{0, brought}, 0};
+
+	pthread_mutex_lock(&net->lock);
+	for (struct retained *r = next_of(net, &v, NULL), *next; r; r = next) {
+		next = next_of(net, &v, r);
+		if (r->reading)
+			read_for(net, r, &b.need);
+		else
+			drop(net, r);
 	}
+	b.waits = b.need.left != 0;
+	pthread_mutex_unlock(&net->lock);
+	await(net, w, &b);
 }
 
-void kd_retained_expect(struct kd_retained *r, uint32_t most,
-			void (*settled)(struct kd_retained *r))
+void kd_retained_lend(struct kd_net *net, uint32_t rank, const struct kd_value *v)
 {
-	r->settled = settled;
-	r->outputs = kd_must(calloc(most + 1, sizeof(*r->outputs)));
-}
+	struct retained *r = kd_load_relaxed(&net->pool->retained) ? next_of(net, v, NULL) : NULL;
 
-void kd_retained_add(void *rest, struct kd_target *t, const struct kd_wire_memory *from)
-{
-	struct kd_retained *r = rest;
-
-	kd_assert(r->state == KD_EXPORT_ANSWERED);
-	r->bytes += from->bytes;
-	r->outputs[r->noutputs++] = (struct kd_output){
-		.get = {.whose = r, .rank = r->thief, .from = *from, .arrived = output_arrived,
-			.type = kd_closure_at(r->range->begin)->type, .results = 1},
-		.target = t};
-	r->pending = r->noutputs;
-}
-
-/* The thieves retain no more for this rank than it gives to copies of their data. */
-void kd_retained_begin(struct kd_retained *r, int may)
-{
-	struct kd_retained_set *set = r->net->retained;
-
-	kd_assert(r->noutputs && r->pending == r->noutputs && !r->lent);
-	if (may && set->bytes + r->bytes <= kd_env.cache)
-		enter(r);
-	else
-		fetch(r, KD_EXPORT_COMING);
-}
-
-void kd_retained_free(struct kd_retained *r)
-{
-	free(r->outputs);
-	free(r->taken);
+	if (r && r->of->rank == rank && kd_value_same(&r->target.value, v))
+		r->lent = 1;
 }

@@ -7,6 +7,7 @@
 #include "core/idle.h"
 #include "remote/again.h"
 #include "remote/ask.h"
+#include "remote/balance.h"
 #include "remote/export.h"
 #include "remote/exposed.h"
 #include "remote/flags.h"
@@ -26,6 +27,7 @@ void kd_rsteal_stop(struct kd_net *net)
 	kd_ask_stop(net);
 	kd_export_stop(net);
 	kd_placement_stop(net);
+	kd_balance_stop(net);
 	kd_again_stop(net);
 	kd_weigh_stop(net);
 	kd_read_stop(net);
@@ -116,8 +118,8 @@ static uint64_t tick(struct kd_net *net, uint64_t now)
 
 void kd_rsteal_start(struct kd_net *net)
 {
-	static const struct kd_net_duties duties = {tick, kd_import_ask, kd_retained_recall,
-						    kd_export_recall, kd_survive_lost};
+	static const struct kd_net_duties duties = {tick, kd_import_ask, kd_export_recall,
+						    kd_survive_lost};
 
 	net->over = 0;
 	memset(&net->counts, 0, sizeof(net->counts));
@@ -126,6 +128,7 @@ void kd_rsteal_start(struct kd_net *net)
 	kd_read_init(net);
 	kd_again_start(net);
 	kd_placement_start(net);
+	kd_balance_start(net);
 	kd_ask_start(net);
 	kd_import_start(net);
 	kd_weigh_start(net);

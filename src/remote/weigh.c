@@ -90,11 +90,25 @@ uint64_t kd_weigh_large_until(struct kd_net *net, const struct kdds_type *type, 
 	return a->until_ns + kd_min(a->pause_ns * times, (uint64_t)TRIAL_NS);
 }
 
-int kd_weigh_gains(struct kd_net *net, const struct kdds_type *type)
+int kd_weigh_known(struct kd_net *net, const struct kdds_type *type)
 {
 	const struct account *a = find(net->weighing, type);
 
-	return a && a->packages && !dear(a);
+	return a && a->packages;
+}
+
+int kd_weigh_loses(struct kd_net *net, const struct kdds_type *type)
+{
+	const struct account *a = find(net->weighing, type);
+
+	return a && a->packages && dear(a);
+}
+
+int kd_weigh_pays(struct kd_net *net, const struct kdds_type *type, uint64_t inputs_ns)
+{
+	const struct account *a = find(net->weighing, type);
+
+	return !a || !a->packages || a->run_ns / kd_min(a->packages, MEMORY) >= inputs_ns;
 }
 
 int kd_weigh_all_lose(struct kd_net *net)
@@ -103,7 +117,7 @@ int kd_weigh_all_lose(struct kd_net *net)
 	uint32_t packages = 0;
 
 	for (uint32_t i = 0; i < me->count; i++) {
-		if (kd_weigh_gains(net, me->accounts[i].type))
+		if (me->accounts[i].packages && !dear(&me->accounts[i]))
 			return 0;
 		packages += me->accounts[i].packages;
 	}
@@ -168,7 +182,7 @@ void kd_weigh_returned(struct kd_net *net, const struct kd_range *range, uint64_
 	const struct kdds_type *last = NULL;
 
 	if (kd_unlikely(net->hooks.weighed != NULL))
-		net->hooks.weighed(range, run_ns, move_ns, 0);
+		net->hooks.weighed(range, run_ns, move_ns);
 	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes) {
 		const struct kdds_type *type = kd_closure_at(c)->type;
 		struct account *a = type == last ? NULL : open_account(net->weighing, type);
@@ -185,26 +199,6 @@ void kd_weigh_returned(struct kd_net *net, const struct kd_range *range, uint64_
 			lose(a, run_ns, move_ns);
 		else
 			a->losses /= 2;
-		postpone(a, now_ns, move_ns);
-	}
-}
-
-void kd_weigh_fetched(struct kd_net *net, const struct kd_range *range, uint64_t now_ns,
-		      uint64_t run_ns, uint64_t move_ns)
-{
-	const struct kdds_type *last = NULL;
-
-	if (kd_unlikely(net->hooks.weighed != NULL))
-		net->hooks.weighed(range, run_ns, move_ns, 1);
-	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes) {
-		const struct kdds_type *type = kd_closure_at(c)->type;
-		struct account *a = type == last ? NULL : find(net->weighing, type);
-
-		last = type;
-		if (!a)
-			continue;
-		a->move_ns += move_ns;
-		lose(a, run_ns, move_ns);
 		postpone(a, now_ns, move_ns);
 	}
 }

@@ -28,8 +28,11 @@ void kd_weigh_stop(struct kd_net *net);
 uint64_t kd_weigh_until(struct kd_net *net, const struct kdds_type *type);
 /* The same for a range of so many bytes, more than KD_WEIGH_SMALL. */
 uint64_t kd_weigh_large_until(struct kd_net *net, const struct kdds_type *type, uint64_t bytes);
-/* Whether closures of the type are known to be worth moving. */
-int kd_weigh_gains(struct kd_net *net, const struct kdds_type *type);
+/* Whether packages of the type have come back; and have not been worth moving. */
+int kd_weigh_known(struct kd_net *net, const struct kdds_type *type);
+int kd_weigh_loses(struct kd_net *net, const struct kdds_type *type);
+/* Whether they run for as long as it takes to move their inputs, or nothing is known of them. */
+int kd_weigh_pays(struct kd_net *net, const struct kdds_type *type, uint64_t inputs_ns);
 /* Whether packages have come back, and closures of none of their types are worth moving. */
 int kd_weigh_all_lose(struct kd_net *net);
 /* The range is given away. */
@@ -38,8 +41,5 @@ void kd_weigh_given(struct kd_net *net, const struct kd_range *range, uint64_t n
  * were read that did not fit into the messages. */
 void kd_weigh_returned(struct kd_net *net, const struct kd_range *range, uint64_t now_ns,
 		       uint64_t run_ns, uint64_t move_ns, int reads);
-/* Results that the thief had retained are here now: reading them has taken that long. */
-void kd_weigh_fetched(struct kd_net *net, const struct kd_range *range, uint64_t now_ns,
-		      uint64_t run_ns, uint64_t move_ns);
 
 #endif

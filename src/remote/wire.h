@@ -81,7 +81,7 @@ enum {
 	KD_WIRE_OUT = 2,    /* its value is returned */
 	KD_WIRE_REDUCE = 4, /* starts as the neutral element */
 	KD_WIRE_INLINE = 8, /* the input is in the steal message */
-	KD_WIRE_RETAINED = 16, /* the thief retains the input, and no other closure reads it */
+	KD_WIRE_RETAINED = 16, /* the thief itself retains the input */
 	KD_WIRE_COPIED = 32,   /* the input is a copy, which nobody writes, of memory of another rank */
 };
 
@@ -92,7 +92,8 @@ struct kd_wire_data {
 	uint64_t version[3];     /* of the input; see copies.h */
 	uint64_t pack;           /* module name of its struct kdds_pack (module.h); 0: none */
 	uint64_t bytes;          /* length of the input as it travels */
-	uint64_t at, key;        /* of the input: offset in the inline bytes, or victim's memory */
+	uint64_t at, key;        /* of the input: offset in the inline bytes, or victim's memory;
+				    RETAINED: the thief's */
 	uint32_t size;           /* of an element */
 	uint32_t flags;
 	uint32_t written;        /* OUT: last 32 bits of the output's version; 0: it has none */

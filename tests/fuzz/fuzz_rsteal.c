@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kd_rsteal_message: a series of messages (kind, sender, length in front of each body) to a rank that has two exports. The results of
- * the second may rest with rank 2; what follows them is a chain of updates of an array and a tile.
+ * kd_rsteal_message: a series of messages (kind, sender, length in front of each body) to rank 0, which has two exports. The results
+ * of the second may stay at rank 2; what follows them is a chain of updates of an array and a tile.
  */
 #define kd_steal_complete completed
-#define kd_steal_retain gone
-#define kd_steal_fetch fetched
-#define kd_steal_look_retained looked
-#define kd_steal_follow followed
+#define kd_search_remote given
 #include "remote/export.c"
-#include "remote/retained.c"
 
 #include "fuzz.h"
 
@@ -19,9 +15,11 @@
 #include "boot/boot.h"
 #include "core/module.h"
 #include "ranges.h"
+#include "remote/again.h"
 #include "remote/flags.h"
 #include "remote/import.h"
 #include "remote/mac.h"
+#include "remote/placement.h"
 #include "remote/read.h"
 #include "remote/rsteal.h"
 
@@ -130,7 +128,7 @@ static void start(void)
 	char address[KD_COMM_ADDRESS_BYTES];
 	size_t size = sizeof(address);
 
-	if (!started++ && (kd_module_init() || kd_env_read() || kd_mac_start(&net.mac, 1, secret)))
+	if (!started++ && (kd_module_init() || kd_env_read() || kd_mac_start(&net.mac, 0, secret)))
 		abort();
 	if (kd_comm_open(&config, &net.comm, address, &size))
 		abort();
@@ -138,12 +136,12 @@ static void start(void)
 		if (kd_comm_connect(net.comm, rank, address, size)) /* all are us */
 			abort();
 	kd_env.cache = 1 << 20;
-	net.rank = 1;
+	net.rank = 0;
 	net.size = 4;
 	net.room = ROOM;
 }
 
-/* Closures whose results may rest: two that write an array each, then those that follow, the next of which is at chain.next. */
+/* Closures whose results may stay there: two that write an array each, then those that follow, the next of which is at chain.next. */
 #define CHAIN_LENGTH 8
 #define ARRAY_BYTES (500 * sizeof(long))
 
@@ -151,6 +149,7 @@ static struct {
 	struct kdds_frame parent, frame;
 	char closures[4096] kd_aligned(16);
 	char *next;
+	int taken; /* what is before next is not complete */
 	struct kd_stack stack; /* of which nothing is used but the address */
 	struct kd_exposed region; /* what rank 2 lets others read */
 	struct kd_wire_memory memory; /* where that is */
@@ -158,39 +157,32 @@ static struct {
 
 static KDDS_FLAG(flag);
 
-static unsigned found; /* of KD_RETAINED_, of whatever is retained */
-
-/* In place of those in src/core/steal.c: there is no stack. */
-void gone(const struct kd_range *range, uint32_t thief)
-{
-	(void)range;
-	(void)thief;
-}
-
-void fetched(const struct kd_range *range)
-{
-	(void)range;
-}
-
-unsigned looked(const struct kd_range *range, unsigned asked)
-{
-	(void)range;
-	return found & asked;
-}
-
-int followed(const struct kd_range *away, uint32_t thief, uint32_t most, struct kd_filter *filter,
-	     struct kd_range *range_p)
+/* In place of those in src/core/search.c: there is no stack but the chain. */
+static int next_of_chain(struct kd_filter *filter, struct kd_range *range_p)
 {
 	char *c = chain.next;
 
-	(void)thief;
-	(void)most;
-	(void)filter;
-	if (c == chain.frame.tail)
+	filter->reset(filter);
+	if (chain.taken || c == chain.frame.tail || !filter->wants(filter, kd_closure_at(c)))
 		return 0;
 	chain.next = c + kd_closure_at(c)->bytes;
-	*range_p = (struct kd_range){.from = away->from, .frame = away->frame, .begin = c, .end = chain.next, .count = 1};
+	chain.taken = 1;
+	*range_p = (struct kd_range){.from = &chain.stack, .frame = &chain.frame, .begin = c, .end = chain.next, .count = 1};
 	return 1;
+}
+
+int given(struct kd_worker *worker, uint32_t remote, struct kd_filter *filter, int hint, struct kd_range *range_p)
+{
+	(void)worker;
+	(void)remote;
+	(void)hint;
+	return next_of_chain(filter, range_p);
+}
+
+int kd_search_placed(struct kd_worker *worker, struct kd_filter *filter, struct kd_range *range_p)
+{
+	(void)worker;
+	return next_of_chain(filter, range_p);
 }
 
 struct kd_stack *completed(struct kd_pool *p, const struct kd_range *range, int merge,
@@ -198,27 +190,38 @@ struct kd_stack *completed(struct kd_pool *p, const struct kd_range *range, int 
 {
 	(void)next;
 	(void)p;
-	(void)range;
 	(void)merge;
+	if (range->from == &chain.stack)
+		chain.taken = 0;
 	return NULL;
 }
 
 static struct world w;
 
+static const struct kd_remote_ops ops = {
+	.rank = kd_placement_rank,
+	.placed = kd_placement_look,
+	.sleepers = kd_export_sleepers,
+	.available = kd_export_available,
+	.residence = kd_retained_residence,
+	.elsewhere = kd_retained_elsewhere,
+};
+
 static void begin_chain(void)
 {
-	static long elsewhere[500];
+	static long elsewhere[500], array[500], cells[20 * 30];
 	struct kdds_frame *const kd_self = &chain.frame;
-	KDDS_OVER_ARRAY(long, a, w.array[1], 500);
+	KDDS_OVER_ARRAY(long, a, array, 500);
 	kdds_array(long) b; /* a tile */
 	struct kd_range r;
 
-	kdds_bind_tile(b, w.array[3], 20, 25, 30);
+	kdds_bind_tile(b, cells, 20, 25, 30);
 	chain.parent.head = chain.closures;
 	chain.frame = (struct kdds_frame){.tail = kd_frame_first(kd_self), .limit = (char *)&chain.next, .parent = &chain.parent};
 	kdds_spawn(overwrite, 1, a);
 	kdds_spawn(overwrite, 2, &b.at);
 	chain.next = chain.frame.tail;
+	chain.taken = 1;
 	r = (struct kd_range){.from = &chain.stack, .frame = kd_self, .begin = kd_frame_first(kd_self), .end = chain.next, .count = 2};
 	for (int i = 0; i < CHAIN_LENGTH; i += 2) {
 		kdds_spawn(scale, i, a, &b.at);
@@ -228,7 +231,7 @@ static void begin_chain(void)
 	kd_export_send(&net, 2, 2, &r);
 }
 
-static void begin(unsigned seed, unsigned what)
+static void begin(unsigned seed)
 {
 	struct kd_range r;
 
@@ -237,12 +240,14 @@ static void begin(unsigned seed, unsigned what)
 	kd_rsteal_start(&net);
 	net.room = ROOM;
 	pool.sleepers = seed % 8 == 7;
+	pool.retained = 0;
+	pool.remote = &net.remote;
+	net.remote.ops = &ops;
 	kd_env.verify = seed % 2;
 	pthread_mutex_lock(&net.lock);
 	net.epoch = 0;
 	kd_flags_advance(&net, 1);
 	kd_export_send(&net, 2, 1, &r);
-	found = what;
 	begin_chain();
 	pthread_mutex_unlock(&net.lock);
 }
@@ -272,7 +277,12 @@ static void end(void)
 
 		if (x) {
 			kd_outgoing_free(&x->outgoing);
-			kd_retained_free(&x->retained);
+			for (uint32_t k = 0; x->state == EXPORT_OUT && k < x->nborrowed; k++)
+				kd_retained_return(x->borrowed[k]);
+			if (x->retained)
+				kd_retained_return(x->retained);
+			free(x->borrowed);
+			free(x->outputs);
 			free(x->results);
 			free(x->lengths);
 			free(x);
@@ -314,19 +324,20 @@ static void take_one(const uint8_t *data, size_t size)
 		body[0] = kd_module_name(&flag);
 	pthread_mutex_lock(&net.lock);
 	if (data[0] % KD_WIRE_KINDS != KD_WIRE_END) /* that is the end of the threads that are not here */
-		kd_rsteal_message(&net, data[1] % 4 == 1 ? 0 : data[1] % 4, data[0] % KD_WIRE_KINDS, body, size - 4);
+		kd_rsteal_message(&net, data[1] % 4 ? data[1] % 4 : 1, data[0] % KD_WIRE_KINDS, body, size - 4);
 	free(body);
 	for (int i = 0; i < 20 && kd_comm_progress(net.comm); i++)
 		;
 	pthread_mutex_unlock(&net.lock);
-	if (found & KD_RETAINED_WANTED && size % 2)
-		kd_export_want(&net.remote);
 	kd_net_nudge(&net); /* which does what is due */
 	pthread_mutex_lock(&net.lock);
 	deliver_answers();
 	pthread_mutex_unlock(&net.lock);
-	while (kd_import_take(&net.remote, NULL, &range))
-		kd_import_complete(&net.remote, &range);
+	while (kd_again_take(&net.remote, NULL, &range))
+		if (range.import)
+			kd_import_complete(&net.remote, &range);
+		else
+			completed(&pool, &range, 0, NULL);
 }
 
 static void take_rest(const uint8_t *data, size_t size)
@@ -336,7 +347,6 @@ static void take_rest(const uint8_t *data, size_t size)
 	pthread_mutex_lock(&net.lock);
 	for (int i = 0; i < 100 && kd_comm_progress(net.comm) + kd_mac_work(net.mac); i++)
 		deliver_answers();
-	kd_retained_check(&net);
 	pthread_mutex_unlock(&net.lock);
 }
 
@@ -345,7 +355,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	start();
-	begin(data[0] % 16, data[0] >> 4);
+	begin(data[0] % 16);
 	data++;
 	size--;
 	while (size >= 4) {
@@ -395,7 +405,7 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 
 	(void)room;
 	start();
-	data[0] = (uint8_t)(i % 16 | (i & 7) << 4);
+	data[0] = (uint8_t)(i % 16);
 	world_init(&w, i % 16);
 	r = parcel_range(&w, i % 16, 1 + i % 16 % 5);
 	kd_exposed_start(&net);
@@ -419,9 +429,9 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 	at += put_message(data + at, KD_WIRE_SIGN, i % 4, &sign, sizeof(sign), NULL, 0);
 	at += put_message(data + at, KD_WIRE_SIGNED, 2, &got, sizeof(got), NULL, 0);
 	at += put_message(data + at, KD_WIRE_FLAG, 0, &raised, sizeof(raised), NULL, 0);
-	/* The two arrays rest at rank 2, then updates that follow each other, some of them given away before the last is done. */
+	/* The two arrays stay at rank 2, then updates that follow each other. */
 	for (uint32_t n = 0; n < 1 + i % CHAIN_LENGTH; n++) {
-		done = (struct kd_wire_done){.slot = 1 + n, .generation = 2 + n, .import = 6 + n, .outputs = n ? 1 : 2};
+		done = (struct kd_wire_done){.slot = 1, .generation = 2 + n, .import = 6 + n, .outputs = n ? 1 : 2};
 		at += put_message(data + at, KD_WIRE_DONE, 2, &done, sizeof(done), left, done.outputs * sizeof(*left));
 		for (unsigned k = 0; k < (n ? 1 : 1 + i % 2); k++)
 			at += put_message(data + at, KD_WIRE_REQ, n % 4 == 3 ? 3 : 2, &req, sizeof(req), NULL, 0);

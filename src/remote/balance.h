@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whose idle time is worth a move of data. Where tasks use the same data again and again, the rank
+ * that has the data gets the tasks (retained.h). So whether ranks are equally busy depends on where
+ * data are, and a single task is not worth moving them. What is worth it is the time that a rank
+ * has been idle: this rank keeps an account for each, itself included. Idle time is added, but a
+ * part of all time is subtracted, since ranks that are equally busy wait for each other now and
+ * then. A rank whose account has more time than that of another one, by as much as a move takes, is
+ * given, or keeps, the data of one range, at twice that price, and the other account is empty
+ * again. So a move costs less than the idle time before it, as in the ski rental problem (A.
+ * Karlin, M. Manasse, L. Rudolph, D. Sleator, "Competitive Snoopy Caching", 1988). The net lock
+ * protects everything here.
+ */
+#ifndef KD_BALANCE_H
+#define KD_BALANCE_H
+
+#include "base/base.h"
+
+struct kd_net;
+
+void kd_balance_start(struct kd_net *net);
+void kd_balance_stop(struct kd_net *net);
+
+/* From now on the rank is idle, or not; at most as long as it is idle at a time before the next
+ * call. */
+void kd_balance_note(struct kd_net *net, uint32_t rank, int idle, uint64_t now_ns,
+		     uint64_t most_ns);
+/* Whether the rank has been idle for so much longer than another one that so many bytes should move
+ * from there. */
+int kd_balance_affords(const struct kd_net *net, uint32_t rank, uint32_t from, uint64_t bytes,
+		       uint64_t now_ns);
+/* They are moved. */
+void kd_balance_spend(struct kd_net *net, uint32_t rank, uint32_t from, uint64_t bytes,
+		      uint64_t now_ns);
+
+/* How long it takes to move so many bytes. */
+static inline uint64_t kd_balance_ns(uint64_t bytes)
+{
+	return 50000 + bytes;
+}
+
+#endif

@@ -84,6 +84,11 @@ tests_check_survive_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
 tests_check_survive_LDADD = $(UNIT_LIBS)
 tests_check_survive_LDFLAGS = $(AM_LDFLAGS) -Wl,--wrap=malloc -Wl,--wrap=calloc \
 	-Wl,--wrap=realloc -Wl,--wrap=aligned_alloc -Wl,--wrap=free
+# Jobs whose results stay at other ranks.
+unit_tests += tests/check_elsewhere
+tests_check_elsewhere_SOURCES = tests/check_elsewhere.c $(SIM)
+tests_check_elsewhere_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
+tests_check_elsewhere_LDADD = $(UNIT_LIBS)
 unit_tests += tests/check_ahead
 tests_check_ahead_SOURCES = tests/check_ahead.c $(SIM)
 tests_check_ahead_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests

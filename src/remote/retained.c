@@ -13,6 +13,7 @@
 #include "remote/net.h"
 #include "remote/peer.h"
 
+#define VALUES_MOST 512 /* tiles of one row of tiles lie between each other: a look meets them all */
 #define HOLDERS 4      /* ranks among which residence chooses */
 #define FOLLOW_SHARE 4 /* a rank that has less of what a closure uses does not get it */
 #define NAP_NS 1000000 /* of a worker that waits for a value and does not poll */
@@ -158,7 +159,8 @@ int kd_retained_may(const struct kd_net *net, const struct kd_range *range,
 	const struct kd_range *r = range;
 
 	if (net->rank || net->survives || v->pack || bytes > kd_env.cache ||
-	    net->retained->bytes > kd_env.cache - bytes)
+	    net->retained->bytes > kd_env.cache - bytes ||
+	    kd_load_relaxed(&net->pool->retained) >= VALUES_MOST)
 		return 0;
 	for (; r->from; r = &r->from->range)
 		if (r->import || in_arena(r->from, v->data))

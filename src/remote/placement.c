@@ -195,7 +195,7 @@ static int keeps(struct gift *g, const struct kd_range *range)
 		kd_balance_spend(net, net->rank, g->rank, there, now);
 		return 1;
 	}
-	if (kd_weigh_pays(net, type, kd_balance_ns(rest)))
+	if (!rest || kd_weigh_pays(net, type, kd_balance_ns(rest)))
 		return 0;
 	if (kd_weigh_loses(net, type) || !kd_balance_affords(net, g->rank, net->rank, rest, now))
 		return 1;

@@ -221,6 +221,7 @@ static void begin_chain(void)
 	kdds_spawn(overwrite, 1, a);
 	kdds_spawn(overwrite, 2, &b.at);
 	chain.next = chain.frame.tail;
+	chain.stack.mem = (char *)&chain.frame; /* main's */
 	chain.taken = 1;
 	r = (struct kd_range){.from = &chain.stack, .frame = kd_self, .begin = kd_frame_first(kd_self), .end = chain.next, .count = 2};
 	for (int i = 0; i < CHAIN_LENGTH; i += 2) {

@@ -69,6 +69,14 @@ tests_check_read_SOURCES = tests/check_read.c src/remote/exposed.c src/base/log.
 	src/remote/mac.c src/remote/read.c
 tests_check_read_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBCRYPTO_CFLAGS)
 tests_check_read_LDADD = $(CHECK_LIBS)
+unit_tests += tests/check_retained
+tests_check_retained_SOURCES = tests/check_retained.c src/base/extents.c src/base/log.c \
+	src/core/value.c src/remote/retained.c
+tests_check_retained_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_retained_LDADD = $(CHECK_LIBS)
+unit_tests += tests/check_balance
+tests_check_balance_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_balance_LDADD = $(UNIT_LIBS)
 # A whole job in one thread: sim.c stands in for os_thread.c, which the linker then leaves out.
 SIM = tests/sim/sim.c tests/sim/sim.h tests/sim/sim_boot.c tests/sim/sim_comm.c \
 	tests/sim/sim_rank.c tests/sim/sim_rank.h

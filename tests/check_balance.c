@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Proves: when an idle rank is worth a move of data, as balance.h says. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "remote/balance.h"
+#include "remote/net.h"
+
+#define MS 1000000u
+
+static struct kd_net net;
+static uint64_t now;
+
+static void setup(void)
+{
+	memset(&net, 0, sizeof(net));
+	net.size = 3;
+	kd_balance_start(&net);
+	now = 1000 * (uint64_t)MS;
+	for (uint32_t r = 0; r < 3; r++)
+		kd_balance_note(&net, r, 0, now, UINT64_MAX);
+}
+
+static void teardown(void)
+{
+	kd_balance_stop(&net);
+}
+
+static int affords(uint32_t rank, uint32_t from, uint64_t bytes)
+{
+	return kd_balance_affords(&net, rank, from, bytes, now);
+}
+
+START_TEST(idle_time)
+{
+	ck_assert(!affords(1, 0, 1));
+	kd_balance_note(&net, 1, 1, now, UINT64_MAX);
+	now += 4 * MS;
+	ck_assert(affords(1, 0, 2 * MS) && !affords(1, 0, 4 * MS) && !affords(0, 1, 1));
+	kd_balance_note(&net, 1, 0, now, 0);
+	ck_assert(affords(1, 0, 2 * MS));
+	now += 40 * MS; /* busy for much longer than it was idle */
+	ck_assert(!affords(1, 0, 1));
+}
+END_TEST
+
+START_TEST(the_other_is_idle_too)
+{
+	kd_balance_note(&net, 0, 1, now, UINT64_MAX);
+	kd_balance_note(&net, 1, 1, now, UINT64_MAX);
+	now += 100 * MS;
+	ck_assert(!affords(1, 0, 1) && !affords(0, 1, 1) && affords(1, 2, 50 * MS));
+}
+END_TEST
+
+START_TEST(a_limit)
+{
+	kd_balance_note(&net, 1, 1, now, MS);
+	now += 2 * MS;
+	ck_assert(!affords(1, 0, MS) && affords(1, 0, MS / 4));
+	kd_balance_note(&net, 1, 1, now, UINT64_MAX);
+	now += 3600 * 1000 * (uint64_t)MS;
+	ck_assert(affords(1, 0, 400 * MS) && !affords(1, 0, 600 * (uint64_t)MS));
+}
+END_TEST
+
+START_TEST(spent)
+{
+	kd_balance_note(&net, 0, 1, now, UINT64_MAX);
+	now += MS;
+	kd_balance_note(&net, 1, 1, now, UINT64_MAX);
+	now += 100 * MS;
+	ck_assert(!affords(1, 0, MS) && !affords(0, 1, MS));
+	kd_balance_spend(&net, 1, 0, 20 * MS, now);
+	ck_assert(affords(1, 0, 20 * MS) && !affords(1, 0, 40 * MS));
+	kd_balance_spend(&net, 1, 0, 400 * MS, now);
+	ck_assert(!affords(1, 0, 1) && !affords(0, 1, 1));
+	now += 10 * MS;
+	ck_assert(!affords(1, 0, 1)); /* both are idle */
+}
+END_TEST
+
+int main(void)
+{
+	Suite *suite = suite_create("balance");
+	TCase *tcase = tcase_create("balance");
+	SRunner *runner;
+	int failed;
+
+	tcase_add_checked_fixture(tcase, setup, teardown);
+	tcase_add_test(tcase, idle_time);
+	tcase_add_test(tcase, the_other_is_idle_too);
+	tcase_add_test(tcase, a_limit);
+	tcase_add_test(tcase, spent);
+	suite_add_tcase(suite, tcase);
+	runner = srunner_create(suite);
+	srunner_run_all(runner, CK_NORMAL);
+	failed = srunner_ntests_failed(runner);
+	srunner_free(runner);
+	return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -2,152 +2,335 @@
 /*
  * Results that are retained at the thief.
  *
- * What is modelled: src/remote/retained.c enter(), fetch(), recall(), kd_retained_take_over(),
- * kd_retained_follow(), kd_retained_settle_taken(); src/remote/export.c kd_export_done(), apply(),
- * finish_export(), kd_export_sleep(); from src/core/index.c, for whom a closure is complete:
- * complete(), kd_index_retain(), kd_index_fetch(), kd_index_follow(); from src/remote/outgoing.c,
- * src/remote/incoming.c and src/remote/copies.c, KD_WIRE_RETAINED and kd_copy_claim().
+ * What is modelled: src/remote/retained.c kd_retained_need(), kd_retained_at(), kd_retained_lend(),
+ * kd_retained_return(), kd_retained_overwrite(), drop(), read_for(), arrived(), need_all();
+ * src/remote/placement.c go(); src/remote/export.c kd_export_send(), retains(), apply(),
+ * overwrite(), large_output(), finish_export(); src/remote/incoming.c retained_copy(); from
+ * src/remote/import.c, what DONE and FREE do to an import, and from src/remote/copies.c,
+ * kd_copy_claim().
  *
- * Rank 0 has a frame of four closures; ranks 1 and 2 are thieves. In order:
+ * Rank 0 has a frame of N closures that use two data items. The first one writes both; the others
+ * read, update or write any of them, in all combinations. With PAIRS, a closure may also have two
+ * accesses to one data item, of which one writes and the other reads. A value is 1 plus the number
+ * of the closure that has written it.
  *
- *   0: writes X, Y      1: reads X, writes Z      2: updates X, Z      3: reads X, Y
- *
- * A value is 1 plus the number of the closure that wrote it. While 2 runs at a thief, its child,
- * closure 4, which has come back to rank 0 and spawned a task there, writes V; 2 does not end
- * before that. A thief's copies of freed imports are evicted at once, which is the worst case. With
- * TILES, an input that the thief does not have is read from where it was gathered when the steal
- * message was made, and is gathered again when it arrives. WORK, DONE and FREE arrive in any order,
- * and reads end in any order. Rank 0 has one worker, which runs what is ready, and sleeps when
- * there is nothing. Then, and LUCK more times, results are recalled, one export at a time. Thieves
- * make ASKS requests.
+ * A closure that is ready runs at any of the ranks; which one would be best does not matter here.
+ * (Closure 0 does not go to rank 2, which is like rank 1.) Each result stays at the thief or is
+ * read at once. WORK, DONE and FREE arrive in any order, and reads end in any order. At any time a
+ * body that has nothing to do with these closures may read any value that is not lent; kdds_sync
+ * reads all of them.
  */
-#ifndef ASKS
-#define ASKS 3
+#ifndef N
+#define N 3
 #endif
-#ifndef LUCK
-#define LUCK 1
+#ifndef THIEVES
+#define THIEVES 2
 #endif
 
-#define N 5
-#define X 0
-#define Y 1
-#define Z 2
-#define V 3
+#define O(c, d) ((c) * 2 + (d))
+#define ITEMS (N * 2)
+
+/* The accesses of a closure to a data item. */
+#define NONE 0
+#define R 1
+#define W 2
+#define U 3  /* KDDS_RW */
+#define WR 7 /* two accesses: W, then R */
+byte mode[ITEMS];
+#define READS(c, d) (mode[O(c, d)] & R)
+#define WRITES(c, d) (mode[O(c, d)] & W)
+#define USE_BOTH(b, c, d) \
+	(mode[O(b, d)] && mode[O(c, d)] && ((mode[O(b, d)] | mode[O(c, d)]) & W))
+#define FOLLOWS(c, b) (USE_BOTH(b, c, 0) || USE_BOTH(b, c, 1))
+#define OUTPUTS(c) (WRITES(c, 0) || WRITES(c, 1))
+byte expected[ITEMS]; /* what a closure reads */
 
 #define WAITS 0
-#define WORK 1     /* under way */
-#define RUN 2      /* at the thief */
-#define DONE 3     /* under way */
-#define AWAY 4
-/* being read (in the source, closures in WORK, RUN and DONE are KD_TAKEN, too) */
-#define TAKEN 5
-#define COMPLETE 6
+#define GOING 1    /* its data are being read */
+#define HERE 2     /* for any worker of rank 0 */
+#define WORK 3     /* under way */
+#define RUN 4      /* at the thief */
+#define DONE 5     /* under way */
+#define COMING 6   /* outputs are being read at once */
+#define COMPLETE 7
+byte state[N], rank[N];
+byte before[N];    /* closures that it waits for */
+byte need[N];      /* what is being read for it: bits */
+byte incomplete = N;
 
-byte state[N], at[N];
-byte home[4];
-byte asks[3], luck = LUCK;
-bit asleep;
+byte memory[2];    /* of rank 0 */
 
-/* exports, outputs */
-byte pending[N], lent[N], reads[N];
-bit recalled[N];
-byte recalls;
-bit resting[N * 4];
-byte taker[N * 4]; /* 1 plus the closure */
-bit reading[N * 4];
-bit free[N];       /* under way */
+/* The results of each closure: 0, read at once (FETCHED), or in the set, until they are here. */
+#define FETCHED 1
+#define IN_SET 2
+#define LENT 3     /* in the set, as are those that are being read */
+#define READING 4
+#define LATE 5     /* not yet in the set (COMPLETE_BEFORE_SET) */
+byte result[ITEMS];
+#define IN(b, i) (result[O(b, i)] >= IN_SET && result[O(b, i)] <= READING)
+#define COMES(c) (result[O(c, 0)] == FETCHED || result[O(c, 1)] == FETCHED)
+byte values;       /* in the set: kd_pool.retained */
 
-/* imports: their copies, in the buffer `where` */
-bit held[N];
-byte where[N * 4], value[N * 4];
-byte gathered[N * 4]; /* of an input, at rank 0: the value */
-/* in WORK: 1 plus the closure whose output of the same data is overwritten in place */
-byte claims[N * 4];
-
-#define O(c, d) ((c) * 4 + (d))
-
-/* What closure c writes. */
-#define WRITES(c, d) (((c) == 0 && ((d) == X || (d) == Y)) || ((c) == 1 && (d) == Z) || ((c) == 2 && ((d) == X || (d) == Z)) || \
-		      ((c) == 4 && (d) == V))
-#define OUTPUTS(c) ((c) == 0 || (c) == 2 -> 2 : ((c) == 3 -> 0 : 1))
-/* 1 plus the value it reads; 0: it does not read d. */
-#define READS(c, d) ((c) == 1 && (d) == X -> 1 : ((c) == 2 -> ((d) == X -> 1 : ((d) == Z -> 2 : 0)) : \
-		     ((c) == 3 -> ((d) == X -> 3 : ((d) == Y -> 1 : 0)) : 0)))
-
-#ifdef FOLLOW_ELSEWHERE
-#define OVER(q, t) (state[q] == COMPLETE || (state[q] == AWAY && (t) != 0))
+/* Closure c may use in place what closure b has made of data item i. */
+#ifdef USE_WHILE_READ
+#define IN_PLACE(b, c, i) (rank[b] == rank[c])
 #else
-#define OVER(q, t) (state[q] == COMPLETE || (state[q] == AWAY && at[q] == (t)))
+#define IN_PLACE(b, c, i) (rank[b] == rank[c] && result[O(b, i)] != READING)
 #endif
-#define READY(c, t) ((c) == 0 || ((c) == 1 && OVER(0, t)) || ((c) == 2 && OVER(0, t) && OVER(1, t)) || \
-		     ((c) == 3 && OVER(0, t) && OVER(2, t)) || ((c) == 4 && state[2] == RUN))
-#define RUNNABLE(c) (state[c] == WAITS && READY(c, 0))
-/* A closure waits to read what c has written. */
-#define WANTED(c) (((c) == 0 && (state[1] == WAITS || state[3] == WAITS)) || ((c) == 2 && state[3] == WAITS))
-
-inline complete(q)
-{
-	state[q] = COMPLETE;
-	asleep = 0; /* the stack that was parked on it continues */
-	free[q] = at[q] != 0 && OUTPUTS(q) > 0;
-#ifdef RECALLED_UNTIL_COMPLETE
-	recalls = recalls - recalled[q];
-	recalled[q] = 0
+/* It may be read for a body that waits. */
+#ifdef READ_LENT
+#define SPARE(b, i) (result[O(b, i)] == IN_SET || result[O(b, i)] == LENT)
+#else
+#define SPARE(b, i) (result[O(b, i)] == IN_SET)
 #endif
-}
+/* Nobody needs the value that closure c overwrites. */
+#ifdef DROP_READ
+#define DROPS(c, i) (mode[O(c, i)] == W || mode[O(c, i)] == WR)
+#else
+#define DROPS(c, i) (mode[O(c, i)] == W)
+#endif
 
-inline settled(q)
+/* Exports. */
+byte left[N];      /* kd_retained_import.left */
+byte borrowed[ITEMS]; /* 1 plus the closure whose result WORK names */
+#ifdef FREE_WHILE_COMING
+bit returned[N];
+#endif
+
+bit free[N];       /* FREE, under way */
+byte frees;
+
+/* Imports: each data item is in the buffer `where`, a number above 0. */
+bit held[N];
+byte where[ITEMS], value[ITEMS + 1];
+#define TORN 255   /* a closure overwrites it */
+
+byte d, q, buffer; /* in one step; 0 in between */
+
+/* kd_retained_return() */
+inline give_back(b)
 {
-	pending[q]--;
+	assert(left[b] > 0);
+	left[b]--;
 	if
-	:: pending[q] == 0 -> complete(q)
+	:: !left[b] -> free[b] = 1; frees++
 	:: else
 	fi
 }
 
-inline fetch(q)
+inline take_out(b, i)
 {
-	k = 0;
-	do
-	:: k < 4 ->
-		resting[O(q, k)] = 0;
-		if
-#ifdef FETCH_LENT
-		:: WRITES(q, k) ->
-#else
-		:: WRITES(q, k) && !taker[O(q, k)] ->
-#endif
-			reading[O(q, k)] = 1;
-			reads[q]++
-		:: else
-		fi;
-		k++
-	:: else -> break
-	od;
-#ifndef FETCH_STAYS_AWAY
-	state[q] = TAKEN;
-#endif
-	k = 0
+	result[O(b, i)] = 0;
+	values--;
+	give_back(b)
 }
 
-#define FETCHED(c) (state[c] != AWAY || !(resting[O(c, 0)] || resting[O(c, 1)] || resting[O(c, 2)] || resting[O(c, 3)]))
+inline complete(c)
+{
+	state[c] = COMPLETE;
+	incomplete--;
+	q = c + 1;
+	do
+	:: q < N ->
+		if
+		:: FOLLOWS(q, c) -> before[q]--
+		:: else
+		fi;
+		q++
+	:: else -> break
+	od;
+	q = 0
+}
+
+/* kd_retained_need() */
+inline look(c)
+{
+	d = 0;
+	do
+	:: d < 2 ->
+		q = 0;
+		do
+		:: q < N ->
+			if
+			:: !IN(q, d) || !mode[O(c, d)] || IN_PLACE(q, c, d)
+			:: else ->
+				if
+				:: DROPS(c, d) && result[O(q, d)] != READING -> take_out(q, d)
+				:: else ->
+					result[O(q, d)] = READING;
+					need[c] = need[c] | (1 << d)
+				fi
+			fi;
+			q++
+		:: else -> break
+		od;
+		d++
+	:: else -> break
+	od;
+	d = 0; q = 0
+}
+
+/* next_of(): the first value of the data item; N: there is none */
+inline find(i)
+{
+	q = 0;
+	do
+	:: q < N && !IN(q, i) -> q++
+	:: else -> break
+	od
+}
+
+/* kd_export_send() */
+inline send(c)
+{
+	d = 0;
+	do
+	:: d < 2 ->
+		find(d);
+		if
+		:: q < N && READS(c, d) && IN_PLACE(q, c, d) ->
+#ifndef FREE_BORROWED
+			left[q]++;
+#endif
+			borrowed[O(c, d)] = q + 1
+		:: else
+		fi;
+		if
+		:: q < N && WRITES(c, d) && rank[q] == rank[c] && result[O(q, d)] == IN_SET ->
+			result[O(q, d)] = LENT
+		:: else
+		fi;
+		d++
+	:: else -> break
+	od;
+	d = 0; q = 0;
+	state[c] = WORK
+}
+
+/* the end of go() */
+inline leave(c)
+{
+	if
+	:: need[c] -> state[c] = GOING
+	:: !need[c] && !rank[c] -> state[c] = HERE
+	:: !need[c] && rank[c] -> send(c)
+	fi
+}
+
+/* The thief forgets import c, and each buffer that no other import has. */
+inline forget(c)
+{
+	held[c] = 0;
+	rank[c] = 0;
+	d = 0;
+	do
+	:: d < 2 ->
+		buffer = where[O(c, d)];
+		where[O(c, d)] = 0;
+		q = 0;
+		do
+		:: q < N && where[O(q, d)] != buffer -> q++
+		:: else -> break
+		od;
+		value[buffer] = (q < N -> value[buffer] : 0);
+		d++
+	:: else -> break
+	od;
+	d = 0; q = 0; buffer = 0
+}
+
+/* overwrite() */
+inline overwrite(c)
+{
+	d = 0;
+	do
+	:: d < 2 ->
+		if
+		:: borrowed[O(c, d)] ->
+#ifndef FREE_BORROWED
+			give_back(borrowed[O(c, d)] - 1);
+#endif
+			borrowed[O(c, d)] = 0
+		:: else
+		fi;
+		d++
+	:: else -> break
+	od;
+	d = 0;
+#ifndef KEEP_OLD
+	do
+	:: d < 2 ->
+		q = 0;
+		do
+		:: q < N && WRITES(c, d) && IN(q, d) ->
+			assert(result[O(q, d)] != READING);
+			take_out(q, d);
+			q++
+		:: q < N && !(WRITES(c, d) && IN(q, d)) -> q++
+		:: else -> break
+		od;
+		d++
+	:: else -> break
+	od;
+	d = 0; q = 0
+#endif
+}
+
+inline finish_export(c)
+{
+	if
+#ifdef FREE_WHILE_COMING
+	:: OUTPUTS(c) && !returned[c] -> give_back(c)
+#else
+	:: OUTPUTS(c) -> give_back(c)
+#endif
+	:: else
+	fi;
+	complete(c)
+}
+
+/* The thief's memory is read into that of rank 0. */
+inline read(c, i)
+{
+	assert(held[c]);
+	assert(value[where[O(c, i)]] != TORN);
+	assert(value[where[O(c, i)]] == c + 1);
+	assert(memory[i] < c + 1);
+	memory[i] = c + 1
+}
 
 /* Closure c, its export and its import. */
 proctype closure(byte c)
 {
-	byte d, k, q, t;
-
 end:
 	do
-	/* runs at rank 0 */
+	/* it is ready; or what it has waited for is here: go() */
 	:: atomic {
-		RUNNABLE(c) && !asleep ->
-		d = 0;
+		state[c] == WAITS && !before[c] ->
+		if
+		:: rank[c] = 0
+		:: rank[c] = 1
+#if THIEVES > 1
+		:: c > 0 -> rank[c] = 2
+#endif
+		fi;
+		d_step { look(c); leave(c) }
+	   }
+	:: d_step {
+		state[c] == GOING && !need[c] ->
+#ifndef GO_ONCE
+		look(c);
+#endif
+		leave(c)
+	   }
+	/* runs at rank 0 */
+	:: d_step {
+		state[c] == HERE ->
 		do
-		:: d < 4 ->
-			assert(!READS(c, d) || home[d] == READS(c, d));
+		:: d < 2 ->
+			assert(!READS(c, d) || memory[d] == expected[O(c, d)]);
 			if
-			:: WRITES(c, d) -> home[d] = c + 1
+			:: WRITES(c, d) -> memory[d] = c + 1
 			:: else
 			fi;
 			d++
@@ -156,221 +339,199 @@ end:
 		d = 0;
 		complete(c)
 	   }
-	/* a request arrives: WORK */
-	:: atomic {
-		state[c] == WAITS && asks[1] > 0 && READY(c, 1) -> t = 1; goto give
-	   }
-	:: atomic {
-		state[c] == WAITS && asks[2] > 0 && READY(c, 2) -> t = 2; goto give
-	   }
-	:: atomic {
-		false ->
-give:
-		asks[t]--;
-		at[c] = t;
-		state[c] = WORK;
-		d = 0;
-		do
-		:: d < 4 && WRITES(c, d) ->
-			q = 0;
-			do
-			:: q < N ->
-				if
-				:: resting[O(q, d)] ->
-					claims[O(c, d)] = q + 1;
-#ifndef NOT_TAKEN
-					taker[O(q, d)] = c + 1;
-					resting[O(q, d)] = 0;
-					lent[q]++;
-#endif
-#ifdef FREE_BEFORE_TAKER
-					settled(q);
-#endif
-					skip
-				:: else
-				fi;
-				q++
-			:: else -> break
-			od;
-			d++
-		:: d < 4 && !WRITES(c, d) -> d++
-		:: else -> break
-		od;
-#ifdef TILES
-		gathered[O(c, X)] = home[X];
-		gathered[O(c, Y)] = home[Y];
-		gathered[O(c, Z)] = home[Z];
-#endif
-		d = 0; q = 0; t = 0
-	   }
-	/* WORK arrives; its inputs must be where they should be, in the right version */
-	:: atomic {
+	/* WORK arrives, and its inputs */
+	:: d_step {
 		state[c] == WORK ->
 		state[c] = RUN;
 		held[c] = 1;
-		d = 0;
 		do
-		:: d < 4 ->
-			where[O(c, d)] = O(c, d);
+		:: d < 2 ->
 			if
-			:: claims[O(c, d)] && READS(c, d) ->
-				q = claims[O(c, d)] - 1;
-				assert(held[q] && at[q] == at[c] && value[where[O(q, d)]] == READS(c, d));
-				where[O(c, d)] = where[O(q, d)]
-			:: !claims[O(c, d)] && READS(c, d) ->
-				q = READS(c, d) - 1;
-				if
-				:: held[q] && at[q] == at[c] && value[where[O(q, d)]] == READS(c, d) && WRITES(c, d) ->
-					value[O(c, d)] = READS(c, d)
-				:: held[q] && at[q] == at[c] && value[where[O(q, d)]] == READS(c, d) && !WRITES(c, d) ->
-					where[O(c, d)] = where[O(q, d)]
-				:: else ->
-#ifdef TILES
-					assert(gathered[O(c, d)] == READS(c, d));
-#else
-					assert(home[d] == READS(c, d));
-#endif
-					value[O(c, d)] = READS(c, d)
-				fi
+			:: borrowed[O(c, d)] -> /* retained_copy() */
+				q = borrowed[O(c, d)] - 1;
+				assert(held[q] && rank[q] == rank[c]);
+				where[O(c, d)] = where[O(q, d)];
+				assert(value[where[O(c, d)]] == expected[O(c, d)])
+			:: !borrowed[O(c, d)] && READS(c, d) ->
+				assert(memory[d] == expected[O(c, d)]);
+				where[O(c, d)] = O(c, d) + 1;
+				value[O(c, d) + 1] = memory[d]
+			:: !borrowed[O(c, d)] && mode[O(c, d)] == W ->
+				where[O(c, d)] = O(c, d) + 1
+			:: else
+			fi;
+			if
+			:: WRITES(c, d) -> value[where[O(c, d)]] = TORN
 			:: else
 			fi;
 			d++
 		:: else -> break
 		od;
-		d = 0; q = 0;
+		d = 0; q = 0
+	   }
+	/* complete at the thief: DONE */
+	:: d_step {
+		state[c] == RUN ->
+		state[c] = DONE;
+		do
+		:: d < 2 ->
+			if
+			:: WRITES(c, d) ->
+				assert(value[where[O(c, d)]] == TORN);
+				value[where[O(c, d)]] = c + 1
+			:: mode[O(c, d)] == R ->
+				assert(value[where[O(c, d)]] == expected[O(c, d)])
+			:: else
+			fi;
+			d++
+		:: else -> break
+		od;
+		d = 0;
 		if
-		:: c == 2 -> asleep = 0 /* its child comes to rank 0 */
+		:: !OUTPUTS(c) -> forget(c)
 		:: else
 		fi
 	   }
-	/* it is complete at the thief: DONE */
-	:: atomic {
-		state[c] == RUN && (c != 2 || state[4] == COMPLETE) ->
-		d = 0;
-		do
-		:: d < 4 ->
-			assert(!READS(c, d) || value[where[O(c, d)]] == READS(c, d));
-			if
-			:: WRITES(c, d) -> value[where[O(c, d)]] = c + 1
-			:: else
-			fi;
-			d++
-		:: else -> break
-		od;
-		d = 0;
-		state[c] = DONE
-	   }
-	/* DONE arrives: what it has overwritten is settled; its outputs are retained or read */
+	/* DONE arrives: apply() */
 	:: atomic {
 		state[c] == DONE ->
-#ifndef FREE_BEFORE_TAKER
-		q = 0;
+		d_step { overwrite(c) };
+		left[c] = OUTPUTS(c) != 0;
 		do
-		:: q < N ->
-			d = 0;
-			do
-			:: d < 4 ->
-				if
-				:: taker[O(q, d)] == c + 1 && pending[q] > 0 -> lent[q]--; settled(q)
-				:: else
-				fi;
-				d++
-			:: else -> break
-			od;
-			q++
+		:: d < 2 && WRITES(c, d) -> /* large_output() */
+			if
+#ifdef COMPLETE_BEFORE_SET
+			:: left[c]++; values++; result[O(c, d)] = LATE
+#else
+			:: left[c]++; values++; result[O(c, d)] = IN_SET
+#endif
+			:: result[O(c, d)] = FETCHED
+			fi;
+			d++
+		:: d < 2 && !WRITES(c, d) -> d++
 		:: else -> break
 		od;
-		q = 0; d = 0;
-#endif
-		pending[c] = OUTPUTS(c);
+		d = 0;
 		if
-		:: OUTPUTS(c) == 0 -> complete(c); held[c] = 0
-		:: OUTPUTS(c) > 0 && !asleep ->
-			state[c] = AWAY;
-			do
-			:: d < 4 ->
-				resting[O(c, d)] = WRITES(c, d);
-				d++
-			:: else -> break
-			od;
-			d = 0
-		:: OUTPUTS(c) > 0 -> state[c] = TAKEN; fetch(c)
+		:: COMES(c) ->
+			state[c] = COMING;
+#ifdef FREE_WHILE_COMING
+			if
+			:: left[c] > 1 -> returned[c] = 1; give_back(c)
+			:: else
+			fi
+#endif
+		:: else -> d_step { finish_export(c) }
 		fi
 	   }
-	/* fetched because a closure waits to read it, or recalled */
-	:: atomic { state[c] == AWAY && !FETCHED(c) && WANTED(c) -> fetch(c) }
-	:: atomic {
-		state[c] == AWAY && !FETCHED(c) && lent[c] < pending[c] && recalls == 0 &&
-#ifdef NO_RECALL_ASLEEP
-		luck > 0 ->
-#else
-		(asleep || luck > 0) ->
+#ifdef COMPLETE_BEFORE_SET
+	:: atomic { state[c] == COMPLETE && result[O(c, 0)] == LATE -> result[O(c, 0)] = IN_SET }
+	:: atomic { state[c] == COMPLETE && result[O(c, 1)] == LATE -> result[O(c, 1)] = IN_SET }
 #endif
-		luck = (asleep || luck == 0 -> luck : luck - 1);
-		recalled[c] = 1;
-		recalls++;
-		fetch(c)
-	   }
-	/* an output has been read */
+	/* an output that does not stay has been read: output_arrived() */
 	:: atomic {
-		reads[c] > 0 ->
+		COMES(c) ->
 		if
-		:: reading[O(c, X)] -> d = X
-		:: reading[O(c, Y)] -> d = Y
-		:: reading[O(c, Z)] -> d = Z
-		:: reading[O(c, V)] -> d = V
+		:: result[O(c, 0)] == FETCHED -> d = 0
+		:: result[O(c, 1)] == FETCHED -> d = 1
 		fi;
-		assert(held[c] && value[where[O(c, d)]] == c + 1);
-		assert(home[d] < c + 1);
-		home[d] = c + 1;
-#if defined(TILES) && !defined(GATHERED_ONCE)
-		do
-		:: q < N ->
-			gathered[O(q, d)] = (at[q] == at[c] && state[q] == WORK -> home[d] : gathered[O(q, d)]);
-			q++
-		:: else -> break
-		od;
-		q = 0;
-#endif
-		reading[O(c, d)] = 0;
-		d = 0;
-		reads[c]--;
-#ifndef RECALLED_UNTIL_COMPLETE
-		if
-		:: reads[c] == 0 -> recalls = recalls - recalled[c]; recalled[c] = 0
-		:: else
-		fi;
-#endif
-		settled(c)
+		d_step {
+			read(c, d);
+			result[O(c, d)] = 0;
+			d = 0;
+			if
+			:: COMES(c)
+			:: else -> finish_export(c)
+			fi
+		}
 	   }
-	/* FREE */
-	:: atomic { free[c] -> free[c] = 0; held[c] = 0 }
-	od
-}
-
-active proctype worker()
-{
-end:
-	do
+	/* a value is read for a body that waits: need_all() */
+	:: atomic { SPARE(c, 0) -> result[O(c, 0)] = READING }
+	:: atomic { SPARE(c, 1) -> result[O(c, 1)] = READING }
+	/* it has been read: arrived() */
 	:: atomic {
-		!asleep && !RUNNABLE(0) && !RUNNABLE(1) && !RUNNABLE(2) && !RUNNABLE(3) && !RUNNABLE(4) &&
-		!(state[0] == COMPLETE && state[1] == COMPLETE && state[2] == COMPLETE && state[3] == COMPLETE) -> asleep = 1
+		result[O(c, 0)] == READING || result[O(c, 1)] == READING ->
+		if
+		:: result[O(c, 0)] == READING -> d = 0
+		:: result[O(c, 1)] == READING -> d = 1
+		fi;
+		d_step {
+			read(c, d);
+			take_out(c, d);
+			do
+			:: q < N -> need[q] = need[q] & ~(1 << d); q++
+			:: else -> break
+			od;
+			d = 0; q = 0
+		}
+	   }
+	/* FREE arrives */
+	:: d_step {
+		free[c] ->
+		assert(held[c]);
+		free[c] = 0;
+		frees--;
+		forget(c)
 	   }
 	od
 }
 
 init {
+	byte c, last[2];
+
 	atomic {
-		asks[1] = ASKS;
-		asks[2] = ASKS - 1;
-		run closure(0);
-		run closure(1);
-		run closure(2);
-		run closure(3);
-		run closure(4)
+		/* Any program. For closure 1, mode[2] <= mode[3]: otherwise swap the data items. */
+		mode[O(0, 0)] = W;
+		mode[O(0, 1)] = W;
+		c = 2;
+		do
+		:: c < ITEMS ->
+			if
+			:: c != 3 && (c % 2 == 0 || mode[c - 1]) -> mode[c] = NONE
+			:: c != 3 || mode[2] <= R -> mode[c] = R
+			:: c != 3 || mode[2] <= W -> mode[c] = W
+			:: c != 3 || mode[2] <= U -> mode[c] = U
+#ifdef PAIRS
+			:: mode[c] = WR
+#endif
+			fi;
+			c++
+		:: else -> break
+		od;
+		c = 0;
+		do
+		:: c < N ->
+			d = 0;
+			do
+			:: d < 2 ->
+				expected[O(c, d)] = (READS(c, d) -> last[d] : 0);
+				last[d] = (WRITES(c, d) -> c + 1 : last[d]);
+				d++
+			:: else -> break
+			od;
+			q = 0;
+			do
+			:: q < c -> before[c] = before[c] + FOLLOWS(c, q); q++
+			:: else -> break
+			od;
+			c++
+		:: else -> break
+		od;
+		c = 0;
+		do
+		:: c < N -> run closure(c); c++
+		:: else -> break
+		od;
+		c = 0; d = 0; q = 0
 	}
-	/* All closures complete, with the values that the program produces when run in order. */
-	state[0] == COMPLETE && state[1] == COMPLETE && state[2] == COMPLETE && state[3] == COMPLETE;
-	assert(home[X] == 3 && home[Y] == 1 && home[Z] == 3);
-	assert(state[4] == WAITS || (state[4] == COMPLETE && home[V] == 5))
+	/* After kdds_sync of the frame's body nothing is lost, and nothing is left at a thief. */
+	d_step {
+		!incomplete && !values && !frees ->
+		assert(memory[0] == last[0] && memory[1] == last[1]);
+		c = 0;
+		do
+		:: c < N -> assert(!held[c]); c++
+		:: else -> break
+		od
+	}
 }

@@ -198,6 +198,13 @@ static uint32_t need(struct kdds_closure *c, uint32_t to, struct kd_need *n)
 	return n->left;
 }
 
+static void bring(const struct kd_value *v)
+{
+	pthread_mutex_unlock(&net.lock);
+	kd_retained_bring(&net.remote, &worker, v);
+	pthread_mutex_lock(&net.lock);
+}
+
 START_TEST(overlaps)
 {
 	struct kd_retained_import *of = import_of(1);
@@ -209,6 +216,25 @@ START_TEST(overlaps)
 	ck_assert(elsewhere(tile(y, 10, 20, 20)) && elsewhere(tile(y + 4, 3, 2, 20)));
 	ck_assert(!elsewhere(tile(y + 5, 10, 15, 20)) && !elsewhere(array(y + 5, 15)));
 	ck_assert(!elsewhere(array(x + 150, 0)));
+}
+END_TEST
+
+/* Two results with different strides, between each other's rows, which two ranks have made at the
+ * same time, stay both. Who waits for one does not read the other, which its rank may be
+ * changing. */
+START_TEST(strides_apart)
+{
+	struct kd_value a = tile(x, 8, 10, 64), b = tile(x + 10, 16, 10, 32);
+
+	add(import_of(1), a);
+	kd_retained_overwrite(&net, &b);
+	ck_assert(elsewhere(a) && !elsewhere(b) && !frees);
+	add(import_of(2), b);
+	kd_retained_lend(&net, 1, &a);
+	bring(&b);
+	ck_assert(elsewhere(a) && !elsewhere(b) && frees == 1);
+	kd_retained_overwrite(&net, &a);
+	ck_assert(!elsewhere(a) && frees == 2);
 }
 END_TEST
 
@@ -318,13 +344,6 @@ START_TEST(borrowed)
 }
 END_TEST
 
-static void bring(const struct kd_value *v)
-{
-	pthread_mutex_unlock(&net.lock);
-	kd_retained_bring(&net.remote, &worker, v);
-	pthread_mutex_lock(&net.lock);
-}
-
 START_TEST(brought)
 {
 	struct kd_value v = array(x, 100), w = array(y, 100), part = array(x + 99, 10);
@@ -378,6 +397,7 @@ int main(void)
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, overlaps);
+	tcase_add_test(tcase, strides_apart);
 	tcase_add_loop_test(tcase, random_tiles, 0, 20);
 	tcase_add_test(tcase, where);
 	tcase_add_test(tcase, reads_once);

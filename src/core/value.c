@@ -47,8 +47,21 @@ static uint64_t stride(const struct kd_value *v)
 	return v->rows > 1 ? v->ld * v->size : row_bytes(v);
 }
 
+/* Whether a row of a has a byte in common with b, whose stride is another. */
+static int rows_overlap(const struct kd_value *a, const struct kd_value *b)
+{
+	struct kd_value row = {a->data, 1, a->cols, a->cols, a->size, NULL};
+
+	for (uint64_t r = 0; r < a->rows; r++) {
+		row.data = (char *)a->data + r * stride(a);
+		if (kd_value_overlaps(&row, b))
+			return 1;
+	}
+	return 0;
+}
+
 /* Whether two values have a byte in common; a does not begin after b. Tiles of one matrix lie
- * between each other's rows; for two with different strides only the ends are compared. */
+ * between each other's rows; of two with different strides the rows of one are compared. */
 static int overlap(const struct kd_value *a, const struct kd_value *b)
 {
 	uint64_t distance = (uint64_t)((const char *)b->data - (const char *)a->data);
@@ -57,8 +70,9 @@ static int overlap(const struct kd_value *a, const struct kd_value *b)
 	if (kd_value_empty(a) || kd_value_empty(b) ||
 	    distance >= (a->rows - 1) * stride(a) + row_bytes(a))
 		return 0;
-	if ((a->rows > 1 && b->rows > 1 && stride(a) != stride(b)) || row_bytes(a) > step ||
-	    row_bytes(b) > step)
+	if (a->rows > 1 && b->rows > 1 && stride(a) != stride(b))
+		return a->rows < b->rows ? rows_overlap(a, b) : rows_overlap(b, a);
+	if (row_bytes(a) > step || row_bytes(b) > step)
 		return 1;
 	row = distance / step;
 	column = distance % step;

@@ -37,8 +37,8 @@ static inline int kd_value_none(struct kdds_closure *c, uint32_t i)
 	return !p->size || (p->array && a->shape.rows && !a->shape.cols);
 }
 
-/* Whether they have elements in common. For two views with different strides it suffices that one
- * lies between the ends of the other. */
+/* Whether they have elements in common. For two views with different strides each row of the one
+ * that has fewer is looked at. */
 int kd_value_overlaps(const struct kd_value *a, const struct kd_value *b);
 
 /* How the data items of one closure overlap; a bitwise OR of: */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves for src/remote/retained.c, with an engine of the test's own: values are found by the memory
- * that they overlap, tiles that lie between each other included, in whatever order they come and go.
- * A closure goes to the rank that has most of its data; what it needs elsewhere is read once, however
- * many wait for it; what it overwrites is not read, unless it reads a part of it; kdds_sync does not
- * read what a closure under way overwrites. FREE is sent when nothing of an import is left, and not
- * while a steal message names it.
+ * Proves for src/remote/retained.c, with an engine of the test's own: values are found by the
+ * memory that they overlap, tiles that lie between each other included, in whatever order they come
+ * and go. A closure goes to the rank that has most of its data; what it needs elsewhere is read
+ * once, however many wait for it; what it overwrites is not read, unless it reads a part of it;
+ * kdds_sync does not read what a closure under way overwrites. FREE is sent when nothing of an
+ * import is left, and not while a steal message names it.
  */
 #include <check.h>
 #include <stdlib.h>

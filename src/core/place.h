@@ -14,9 +14,10 @@
  * number that the program has given; the rank is that number modulo the size of the job. A closure
  * whose rank is this one is treated as LOCAL, and so is one whose rank has died.
  *
- * Results that are retained elsewhere are complete for all: what depends on them is ready. Where
- * data are decides only where a closure runs. Data come to be elsewhere only when a closure that writes
- * them is complete. So what a ready closure uses is here if it was here once.
+ * Results that are retained elsewhere are complete for all: what depends on them is ready, and the
+ * place of the data only determines where it runs. Data come to be elsewhere only when a closure
+ * that writes them is complete. So what a ready closure uses is here if it was here once. A closure
+ * that is taken with others that it depends on may not be ready yet: its stack looks again.
  */
 #ifndef KD_PLACE_H
 #define KD_PLACE_H

@@ -87,7 +87,7 @@ struct kd_exports {
 	uint32_t generation;
 	uint32_t *waiting, nwaiting; /* thieves */
 	uint8_t *waits; /* by rank: how many closures it wants; 0: does not wait */
-	uint32_t *out;   /* by rank: exports that it has not answered. Others load them, too */
+	uint32_t *out;   /* by rank: exports that it has not answered */
 	uint32_t *rooms; /* by rank: MiB that their data may take, from its last request */
 	uint64_t prompt_ns;
 	uint32_t prompts;
@@ -114,7 +114,7 @@ static void turn(struct kd_export *x, enum export_state to)
 
 	kd_assert(allowed[x->state] & 1u << to);
 	if (x->state == EXPORT_OUT)
-		kd_fetch_add(&x->net->exports->out[x->thief], -1);
+		x->net->exports->out[x->thief]--;
 	x->state = to;
 }
 
@@ -192,7 +192,7 @@ static inline void check_waiting(struct kd_net *net)
 
 int kd_export_busy(struct kd_net *net, uint32_t thief)
 {
-	return kd_load_relaxed(&net->exports->out[thief]) >= BUSY;
+	return net->exports->out[thief] >= BUSY;
 }
 
 /* One that has not requested anything probably has as much as this one. */
@@ -246,7 +246,7 @@ void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
 	kd_weigh_given(net, range, x->sent_ns);
 	me->dear = 0;
 	x->net = net;
-	kd_fetch_add(&me->out[thief], 1);
+	me->out[thief]++;
 	kd_balance_note(net, thief, 0, x->sent_ns, 0);
 	me->making = x;
 	kd_outgoing_make(net, &x->outgoing, range, retains);

@@ -29,7 +29,7 @@ void kd_export_recall(struct kd_net *net, const char *closure);
  * it has made none. */
 void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
 		    const struct kd_range *range);
-/* Whether the rank has enough to do. Any thread, no lock. */
+/* Whether the rank has enough to do. */
 int kd_export_busy(struct kd_net *net, uint32_t thief);
 /* What the data of a range for that rank may take: what it has said in its last request. */
 uint64_t kd_export_room(struct kd_net *net, uint32_t thief);

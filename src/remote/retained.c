@@ -13,7 +13,7 @@
 #include "remote/net.h"
 #include "remote/peer.h"
 
-#define VALUES_MOST 512 /* tiles of one row of tiles lie between each other: a look meets them all */
+#define VALUES_MOST 512 /* a look for a tile meets all tiles of its row of tiles */
 #define HOLDERS 4      /* ranks among which residence chooses */
 #define FOLLOW_SHARE 4 /* a rank that has less of what a closure uses does not get it */
 #define NAP_NS 1000000 /* of a worker that waits for a value and does not poll */
@@ -162,6 +162,7 @@ int kd_retained_may(const struct kd_net *net, const struct kd_range *range,
 	    net->retained->bytes > kd_env.cache - bytes ||
 	    kd_load_relaxed(&net->pool->retained) >= VALUES_MOST)
 		return 0;
+	/* a stack with a range that is not complete, here or further up, does not end */
 	for (; r->from; r = &r->from->range)
 		if (r->import || in_arena(r->from, v->data))
 			return 0;

@@ -117,13 +117,12 @@ void stencil_row(double *to, const double *row, const double *above, const doubl
 /* The tile that starts at the given point; ld points in a row of both grids. */
 void stencil_tile(double *to, const double *from, long ld, long rows, long cols);
 
-/* uts.c: the trees, the children of a node, the sequential program, and the number of nodes it must
- * find */
+/* uts.c: the trees, the children of a node, and the number of nodes of a published tree; 0 of
+ * others */
 enum { UTS_T1, UTS_T3, UTS_SMALL_T1, UTS_SMALL_T3 };
 void uts_root(int tree, struct uts_node *root);
 int uts_children(const struct uts_node *node);
 void uts_child(const struct uts_node *node, int i, struct uts_node *child);
-long uts_plain(const struct uts_node *node);
 long uts_nodes(int tree);
 
 /* The tasks of the overhead benchmarks: just enough work for the result to show that each has run,

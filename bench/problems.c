@@ -200,7 +200,21 @@ static double run_nqueens(const struct backend *b, const long *size, bool quick)
 	return (double)calls[n];
 }
 
-/* uts: see uts.c */
+/* uts: see uts.c. The sequential program is here so that it calls the same functions as the tasks:
+ * inlined, they save 3 ns a node. */
+
+static long uts_plain(const struct uts_node *node)
+{
+	struct uts_node child;
+	int n = uts_children(node);
+	long nodes = 1;
+
+	for (int i = 0; i < n; i++) {
+		uts_child(node, i, &child);
+		nodes += uts_plain(&child);
+	}
+	return nodes;
+}
 
 static double run_uts(const struct backend *b, int tree)
 {
@@ -211,7 +225,7 @@ static double run_uts(const struct backend *b, int tree)
 	uts_root(tree, &root);
 	nodes = b ? b->uts(&root) : uts_plain(&root);
 	clock_stop();
-	expect("uts", nodes, uts_nodes(tree));
+	expect("uts", nodes, uts_nodes(tree) ? uts_nodes(tree) : uts_plain(&root));
 	return (double)nodes;
 }
 

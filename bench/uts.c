@@ -9,8 +9,7 @@
  *   geometric   (of fixed shape) log(1 - u) / log(1 - p), p = 1 / (1 + b), rounded down, at most
  *               100; none from depth d on
  *
- * T1 and T3 are published with their sizes. The sizes of the small trees are those that the
- * sequential program finds.
+ * T1 and T3 are published with their sizes.
  */
 #include <math.h>
 #include <string.h>
@@ -108,25 +107,7 @@ int uts_children(const struct uts_node *node)
 	return n < 100 ? n : 100;
 }
 
-long uts_plain(const struct uts_node *node)
-{
-	struct uts_node child;
-	int n = uts_children(node);
-	long nodes = 1;
-
-	for (int i = 0; i < n; i++) {
-		uts_child(node, i, &child);
-		nodes += uts_plain(&child);
-	}
-	return nodes;
-}
-
 long uts_nodes(int tree)
 {
-	struct uts_node root;
-
-	if (trees[tree].nodes)
-		return trees[tree].nodes;
-	uts_root(tree, &root);
-	return uts_plain(&root);
+	return trees[tree].nodes;
 }

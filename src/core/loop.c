@@ -34,6 +34,8 @@
 #define FIRST_NS 5000u   /* before the first division, and another if nobody has asked: */
 #define LATER_NS 100000u
 #define PIECE_NS 20000u  /* what is shorter is not divided */
+#define LONG_NS 400000u  /* what is longer is divided before an index, which may be long, has run */
+#define MEMORY_NS 100000000u /* of how long an index takes */
 #define CAREFUL_SHARE 16 /* where indices may differ, a block is at most that part of the rest: */
 #define CAREFUL_FIRST 64 /* in the first runs of a loop by a worker, */
 #define CAREFUL_LATER 256 /* and after a block that has taken longer than this: */
@@ -240,12 +242,13 @@ static void commit(struct walk *w, size_t begin, size_t end)
 	kd_commit(w->f, at, type->size);
 }
 
-/* Commits what remains from `begin' on, where an index takes ns. */
-static void commit_rest(struct walk *w, size_t begin, double ns)
+/* Commits what remains from `begin' on, where an index takes ns, in pieces that run for at least
+ * piece_ns. */
+static void commit_rest(struct walk *w, size_t begin, double ns, double piece_ns)
 {
 	size_t end[HALVES], n = 0, last = w->n;
 
-	for (; n < HALVES - 1 && last - begin > 1 && (double)(last - begin) * ns > 2.0 * PIECE_NS;
+	for (; n < HALVES - 1 && last - begin > 1 && (double)(last - begin) * ns > 2 * piece_ns;
 	     last = begin + (last - begin) / 2)
 		end[n++] = last;
 	for (end[n++] = last; n--; begin = end[n])
@@ -277,15 +280,35 @@ static void run_divided(struct walk *w, struct kdds_closure *p)
 		commit(w, middle, w->n);
 }
 
+/* How long an index takes on average. */
+static double mean_of(const struct kd_pace *known)
+{
+	return (double)known->ran_ns / (double)known->ran;
+}
+
+static void note(struct kd_pace *known, size_t done, uint64_t ns)
+{
+	known->ran += done;
+	known->ran_ns += ns;
+	if (known->ran_ns > MEMORY_NS) {
+		known->ran = (known->ran + 1) / 2;
+		known->ran_ns /= 2;
+	}
+}
+
 static void run_exact(struct walk *w, struct kdds_closure *p)
 {
 	struct kd_pace known = *pace_of(w->loop);
 	uint64_t start = kd_os_now_ns(), before = start;
 	size_t done = 0, block = 1;
 
-	if (known.loop != w->loop)
-		known = (struct kd_pace){w->loop, 0, CAREFUL_FIRST};
-	else if (known.careful)
+	if (known.loop != w->loop) {
+		known = (struct kd_pace){.loop = w->loop, .careful = CAREFUL_FIRST};
+	} else if (w->n > 1 && known.ran && (double)w->n * mean_of(&known) > LONG_NS) {
+		commit_rest(w, 0, mean_of(&known), LATER_NS);
+		return;
+	}
+	if (known.careful)
 		known.careful--;
 	else
 		block = (size_t)(FIRST_NS / known.ns) + 1;
@@ -303,6 +326,7 @@ static void run_exact(struct walk *w, struct kdds_closure *p)
 			known.ns = each;
 		if (now - before > UNEVEN_NS)
 			known.careful = CAREFUL_LATER;
+		note(&known, end - done, now - before);
 		*pace_of(w->loop) = known; /* which another loop, in a body, may have taken */
 		done = end;
 		if (whole && now - before < BLOCK_NS)
@@ -312,7 +336,7 @@ static void run_exact(struct walk *w, struct kdds_closure *p)
 		before = now;
 		if (now - start > (wanted(w) ? FIRST_NS : LATER_NS) &&
 		    (double)(w->n - done) * each > PIECE_NS) {
-			commit_rest(w, done, each);
+			commit_rest(w, done, mean_of(&known), wanted(w) ? PIECE_NS : LATER_NS);
 			return;
 		}
 	}

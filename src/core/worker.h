@@ -14,6 +14,7 @@
 /* How long an index of a loop took. */
 struct kd_pace {
 	const struct kdds_loop *loop;
+	uint64_t ran, ran_ns; /* indices of late, and for how long */
 	double ns;
 	int careful; /* runs left in which some indices may take much longer than others */
 };

@@ -19,6 +19,7 @@ src_libkdds_internal_la_SOURCES = \
 	src/base/files.h \
 	src/base/log.c \
 	src/base/log.h \
+	src/base/member.h \
 	src/base/os.c \
 	src/base/os.h \
 	src/base/os_thread.c \

@@ -1197,6 +1197,119 @@ static void two_threads(void)
 	twins_close();
 }
 
+/* A rank dies, or is thought to, and is started again. Its predecessor goes on for a while. */
+
+struct incarnation {
+	struct kd_comm *comm;
+	struct kd_comm_region region;
+	char address[KD_COMM_ADDRESS_BYTES];
+	char memory[16];
+	unsigned heard[3]; /* messages, by sender */
+};
+
+#define ZOMBIE_NS 100000000 /* for which the predecessor tries to be heard */
+
+static struct incarnation home, before, after; /* rank 0; twice rank 1 */
+
+static void note_sender(void *arg, const void *message, size_t len)
+{
+	struct incarnation *x = arg;
+
+	check(len == 1 && *(const char *)message < 3);
+	x->heard[(unsigned)*(const char *)message]++;
+}
+
+static void incarnation_open(struct incarnation *x, uint32_t rank, uint32_t incarnation)
+{
+	static const struct kd_comm_events events = {note_sender, NULL};
+	struct kd_comm_config config = {.provider = provider, .local = 1, .rank = rank, .size = 2,
+					.incarnation = incarnation, .secret = secret,
+					.patience_ns = FOREVER_NS, .events = &events, .arg = x};
+
+	check(!kd_comm_open(&config, &x->comm, x->address, &address_size));
+	memset(x->memory, (int)(1 + rank + incarnation), sizeof(x->memory));
+	check(!kd_comm_expose(x->comm, x->memory, sizeof(x->memory), &x->region));
+}
+
+/* x sends, if it can, and all make progress. */
+static void incarnation_say(struct incarnation *x, uint32_t to, char sender)
+{
+	kd_comm_send(x->comm, to, &sender, 1);
+	kd_comm_progress(home.comm);
+	kd_comm_progress(before.comm);
+	if (after.comm)
+		kd_comm_progress(after.comm);
+}
+
+/* home reads memory of rank 1: whether it gets what x has. */
+static int incarnation_read(const struct incarnation *x)
+{
+	char local[sizeof(x->memory)] = "";
+	struct fetch f = {.get.done = fetched};
+
+	if (kd_comm_get(home.comm, 1, local, x->region.addr, x->region.key, sizeof(local), &f.get))
+		return 0;
+	while (!f.ended)
+		incarnation_say(&before, 0, 1);
+	return !f.error && !memcmp(local, x->memory, sizeof(local));
+}
+
+static void started_again(void)
+{
+	int proves = !strcmp(provider, "tcp"); /* who is at the other end */
+	struct timespec begin, now;
+	unsigned heard;
+
+	incarnation_open(&home, 0, 0);
+	if (!kd_comm_can_forget(home.comm)) {
+		kd_comm_close(home.comm);
+		return;
+	}
+	pthread_mutex_lock(&lock);
+	incarnation_open(&before, 1, 0);
+	check(!kd_comm_connect(home.comm, 1, before.address, address_size));
+	check(!kd_comm_connect(before.comm, 0, home.address, address_size));
+	while (!before.heard[0])
+		incarnation_say(&home, 1, 0);
+	while (!home.heard[1])
+		incarnation_say(&before, 0, 1);
+	check(incarnation_read(&before));
+	kd_comm_forget(home.comm, 1);
+	check(!incarnation_read(&before));
+	incarnation_open(&after, 1, 1);
+	check(!kd_comm_connect(after.comm, 0, home.address, address_size));
+	for (int i = 0; i < 100; i++)
+		incarnation_say(&after, 0, 2);
+	check(!proves || !home.heard[2]); /* home does not know it yet */
+	/* Where the predecessor listens, nobody is the successor. */
+	if (proves) {
+		check(!kd_comm_renew(home.comm, 1, 1, before.address, address_size));
+		heard = before.heard[0];
+		for (int i = 0; i < 100; i++)
+			incarnation_say(&home, 1, 0);
+		check(before.heard[0] == heard);
+		kd_comm_forget(home.comm, 1);
+	}
+	check(!kd_comm_renew(home.comm, 1, 1, after.address, address_size));
+	heard = home.heard[1];
+	while (!after.heard[0])
+		incarnation_say(&home, 1, 0);
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	do {
+		incarnation_say(&home, 1, 0);
+		incarnation_say(&before, 0, 1);
+		incarnation_say(&after, 0, 2);
+		clock_gettime(CLOCK_MONOTONIC, &now);
+	} while (!home.heard[2] || (now.tv_sec - begin.tv_sec) * 1000000000 + now.tv_nsec -
+				   begin.tv_nsec < ZOMBIE_NS);
+	check(!proves || home.heard[1] == heard);
+	check(!incarnation_read(&before));
+	check(incarnation_read(&after));
+	kd_comm_close(home.comm);
+	kd_comm_close(before.comm);
+	kd_comm_close(after.comm);
+}
+
 /* Engines that cannot be opened */
 
 static void open_badly(const char *name, const char *listen, int error)
@@ -1359,7 +1472,7 @@ static const struct {
 	{"ports", ports, 0}, {"mistakes", mistakes, 0},
 	{"again", again, 0}, {"interrupted", interrupted, 0},
 	{"few files", few_files, 1}, {"two engines", two_engines, 1},
-	{"two threads", two_threads, 1},
+	{"two threads", two_threads, 1}, {"started again", started_again, 1},
 };
 
 static void run_case(void *arg)

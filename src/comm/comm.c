@@ -95,3 +95,9 @@ void kd_comm_forget(struct kd_comm *c, uint32_t rank)
 {
 	c->engine->forget(c, rank);
 }
+
+int kd_comm_renew(struct kd_comm *c, uint32_t rank, uint32_t incarnation, const void *address,
+		  size_t size)
+{
+	return c->engine->renew(c, rank, incarnation, address, size);
+}

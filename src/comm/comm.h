@@ -74,5 +74,9 @@ int kd_comm_can_forget(const struct kd_comm *c);
  * no more. From then on nothing arrives from it, and what would be sent to it fails. Not called
  * during kd_comm_progress. */
 void kd_comm_forget(struct kd_comm *c, uint32_t rank);
+/* The rank has been started again, and this is its address. It has been forgotten, or never been
+ * connected. 0 or -errno. Not called during kd_comm_progress. */
+int kd_comm_renew(struct kd_comm *c, uint32_t rank, uint32_t incarnation, const void *address,
+		  size_t size);
 
 #endif

@@ -42,6 +42,7 @@ struct kd_comm_config {
 	const char *ports;    /* tcp: ports to listen on, "40000-40999"; NULL or "": any */
 	int local;            /* all ranks are on this host: listen on loopback only */
 	uint32_t rank, size;
+	uint32_t incarnation; /* of this rank (base/member.h) */
 	const uint8_t *secret; /* the job's, 32 bytes */
 	uint64_t patience_ns;
 	const struct kd_comm_events *events;
@@ -69,6 +70,8 @@ struct kd_comm_engine {
 		    int watch);
 	void (*wake)(struct kd_comm *c);
 	void (*forget)(struct kd_comm *c, uint32_t rank); /* NULL: it cannot */
+	int (*renew)(struct kd_comm *c, uint32_t rank, uint32_t incarnation, const void *address,
+		     size_t size); /* NULL if forget is */
 };
 
 extern const struct kd_comm_engine kd_comm_tcp, kd_comm_ofi, kd_comm_loop;

@@ -226,6 +226,14 @@ static int connect_rank(struct kd_comm *c, uint32_t rank, const void *address, s
 	return 0;
 }
 
+/* Its socket has a new name, so nothing is taken for its predecessor's. */
+static int renew(struct kd_comm *c, uint32_t rank, uint32_t incarnation, const void *address,
+		 size_t size)
+{
+	(void)incarnation;
+	return connect_rank(c, rank, address, size);
+}
+
 static const struct address *address_of(const struct loop *l, uint32_t rank)
 {
 	return rank < l->nranks && l->ranks[rank].size ? &l->ranks[rank] : NULL;
@@ -545,4 +553,5 @@ static void wake(struct kd_comm *c)
 
 const struct kd_comm_engine kd_comm_loop = {
 	start, stop, name, connect_rank, send_message, get, expose, hide, progress, wait, wake, forget,
+	renew,
 };

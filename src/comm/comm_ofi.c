@@ -523,5 +523,5 @@ static void stop(struct kd_comm *c)
 
 const struct kd_comm_engine kd_comm_ofi = {
 	start,  stop, name,     connect_rank, send_message, get_memory,
-	expose, hide, progress, wait_events,  wake,	  NULL,
+	expose, hide, progress, wait_events,  wake,	  NULL, NULL,
 };

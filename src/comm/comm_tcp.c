@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/member.h"
 #include "base/os.h"
 #include "comm/bell.h"
 #include "comm/comm_engine.h"
@@ -61,7 +62,7 @@ struct kd_chunk {
 };
 
 struct peer {
-	uint32_t rank;
+	uint32_t rank, incarnation;
 	socklen_t address_size; /* 0: not set by kd_comm_connect; there may be a link already */
 	struct sockaddr_storage address;
 	struct kd_link *ours, *theirs; /* ours may not be UP yet */
@@ -137,6 +138,12 @@ static struct peer *peer_meet(struct tcp *t, uint32_t rank)
 	return t->peers[rank] = p;
 }
 
+/* The peer at the other end; NULL: there was no memory for it. */
+static struct peer *link_peer(const struct kd_link *l)
+{
+	return tcp_of_links(l->links)->peers[kd_member_rank(l->member)];
+}
+
 /* The link to send on, or NULL. */
 static struct kd_link *peer_link(const struct peer *p)
 {
@@ -183,7 +190,8 @@ static void peer_dial(struct tcp *t, struct peer *p)
 		return;
 	if (!p->pause_ns)
 		p->since_ns = kd_os_now_ns();
-	p->ours = kd_link_dial(&t->links, p->rank, (struct sockaddr *)&p->address,
+	p->ours = kd_link_dial(&t->links, kd_member(p->rank, p->incarnation),
+			       (struct sockaddr *)&p->address,
 			       p->address_size, &error);
 	if (!p->ours)
 		peer_failed(t, p, error);
@@ -276,9 +284,10 @@ static void alarm_rang(struct kd_links *links, uint64_t now)
 static void link_up(struct kd_link *l)
 {
 	struct tcp *t = tcp_of_links(l->links);
-	struct peer *p = peer_meet(t, l->rank);
+	struct peer *p = peer_meet(t, kd_member_rank(l->member));
 
-	if (!p || p->gone) {
+	/* Its death may be known here and not there, or the other way round. */
+	if (!p || p->gone || p->incarnation != kd_member_incarnation(l->member)) {
 		kd_link_end(l, p ? -ECONNRESET : -ENOMEM);
 		return;
 	}
@@ -289,7 +298,7 @@ static void link_up(struct kd_link *l)
 		if (older)
 			kd_link_end(older, -ECONNRESET);
 		/* Both have dialled: the lower rank's link serves both. */
-		if (p->ours && p->ours->state != KD_LINK_UP && l->rank < t->rank)
+		if (p->ours && p->ours->state != KD_LINK_UP && p->rank < t->rank)
 			kd_link_end(p->ours, -EISCONN);
 	}
 	p->pause_ns = 0;
@@ -300,7 +309,7 @@ static void link_up(struct kd_link *l)
 static void link_down(struct kd_link *l, int error)
 {
 	struct tcp *t = tcp_of_links(l->links);
-	struct peer *p = t->peers[l->rank];
+	struct peer *p = link_peer(l);
 	struct kd_chunk *c = l->asked;
 
 	if (!p) /* there was no memory for the peer */
@@ -357,8 +366,7 @@ static void piece_left(struct kd_link *l, void *owner)
 
 static void chunk_answered(struct kd_link *l, int error)
 {
-	struct tcp *t = tcp_of_links(l->links);
-	struct peer *p = t->peers[l->rank];
+	struct peer *p = link_peer(l);
 	struct kd_chunk *c = l->asked;
 
 	l->asked = c->next;
@@ -515,6 +523,25 @@ static void forget(struct kd_comm *c, uint32_t rank)
 	kd_gets_deliver(&t->gets);
 }
 
+static int renew(struct kd_comm *c, uint32_t rank, uint32_t incarnation, const void *address,
+		 size_t size)
+{
+	struct tcp *t = tcp_of(c);
+	struct peer *p = peer_meet(t, rank);
+
+	if (size != t->address_size)
+		return -EINVAL;
+	if (!p)
+		return -ENOMEM;
+	kd_assert(!p->ours && !p->theirs && !p->gets.first);
+	p->incarnation = incarnation;
+	memcpy(&p->address, address, size);
+	p->address_size = (socklen_t)size;
+	p->pause_ns = p->retry_ns = 0;
+	p->wanted = p->gone = 0;
+	return 0;
+}
+
 static const char *name(struct kd_comm *c)
 {
 	(void)c;
@@ -585,8 +612,8 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 	t->address_size = own_size;
 	t->patience_ns = config->patience_ns;
 	kd_gets_init(&t->gets, &gets, UINT32_MAX);
-	error = kd_links_open(&t->links, listener, config->rank, config->size, config->secret,
-			      &events);
+	error = kd_links_open(&t->links, listener, kd_member(config->rank, config->incarnation),
+			      config->size, config->secret, &events);
 	if (!error)
 		error = kd_bell_open(&t->bell);
 	t->peers = calloc(config->size, sizeof(*t->peers));
@@ -606,5 +633,5 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 
 const struct kd_comm_engine kd_comm_tcp = {
 	start,  stop, name,     connect_rank, send_message, get_memory,
-	expose, hide, progress, wait_events,  wake,	  forget,
+	expose, hide, progress, wait_events,  wake,	  forget, renew,
 };

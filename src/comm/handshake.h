@@ -8,8 +8,8 @@
  *       |<--- CHALLENGE  to's nonce, MAC ------|   likewise
  *       |---- PROOF      MAC ----------------->|   likewise; the connection is from's
  *
- * Each MAC covers the version, the step, both ranks and the nonces so far, 16 random bytes each. So
- * a recorded greeting proves nothing on another connection, and a greeting of one end cannot be
+ * Each MAC covers the version, the step, both members and the nonces so far, 16 random bytes each.
+ * So a recorded greeting proves nothing on another connection, and a greeting of one end cannot be
  * returned to it as the other end's. A HELLO alone may be a recording: it only distinguishes ranks
  * from strangers who do not know the secret at all while connections are scarce.
  */
@@ -24,7 +24,7 @@ enum kd_handshake_step { KD_HELLO = 1, KD_CHALLENGE, KD_PROOF };
 struct kd_greeting {
 	uint32_t magic;
 	uint16_t version, step;
-	uint32_t from, to; /* ranks; from made the connection */
+	uint32_t from, to; /* base/member.h; from made the connection */
 	uint8_t nonce[16]; /* of this greeting's sender; PROOF: 0 */
 	uint8_t mac[16];
 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/member.h"
 #include "base/os.h"
 
 #define STRANGERS 64		/* accepted, not UP */
@@ -176,8 +177,9 @@ static void heard(struct kd_link *l, const struct kd_greeting *g)
 	struct kd_handshake *h = &l->handshake;
 
 	if (l->state == KD_LINK_STRANGER && kd_handshake_read(h, key, KD_HELLO, g) &&
-	    h->to == links->rank && h->from != links->rank && h->from < links->size) {
-		l->rank = h->from;
+	    h->to == links->member && kd_member_rank(h->from) != kd_member_rank(h->to) &&
+	    kd_member_rank(h->from) < links->size) {
+		l->member = h->from;
 		l->state = KD_LINK_CLAIMS;
 		greet(l, KD_CHALLENGE);
 	} else if (l->state == KD_LINK_CLAIMS && kd_handshake_read(h, key, KD_PROOF, g)) {
@@ -222,8 +224,8 @@ static void stream_left(struct kd_stream *s, void *owner)
 
 /* Dialling */
 
-struct kd_link *kd_link_dial(struct kd_links *links, uint32_t rank, const struct sockaddr *address,
-			     socklen_t size, int *error_p)
+struct kd_link *kd_link_dial(struct kd_links *links, uint32_t member,
+			     const struct sockaddr *address, socklen_t size, int *error_p)
 {
 	int fd = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	struct kd_link *l;
@@ -244,8 +246,8 @@ struct kd_link *kd_link_dial(struct kd_links *links, uint32_t rank, const struct
 		return NULL;
 	}
 	l->dialled = 1;
-	l->rank = rank;
-	l->handshake = (struct kd_handshake){.from = links->rank, .to = rank};
+	l->member = member;
+	l->handshake = (struct kd_handshake){.from = links->member, .to = member};
 	return l;
 }
 
@@ -425,10 +427,10 @@ int kd_links_fd(const struct kd_links *links)
 
 /* Opening */
 
-int kd_links_open(struct kd_links *links, int listener, uint32_t rank, uint32_t size,
+int kd_links_open(struct kd_links *links, int listener, uint32_t member, uint32_t size,
 		  const uint8_t *secret, const struct kd_link_events *events)
 {
-	links->rank = rank;
+	links->member = member;
 	links->size = size;
 	kd_handshake_key(links->key, secret);
 	links->events = events;

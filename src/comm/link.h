@@ -43,7 +43,7 @@ struct kd_link {
 	struct kd_stream stream;
 	struct kd_links *links; /* that it is one of */
 	enum kd_link_state state;
-	uint32_t rank; /* at the other end; valid when UP, or if we have dialled */
+	uint32_t member; /* at the other end; valid when UP, or if we have dialled */
 	int dialled;   /* by us */
 	int was_up;
 	int waits_out;	 /* for room to write */
@@ -70,7 +70,7 @@ struct kd_link_events {
 
 struct kd_links {
 	int epoll, timer, listener;
-	uint32_t rank, size;
+	uint32_t member, size; /* this rank; of the job */
 	uint8_t key[32];
 	const struct kd_link_events *events;
 	struct kd_link *first, *last;
@@ -86,7 +86,7 @@ struct kd_links {
 
 /* Takes over the listening socket; links is all zero. secret: the job's, 32 bytes. 0, or -errno
  * after a line; then kd_links_close must be called all the same. */
-int kd_links_open(struct kd_links *links, int listener, uint32_t rank, uint32_t size,
+int kd_links_open(struct kd_links *links, int listener, uint32_t member, uint32_t size,
 		  const uint8_t *secret, const struct kd_link_events *events);
 /* Sends what is kept, for a limited time, then ends all links. */
 void kd_links_close(struct kd_links *links);
@@ -98,10 +98,10 @@ int kd_links_progress(struct kd_links *links);
 /* Calls events->alarm at that time, or at an earlier one that was set. */
 void kd_links_alarm(struct kd_links *links, uint64_t at_ns);
 
-/* Begins a connection to a rank: up or down will be called. NULL: it failed, and *error_p is the
- * cause, -errno. */
-struct kd_link *kd_link_dial(struct kd_links *links, uint32_t rank, const struct sockaddr *address,
-			     socklen_t size, int *error_p);
+/* Begins a connection to a member of the job (base/member.h): up or down will be called. NULL: it
+ * failed, and *error_p is the cause, -errno. */
+struct kd_link *kd_link_dial(struct kd_links *links, uint32_t member,
+			     const struct sockaddr *address, socklen_t size, int *error_p);
 /* Sends a frame on a link that is UP, as kd_stream_send does. Calls down if that breaks the
  * link. */
 int kd_link_send(struct kd_link *l, const void *head, const void *payload, size_t len, void *owner);

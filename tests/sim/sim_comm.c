@@ -263,6 +263,14 @@ static void forget(struct kd_comm *c, uint32_t rank)
 	}
 }
 
+static int renew(struct kd_comm *c, uint32_t rank, uint32_t incarnation, const void *address,
+		 size_t size)
+{
+	(void)incarnation;
+	of(c)->gone[rank] = 0;
+	return connect(c, rank, address, size);
+}
+
 /* The owner is dead: the read may fail, or never end. */
 static int hangs(struct reading *r)
 {
@@ -340,4 +348,5 @@ static void wake(struct kd_comm *c)
 
 const struct kd_comm_engine sim_comm = {
 	start, stop, name, connect, send_message, get, expose, hide, progress, wait, wake, forget,
+	renew,
 };

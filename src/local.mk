@@ -250,6 +250,8 @@ kddsrun_SOURCES = \
 	src/kddsrun/run_job_fence.h \
 	src/kddsrun/run_job_input.c \
 	src/kddsrun/run_job_input.h \
+	src/kddsrun/run_job_respawn.c \
+	src/kddsrun/run_job_respawn.h \
 	src/kddsrun/run_job_state.c \
 	src/kddsrun/run_job_state.h \
 	src/kddsrun/run_link.c \

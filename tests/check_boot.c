@@ -240,6 +240,7 @@ static void welcome(int fd, uint32_t rank)
 	kd_pack_uint(&p, 2, 4); /* size */
 	kd_pack_uint(&p, rank, 4);
 	kd_pack_uint(&p, 2, 4);
+	kd_pack_uint(&p, 5 * rank, 4); /* incarnation */
 	kd_pack_bytes(&p, secret, sizeof(secret));
 	answer(fd, KD_CONTROL_WELCOME, 0, &p, payload);
 }
@@ -256,6 +257,47 @@ static void share(int fd, const char *text)
 	answer(fd, KD_CONTROL_VALUE, 0, &p, payload);
 	p.at = payload;
 	answer(fd, KD_CONTROL_FENCED, 0, &p, payload);
+}
+
+/* What the launcher says unrequested. */
+static void tell_changes(int fd)
+{
+	uint8_t payload[KD_CONTROL_RANK_BYTES] = {0};
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	answer(fd, KD_CONTROL_LOST, 1, &p, payload);
+	kd_pack_uint(&p, 7, 4);
+	kd_pack_uint(&p, 1, 1);
+	kd_pack_block(&p, "card", 4);
+	answer(fd, KD_CONTROL_MEMBER, 1, &p, payload);
+	p.at = payload;
+	kd_pack_uint(&p, 0, 4);
+	kd_pack_uint(&p, 0, 1);
+	kd_pack_block(&p, NULL, 0);
+	answer(fd, KD_CONTROL_MEMBER, 0, &p, payload);
+	p.at = payload;
+	answer(fd, KD_CONTROL_OVER, 0, &p, payload);
+}
+
+static void expect_changes(struct kd_boot *b)
+{
+	struct kd_boot_change c;
+
+	ck_assert_int_eq(kd_boot_changed(b, &c), 1);
+	ck_assert_int_eq(c.kind, KD_BOOT_LOST);
+	ck_assert_uint_eq(c.rank, 1);
+	ck_assert_int_eq(kd_boot_changed(b, &c), 1);
+	ck_assert_int_eq(c.kind, KD_BOOT_JOINED);
+	ck_assert_uint_eq(c.rank, 1);
+	ck_assert_uint_eq(c.incarnation, 7);
+	ck_assert_uint_eq(c.size, 4);
+	ck_assert_mem_eq(c.card, "card", 4);
+	ck_assert_int_eq(kd_boot_changed(b, &c), 1);
+	ck_assert_int_eq(c.kind, KD_BOOT_ABSENT);
+	ck_assert_uint_eq(c.rank, 0);
+	ck_assert_int_eq(kd_boot_changed(b, &c), 1);
+	ck_assert_int_eq(c.kind, KD_BOOT_OVER);
+	ck_assert_int_eq(kd_boot_changed(b, &c), 0);
 }
 
 /* The next frame of the rank. */
@@ -298,8 +340,15 @@ START_TEST(kddsrun)
 			ck_assert_uint_eq(boots[i].rank, i);
 			ck_assert_uint_eq(boots[i].size, 2);
 			ck_assert_int_eq(boots[i].fd, fds[i][1]);
+			ck_assert_uint_eq(boots[i].incarnation, 5 * i);
+			tell_changes(fds[i][0]); /* while it waits for something else; */
 			share(fds[i][0], shared[i]);
 			ck_assert_int_eq(kd_boot_fence(&boots[i], 1), 0);
+			expect_changes(&boots[i]);
+			tell_changes(fds[i][0]); /* and for nothing else */
+			ck_assert_int_eq(kd_boot_event(&boots[i]), 0);
+			expect_changes(&boots[i]);
+			kd_boot_over(&boots[i]);
 		}
 		for (uint32_t i = 0; i < 2; i++) {
 			char text[8];
@@ -311,6 +360,7 @@ START_TEST(kddsrun)
 			kd_boot_stop(&boots[i]);
 			expect(fds[i][0], KD_CONTROL_HELLO);
 			expect(fds[i][0], KD_CONTROL_FENCE);
+			expect(fds[i][0], KD_CONTROL_OVER);
 			expect(fds[i][0], KD_CONTROL_BYE);
 			welcome(fds[i][0], i);
 			ck_assert_int_eq(kd_boot_start(&boots[i], NULL), 0);

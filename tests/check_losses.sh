@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves that a job of kddsrun --survive gives the same values when its ranks other than 0 are killed
 # by SIGKILL at random moments, some at once, some one after the other, up to all of them, and that
-# nothing is left behind. usage: check_losses.sh KILLS [SEED]: jobs of 2 to 8 ranks until so many
-# have been killed. Prints how long it took until what they ran was queued again (kddsrun -v), and
-# ends with a line: KILLS kills, JOBS jobs, WRONG wrong.
+# nothing is left behind. In half of the jobs ranks are started again (--respawn), and killed again.
+# usage: check_losses.sh KILLS [SEED]: jobs of 2 to 8 ranks until so many have been killed. Prints
+# how long it took until what they ran was queued again (kddsrun -v), and ends with a line: KILLS
+# kills, JOINED joined again, JOBS jobs, WRONG wrong.
 set -eu
 
 most=${1-8}
@@ -24,6 +25,7 @@ examples/kmeans $points 10 50"
 [ ! -x examples/cholesky ] || programs="$programs
 examples/cholesky $size 128"
 kills=0
+joined=0
 jobs=0
 wrong=0
 pids=
@@ -39,7 +41,7 @@ values()
 bad()
 {
 	wrong=$((wrong + 1))
-	echo "check_losses: seed $seed, $ranks ranks, $provider: $program: $1" >&2
+	echo "check_losses: seed $seed, $ranks ranks, $provider, $starts starts: $program: $1" >&2
 	cat "$dir/err" "$dir/out" >&2
 }
 
@@ -65,18 +67,24 @@ await_start()
 	done
 }
 
-# kill_ranks VICTIM SECONDS...: kills each after the time since the one before.
+# kill_ranks VICTIM SECONDS...: kills each after the time since the one before. One that has been
+# started again may not run yet, or not any more.
 kill_ranks()
 {
 	while [ $# -gt 1 ]; do
 		sleep "$2"
-		pid=$(sed -n "s/.*rank $1 runs on host .* as process //p" "$dir/err")
+		pid=$(sed -n "s/.*rank $1 runs on host .* as process //p" "$dir/err" | tail -n 1)
 		# its number may be another process's by now
 		name=$(cat "/proc/$pid/comm" 2> /dev/null || :)
-		[ "${program%% *}" = "tests/$name" ] || [ "${program%% *}" = "examples/$name" ] ||
+		case ${program%% *} in
+		*/$name) ;;
+		*) pid=none ;;
+		esac
+		if kill -9 "$pid" 2> /dev/null; then
+			kills=$((kills + 1))
+		elif [ "$starts" = 0 ]; then
 			break
-		kill -9 "$pid" 2> /dev/null || break
-		kills=$((kills + 1))
+		fi
 		shift 2
 	done
 }
@@ -92,23 +100,24 @@ left()
 	ls "$dir/tmp"
 }
 
-# job NUMBER RANKS PROVIDER (VICTIM SECONDS)...
+# job NUMBER RANKS PROVIDER STARTS (VICTIM SECONDS)...
 job()
 {
-	number=$1 ranks=$2 provider=$3
-	shift 3
+	number=$1 ranks=$2 provider=$3 starts=$4
+	shift 4
 	program=$(echo "$programs" | sed -n "${number}s/SEED/$seed/; ${number}p")
 	due "$number"
 	jobs=$((jobs + 1))
 	: > "$dir/err" # of the job before
 	TMPDIR=$dir/tmp KDDS_WORKERS=1 timeout -k 5 240 ./kddsrun -v -n "$ranks" --survive \
-		--provider "$provider" $program > "$dir/out" 2> "$dir/err" &
+		--respawn "$starts" --provider "$provider" $program > "$dir/out" 2> "$dir/err" &
 	job=$!
 	await_start && kill_ranks "$@"
 	status=0
 	wait $job || status=$?
 	sed -n 's/.* is queued again, \(.*\) ms after its end/\1/p' "$dir/err" >> "$dir/queued"
 	values "$dir/out" > "$dir/is"
+	joined=$((joined + $(grep -c 'has joined the job in place of' "$dir/err" || :)))
 	pids=$(sed -n 's/.* runs on host .* as process //p' "$dir/err")
 	if [ $status != 0 ]; then
 		bad "status $status"
@@ -126,7 +135,9 @@ while [ $kills -lt "$most" ]; do
 		srand(s)
 		ranks = 2 + int(rand() * 7)
 		slow = rand() < .5 ? .1 : .8
-		printf "%d %d %s", 1 + int(rand() * programs), ranks, rand() < .5 ? "loop" : "tcp"
+		starts = rand() < .5 ? 0 : 1 + int(rand() * 8)
+		printf "%d %d %s %d", 1 + int(rand() * programs), ranks,
+			rand() < .5 ? "loop" : "tcp", starts
 		for (i = 1; i < ranks; i++)
 			at[i] = i
 		for (n = ranks - 1; n; n--) {
@@ -134,6 +145,8 @@ while [ $kills -lt "$most" ]; do
 			printf " %d %.3f", at[i], rand() < .2 ? 0 : rand() * slow
 			at[i] = at[n]
 		}
+		for (i = 0; i < starts; i++)
+			printf " %d %.3f", 1 + int(rand() * (ranks - 1)), rand() * slow
 	}')
 done
 sort -n "$dir/queued" | awk '{ ms[NR] = $1 } END {
@@ -141,5 +154,5 @@ sort -n "$dir/queued" | awk '{ ms[NR] = $1 } END {
 		print "queued again within " ms[int((NR + 1) / 2)] " ms (median of " NR "), " ms[NR] \
 			" ms at most"
 }'
-echo "$kills kills, $jobs jobs, $wrong wrong"
+echo "$kills kills, $joined joined again, $jobs jobs, $wrong wrong"
 [ $wrong = 0 ]

@@ -662,6 +662,41 @@ START_TEST(of_whom)
 }
 END_TEST
 
+/* A rank that has been started again has the same addresses and versions as before, and other
+ * values. */
+START_TEST(started_again)
+{
+	static long big[1000];
+	static uint16_t incarnations[2];
+	struct kdds_frame *const kd_self = empty_frame();
+	KDDS_OVER_ARRAY(long, a, big, 1000);
+	struct kd_range r = {.frame = kd_self, .begin = kd_self->tail, .count = 1};
+	struct kd_outgoing p;
+	struct kd_incoming x;
+	char *begin = kd_self->tail;
+
+	kdds_spawn(glance_longs, a);
+	r.end = kd_self->tail;
+	net.incarnations = incarnations;
+	for (uint16_t i = 0; i < 3; i++) {
+		incarnations[1] = i;
+		for (int again = 0; again < 2; again++) {
+			big[999] = i;
+			kd_outgoing_make(&net, &p, &r, NULL);
+			ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
+			ck_assert_int_eq(x.data[0].fetch, !again);
+			if (!again)
+				fetch_inputs(&x);
+			ck_assert_int_eq(((long *)x.data[0].value.data)[999], i);
+			kd_incoming_free(&x);
+			kd_outgoing_free(&p);
+		}
+	}
+	net.incarnations = NULL;
+	kd_self->tail = begin;
+}
+END_TEST
+
 /* Once the body has waited in the middle of its frame, it may have written anything; but not what
  * rests elsewhere. */
 START_TEST(waited)
@@ -831,6 +866,7 @@ int main(void)
 	tcase_add_test(t, contributes_and_uses);
 	tcase_add_test(t, shared_on_the_way);
 	tcase_add_test(t, of_whom);
+	tcase_add_test(t, started_again);
 	tcase_add_test(t, waited);
 	tcase_add_test(t, two_references);
 	tcase_add_test(t, nothing_packed);

@@ -5,7 +5,8 @@
  * doubles, delays and refuses, at most WINDOW messages are on the way, acknowledgements come in time and
  * alone if nothing carries them, what is not acknowledged is repeated, more and more slowly; a
  * message that was altered, is for another, from nobody, too short or long, of no kind, or was seen
- * before is not handed up. Of src/base/siphash.c: its authors' test vectors.
+ * before is not handed up; nor is one from or to a process that has been another incarnation of its
+ * rank, and numbers begin anew with each. Of src/base/siphash.c: its authors' test vectors.
  */
 #include "remote/peer.c"
 
@@ -65,6 +66,13 @@ int kd_comm_connect(struct kd_comm *c, uint32_t rank, const void *address, size_
 	ck_assert_int_eq(*(const char *)address, (int)rank);
 	met++;
 	return 0;
+}
+
+int kd_comm_renew(struct kd_comm *c, uint32_t rank, uint32_t incarnation, const void *address,
+		  size_t size)
+{
+	ck_assert_uint_eq(incarnation, at->incarnations[rank]);
+	return kd_comm_connect(c, rank, address, size);
 }
 
 static void put(uint32_t rank, const void *message, size_t len)
@@ -397,7 +405,8 @@ START_TEST(refused)
 	WRONG(from, UINT32_MAX);
 	WRONG(kind, 0);
 	WRONG(kind, KD_WIRE_KINDS);
-	WRONG(incarnation, 1);
+	WRONG(from_incarnation, 1);
+	WRONG(to_incarnation, 1);
 	WRONG(bytes, 15);
 	h->bytes = UINT16_MAX;
 	REFUSE(sizeof(m));
@@ -421,6 +430,58 @@ START_TEST(refused)
 	at = &nets[0];
 	ck_assert_uint_eq(seen[1][0], 1);
 	ck_assert_uint_eq(nets[1].peer_counts.refused, bad);
+}
+END_TEST
+
+static void survive(struct kd_net *net, uint8_t *lost, uint16_t *incarnations)
+{
+	net->survives = 1;
+	net->lost = lost;
+	net->incarnations = incarnations;
+}
+
+/* Rank 1 is started again. What is on the way from and to its predecessor is for nobody; messages
+ * between the two that have not heard of each other are dropped, and repeated until they have. */
+START_TEST(started_again)
+{
+	static uint8_t lost[2][RANKS];
+	static uint16_t incarnations[2][RANKS];
+	struct kd_endpoint_info info;
+
+	for (unsigned r = 0; r < 2; r++)
+		survive(&nets[r], lost[r], incarnations[r]);
+	for (uint32_t n = 1; n < 4; n++)
+		send_one(1, n, 4, 0);
+	pass(1000 * MS);
+	late = 100;
+	send_one(1, 4, 4, 0); /* to the predecessor */
+	at = &nets[1];
+	send_one(0, 5, 4, 0); /* from it */
+	kd_peer_stop(at);
+	nets[1] = (struct kd_net){.rank = 1, .size = RANKS, .incarnation = 1};
+	survive(at, lost[1], incarnations[1]);
+	ck_assert_int_eq(kd_peer_start(at, secret, receive), 0);
+	/* Rank 0 believes that the predecessor lives. */
+	late = 0;
+	send_one(0, 6, 4, 0);
+	pass(100 * MS);
+	ck_assert_uint_eq(total[0] - seen[0][5], 0);
+	at = &nets[0];
+	lost[0][1] = 1;
+	kd_peer_lost(at, 1);
+	pass(100 * MS);
+	incarnations[0][1] = 1;
+	memset(&info, 1, sizeof(info));
+	kd_peer_joined(at, 1, &info, KD_ENDPOINT_INFO_BYTES + 8);
+	lost[0][1] = 0;
+	send_one(1, 7, 4, 0);
+	pass(5000 * MS);
+	ck_assert_uint_eq(seen[0][6], 1);
+	ck_assert_uint_eq(seen[1][7], 1);
+	ck_assert_uint_eq(seen[1][4], 0);
+	ck_assert_uint_eq(total[1], 4);
+	ck_assert_uint_eq(nets[0].peers->at[1]->sent, 1);
+	ck_assert_uint_eq(nets[0].peer_counts.refused + nets[1].peer_counts.refused, 0);
 }
 END_TEST
 
@@ -542,6 +603,7 @@ int main(void)
 	tcase_add_test(t, repetition);
 	tcase_add_test(t, loose);
 	tcase_add_test(t, refused);
+	tcase_add_test(t, started_again);
 	tcase_add_test(t, false_acknowledgement);
 	tcase_add_test(t, leave);
 	tcase_add_loop_test(t, storm, 0, 20);

@@ -5,7 +5,8 @@
  * (sim/sim.h): trees, vectors, placed tasks, the random programs of oracle.c, and those of
  * failures.c, on a network that loses, doubles, delays and alters messages and reads. Ranks die at
  * every k-th event of one job, and by chance in others; reads from them fail or never end; some
- * that are declared dead go on for a while.
+ * that are declared dead go on for a while. In half of the jobs, ranks that have died are started
+ * again.
  *
  *   check_survive                      some jobs, for `make check'
  *   check_survive FIRST COUNT          the jobs of so many seeds, on all CPUs: make soak-sim
@@ -32,14 +33,16 @@
 #include "remote/mac.h"
 
 #define RANKS_MAX 8
+#define STARTS_MAX 6
+#define PROCESSES_MAX (RANKS_MAX + STARTS_MAX)
 #define SECOND ((uint64_t)1000000000)
 #define SMALL 2 /* the seed of a small job */
 
 int survive_failures(uint64_t seed); /* survive_failures.c */
 
-static struct kd_rank *ranks[RANKS_MAX];
+static struct kd_rank *ranks[PROCESSES_MAX]; /* by process */
 static int nworkers, observed, wrong;
-static uint8_t returned[RANKS_MAX]; /* by rank: its main has */
+static uint8_t returned[PROCESSES_MAX]; /* by process: its main has */
 static uint64_t seed, steals, again;
 
 KDDS_TASK(leaf, VALUE(long, n), WRITE(long, sum))
@@ -196,7 +199,8 @@ static void note_lengths(const struct kd_range *range, const uint64_t *lengths, 
 
 static void run_rank(uint32_t number)
 {
-	struct kd_rank *r = ranks[number];
+	uint32_t process = sim_process();
+	struct kd_rank *r = ranks[process];
 
 	sim_rank_start(r, nworkers);
 	r->net.hooks.returned = observed ? note_lengths : NULL;
@@ -204,7 +208,7 @@ static void run_rank(uint32_t number)
 	steals += r->net.counts.imports;
 	again += r->net.counts.again;
 	sim_rank_stop(r);
-	returned[number] = 1;
+	returned[process] = 1;
 }
 
 /* What a dead rank had is never freed. */
@@ -253,24 +257,33 @@ static uint32_t draw_job(uint64_t s, struct sim_faults *f)
 	if (roll(&d, 2))
 		f->read_ns = 10000ull << roll(&d, 9);
 	draw_environment(&d, f);
+	if (roll(&d, 2)) {
+		f->starts = 1 + roll(&d, STARTS_MAX);
+		f->start_ns = 1000ull << roll(&d, 13);
+		f->deaths += roll(&d, 4);
+	}
 	return n;
 }
 
 static void run_once(uint32_t n, const struct sim_faults *f)
 {
-	for (uint32_t r = 0; r < n; r++)
-		ranks[r] = aligned_alloc(KD_CACHE_LINE, rank_bytes());
+	uint32_t processes = n + f->starts;
+
+	for (uint32_t p = 0; p < processes; p++) {
+		ranks[p] = aligned_alloc(KD_CACHE_LINE, rank_bytes());
+		ranks[p]->pool.workers = NULL;
+	}
 	memset(returned, 0, sizeof(returned));
 	sim_begin(seed, n, f);
 	sim_run(run_rank, 3600 * SECOND);
-	for (uint32_t r = 0; r < n; r++) {
-		if (ranks[r]->pool.workers) /* it has died */
-			kd_pool_destroy(&ranks[r]->pool);
-		free(ranks[r]);
+	for (uint32_t p = 0; p < processes; p++) {
+		if (ranks[p]->pool.workers) /* it has died */
+			kd_pool_destroy(&ranks[p]->pool);
+		free(ranks[p]);
 	}
 	sim_end();
-	for (uint32_t r = 0; r < n; r++)
-		wrong |= returned[r] && sim_memory_left(r) ? 2 : 0;
+	for (uint32_t p = 0; p < processes; p++)
+		wrong |= returned[p] && sim_memory_left(p) ? 2 : 0;
 }
 
 /* Returns whether the job of the seed has gone wrong, after a line. */
@@ -279,6 +292,7 @@ static int run_job(uint32_t n, const struct sim_faults *f, struct sim_soak *sums
 	steals = again = 0;
 	run_once(n, f);
 	kd_fetch_add(&sums->deaths, sim.deaths);
+	kd_fetch_add(&sums->joined, sim.joined);
 	kd_fetch_add(&sums->events, sim.events);
 	kd_fetch_add(&sums->steals, steals);
 	kd_fetch_add(&sums->again, again);

@@ -252,12 +252,13 @@ tests_oracle_LDADD = libkdds.la
 
 # Run under kddsrun, by check_ranks.sh, check_loops.sh, check_calls.sh and check_parts.sh.
 check_PROGRAMS += tests/ranks tests/sleepers tests/loops tests/calls tests/parts tests/failures \
-	tests/lists tests/flags
+	tests/lists tests/flags tests/respawn
 tests_ranks_LDADD = libkdds.la
 tests_loops_LDADD = libkdds.la
 tests_calls_LDADD = libkdds.la
 tests_parts_LDADD = libkdds.la
 tests_lists_LDADD = libkdds.la
+tests_respawn_LDADD = libkdds.la
 tests_failures_LDADD = libkdds.la
 tests_flags_LDADD = libkdds.la
 tests_sleepers_LDADD = libkdds.la
@@ -301,6 +302,7 @@ test_scripts = \
 	tests/check_losses.sh \
 	tests/check_parts.sh \
 	tests/check_ranks.sh \
+	tests/check_respawn.sh \
 	tests/check_restart.sh \
 	tests/check_states.sh \
 	tests/check_stats.sh \

@@ -155,7 +155,7 @@ int kd_boot_start(struct kd_boot *b, const struct kd_boot_launcher *launcher)
 		return 0;
 	if (!launcher)
 		launcher = find_launcher(b);
-	b->rank = b->local_rank = b->local_size = 0;
+	b->rank = b->incarnation = b->local_rank = b->local_size = 0;
 	b->size = 1;
 	b->fd = -1;
 	b->tells = 0;
@@ -206,10 +206,10 @@ int kd_boot_event(struct kd_boot *b)
 	return b->launcher && b->launcher->event ? b->launcher->event(b) : 0;
 }
 
-void kd_boot_add_loss(struct kd_boot *b, uint32_t rank, int status)
+void kd_boot_add_change(struct kd_boot *b, const struct kd_boot_change *change)
 {
-	b->losses = kd_must(realloc(b->losses, (b->nlosses + 1) * sizeof(*b->losses)));
-	b->losses[b->nlosses++] = (struct kd_boot_loss){rank, status};
+	b->changes = kd_must(realloc(b->changes, (b->nchanges + 1) * sizeof(*b->changes)));
+	b->changes[b->nchanges++] = *change;
 }
 
 void kd_boot_again(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char *names)
@@ -218,12 +218,18 @@ void kd_boot_again(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char 
 		b->launcher->again(b, rank, tasks, names);
 }
 
-int kd_boot_lost(struct kd_boot *b, struct kd_boot_loss *loss_p)
+void kd_boot_over(struct kd_boot *b)
 {
-	if (!b->nlosses)
+	if (b->launcher && b->launcher->over)
+		b->launcher->over(b);
+}
+
+int kd_boot_changed(struct kd_boot *b, struct kd_boot_change *change_p)
+{
+	if (!b->nchanges)
 		return 0;
-	*loss_p = b->losses[0];
-	memmove(b->losses, b->losses + 1, --b->nlosses * sizeof(*b->losses));
+	*change_p = b->changes[0];
+	memmove(b->changes, b->changes + 1, --b->nchanges * sizeof(*b->changes));
 	return 1;
 }
 
@@ -234,7 +240,7 @@ void kd_boot_stop(struct kd_boot *b)
 	b->launcher = NULL;
 	b->fd = -1;
 	b->tells = 0;
-	free(b->losses);
-	b->losses = NULL;
-	b->nlosses = 0;
+	free(b->changes);
+	b->changes = NULL;
+	b->nchanges = 0;
 }

@@ -40,13 +40,16 @@ void kd_boot_host(char *id, size_t size);
  * end (after a line, unless the launcher wants it). */
 int kd_boot_event(struct kd_boot *b);
 
-/* Takes the next rank of which the launcher has said that it has died, by kd_boot_event or while it
- * was asked for something else. 0: there is none. */
-int kd_boot_lost(struct kd_boot *b, struct kd_boot_loss *loss_p);
+/* Takes the next change that the launcher has told, by kd_boot_event or while it was asked for
+ * something else. 0: there is none. */
+int kd_boot_changed(struct kd_boot *b, struct kd_boot_change *change_p);
 /* Tells the launcher that this rank runs so many tasks of the dead rank again. */
 void kd_boot_again(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char *names);
-/* For launchers: a rank has died. */
-void kd_boot_add_loss(struct kd_boot *b, uint32_t rank, int status);
+/* Rank 0 tells the launcher that all tasks are complete: no rank is started again, and those that
+ * have been are told, since rank 0 may not know of them. */
+void kd_boot_over(struct kd_boot *b);
+/* For launchers: something has changed. */
+void kd_boot_add_change(struct kd_boot *b, const struct kd_boot_change *change);
 
 /* Says goodbye to the launcher: the job has ended well, and the exit of this process is not a
  * failure. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Under kddsrun: a stream socket, inherited from the launcher or its agent on this host, carries
- * the frames of control.h. Requests are answered in order, one at a time. Only ABORT and LOST
- * arrive unrequested and, before FENCED, the values that are shared with all ranks.
+ * the frames of control.h. Requests are answered in order, one at a time. Only ABORT and what
+ * take_change() takes arrive unrequested and, before FENCED, the values that are shared with all
+ * ranks.
  *
  * The first start adopts the socket and takes its name out of the environment. The socket outlives
  * kd_boot_stop, so that a job of one rank can initialise the library again: the process keeps its
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/member.h"
 #include "base/os.h"
 #include "boot/boot.h"
 #include "boot/boot_launcher.h"
@@ -154,19 +156,43 @@ static void drop_frame(struct kd_boot_control *c, const struct kd_control_header
 	memmove(c->input, c->input + length, c->filled);
 }
 
-/* If it is LOST: keeps what it says. 1, 0 or -EPROTO. */
-static int take_lost(struct kd_boot *b, const struct kd_control_header *header)
+static int unpack_member(struct kd_unpack *u, struct kd_boot_change *c)
+{
+	const void *card;
+
+	c->incarnation = (uint32_t)kd_unpack_uint(u, 4);
+	c->kind = kd_unpack_uint(u, 1) ? KD_BOOT_JOINED : KD_BOOT_ABSENT;
+	card = kd_unpack_block(u, &c->size);
+	if (u->bad || c->size > sizeof(c->card) || c->incarnation >= KD_INCARNATIONS)
+		return -EPROTO;
+	memcpy(c->card, card, c->size);
+	return 0;
+}
+
+/* If it says that something has changed: keeps that. 1, 0 or -EPROTO. */
+static int take_change(struct kd_boot *b, const struct kd_control_header *header)
 {
 	const uint8_t *payload = b->control->input + KD_CONTROL_HEADER_BYTES;
 	struct kd_unpack u = {payload, payload + header->size, 0};
-	int status;
+	struct kd_boot_change c = {.rank = header->rank};
 
-	if (header->type != KD_CONTROL_LOST)
+	switch (header->type) {
+	case KD_CONTROL_LOST:
+		c.kind = KD_BOOT_LOST;
+		break;
+	case KD_CONTROL_OVER:
+		c.kind = KD_BOOT_OVER;
+		break;
+	case KD_CONTROL_MEMBER:
+		if (unpack_member(&u, &c))
+			return -EPROTO;
+		break;
+	default:
 		return 0;
-	status = (int)kd_unpack_uint(&u, 4);
+	}
 	if (!kd_unpack_complete(&u) || header->rank >= b->size)
 		return -EPROTO;
-	kd_boot_add_loss(b, header->rank, status);
+	kd_boot_add_change(b, &c);
 	drop_frame(b->control, header);
 	return 1;
 }
@@ -197,14 +223,14 @@ static int keep_shared(struct kd_boot_control *c, const struct kd_control_header
 }
 
 /* What has come behind an answer: nothing more may come, and then nobody would look. */
-static int take_all_lost(struct kd_boot *b)
+static int take_all_changes(struct kd_boot *b)
 {
 	struct kd_control_header h;
-	int loss = 1;
+	int taken = 1;
 
-	while (loss > 0 && whole_frame(b->control, &h) > 0)
-		loss = take_lost(b, &h);
-	return loss < 0 ? lost(b, loss) : 0;
+	while (taken > 0 && whole_frame(b->control, &h) > 0)
+		taken = take_change(b, &h);
+	return taken < 0 ? lost(b, taken) : 0;
 }
 
 /* Waits for a frame of this type, the only one that can arrive now besides shared values, and
@@ -224,11 +250,11 @@ static int await(struct kd_boot *b, uint16_t type, uint64_t seconds, uint8_t *pa
 		if (whole < 0)
 			return lost(b, whole);
 		if (whole) {
-			int loss = take_lost(b, &h);
+			int taken = take_change(b, &h);
 
-			if (loss < 0)
-				return lost(b, loss);
-			if (loss)
+			if (taken < 0)
+				return lost(b, taken);
+			if (taken)
 				continue;
 			c->aborted |= h.type == KD_CONTROL_ABORT;
 			if (h.type == KD_CONTROL_VALUE && type == KD_CONTROL_FENCED) {
@@ -243,7 +269,7 @@ static int await(struct kd_boot *b, uint16_t type, uint64_t seconds, uint8_t *pa
 			memcpy(payload, c->input + KD_CONTROL_HEADER_BYTES, h.size);
 			*size_p = h.size;
 			drop_frame(c, &h);
-			return take_all_lost(b);
+			return take_all_changes(b);
 		}
 		if (now_ns >= end_ns) {
 			kd_error("rank %u: gave up after waiting %u s for %s", b->rank,
@@ -281,8 +307,10 @@ static int welcome(struct kd_boot *b)
 	b->size = (uint32_t)kd_unpack_uint(&u, 4);
 	b->local_rank = (uint32_t)kd_unpack_uint(&u, 4);
 	b->local_size = (uint32_t)kd_unpack_uint(&u, 4);
+	b->incarnation = (uint32_t)kd_unpack_uint(&u, 4);
 	kd_unpack_bytes(&u, b->secret, sizeof(b->secret));
-	if (!kd_unpack_complete(&u) || b->rank >= b->size || b->local_rank >= b->local_size)
+	if (!kd_unpack_complete(&u) || b->rank >= b->size || b->local_rank >= b->local_size ||
+	    b->incarnation >= KD_INCARNATIONS)
 		return lost(b, -EPROTO);
 	return 0;
 }
@@ -373,7 +401,7 @@ static int get(struct kd_boot *b, uint32_t rank, const char *key, void *value, s
 	return 0;
 }
 
-/* Only ABORT and LOST arrive unrequested. */
+/* Only ABORT and changes arrive unrequested. */
 static int event(struct kd_boot *b)
 {
 	struct kd_boot_control *c = b->control;
@@ -386,7 +414,7 @@ static int event(struct kd_boot *b)
 			return error;
 		whole = whole_frame(c, &h);
 	}
-	while (whole > 0 && (error = take_lost(b, &h))) {
+	while (whole > 0 && (error = take_change(b, &h))) {
 		if (error < 0)
 			return lost(b, error);
 		whole = whole_frame(c, &h);
@@ -407,6 +435,11 @@ static void again(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char *
 		send_frame(b, KD_CONTROL_AGAIN, rank, payload, (size_t)(p.at - payload));
 }
 
+static void over(struct kd_boot *b)
+{
+	send_frame(b, KD_CONTROL_OVER, b->rank, NULL, 0);
+}
+
 static void cancel(struct kd_boot *b)
 {
 	kd_published_fini(&b->control->shared);
@@ -419,5 +452,5 @@ static void stop(struct kd_boot *b)
 }
 
 const struct kd_boot_launcher kd_boot_kddsrun = {
-	"kddsrun", present, start, put, fence, get, event, stop, cancel, again,
+	"kddsrun", present, start, put, fence, get, event, stop, cancel, again, over,
 };

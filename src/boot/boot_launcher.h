@@ -12,24 +12,36 @@
 struct kd_boot_control; /* boot_kddsrun.c */
 struct kd_boot_launcher;
 
-/* A rank that has died, and its wait status. */
-struct kd_boot_loss {
+/* What the launcher tells a rank of the others, unrequested. */
+enum kd_boot_kind {
+	KD_BOOT_LOST,   /* the rank has died */
+	KD_BOOT_ABSENT, /* it was dead when this one joined */
+	KD_BOOT_JOINED, /* it has been started again */
+	KD_BOOT_OVER,   /* all tasks are complete */
+};
+
+struct kd_boot_change {
+	enum kd_boot_kind kind;
 	uint32_t rank;
-	int status;
+	/* JOINED: the incarnation (base/member.h), and what the rank has published first */
+	uint32_t incarnation;
+	size_t size;
+	char card[KD_BOOT_VALUE_BYTES];
 };
 
 /* A rank, as its launcher sees it. All zeroes before the first kd_boot_start. */
 struct kd_boot {
 	uint32_t rank, size;
+	uint32_t incarnation; /* of the rank: how often it has been started before */
 	uint32_t local_rank, local_size; /* among the job's processes on this host */
 	/* -1, or readable when kd_boot_event has something to handle. */
 	int fd;
 	uint8_t secret[KD_BOOT_SECRET_BYTES]; /* the job's, the same on every rank */
 
-	/* The launcher tells of ranks that die, and does not end the job; see kd_boot_lost. */
+	/* The launcher tells of ranks that die, and does not end the job; see kd_boot_changed. */
 	int tells;
-	struct kd_boot_loss *losses; /* told, and not taken */
-	uint32_t nlosses;
+	struct kd_boot_change *changes; /* told, and not taken */
+	uint32_t nchanges;
 
 	/* Set by the caller before kd_boot_start. */
 	uint64_t build; /* what all ranks must agree on; kddsrun compares it */
@@ -66,6 +78,7 @@ struct kd_boot_launcher {
 	void (*cancel)(struct kd_boot *b);
 	/* See boot.h; NULL: the launcher does not want to know. */
 	void (*again)(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char *names);
+	void (*over)(struct kd_boot *b);
 };
 
 extern const struct kd_boot_launcher kd_boot_kddsrun, kd_boot_pmi, kd_boot_pmix;

@@ -6,7 +6,7 @@
  *
  *   rank to launcher                                launcher to rank
  *   HELLO  magic, protocol, version, build, pid     WELCOME  protocol, rank, size, local rank,
- *                                                            local size, secret
+ *                                                            local size, incarnation, secret
  *   PUT    key, value
  *   FENCE  share (0, 1)                             FENCED   every rank has sent FENCE; with share
  *                                                            after the VALUEs of all
@@ -14,9 +14,14 @@
  *                                                            header's rank: whose
  *   AGAIN  number and names of tasks that it runs
  *          again; header's rank: for which
+ *   OVER   rank 0: all tasks are complete           OVER     the same, to ranks that were started
+ *                                                            again
  *   BYE                                             ABORT    end now
  *                                                   LOST     a rank has died, and the job goes on;
- *                                                            wait status; header's rank: which
+ *                                                            header's rank: which
+ *                                                   MEMBER   header's rank: incarnation, 1, its
+ *                                                            first value: it has been started
+ *                                                            again; 0, nothing: it was dead before
  *
  * HELLO comes first; after BYE another HELLO may come. Between kddsrun and an agent the same
  * messages travel, with the rank that they concern in the header, and those from KD_CONTROL_AGENT
@@ -32,7 +37,7 @@
 
 #define KD_CONTROL_ENV "KDDS_CONTROL_FD" /* "descriptor:inode of the socket" */
 #define KD_CONTROL_MAGIC 0x7364646bu     /* "kdds" */
-#define KD_CONTROL_PROTOCOL 4            /* raise it with every change of this file */
+#define KD_CONTROL_PROTOCOL 5            /* raise it with every change of this file */
 #define KD_CONTROL_HEADER_BYTES 12
 #define KD_CONTROL_KEY_BYTES 64    /* the longest key, with its NUL */
 #define KD_CONTROL_RANK_BYTES 1024 /* the longest frame from or to a rank */
@@ -49,6 +54,8 @@ enum kd_control_type {
 	KD_CONTROL_ABORT,
 	KD_CONTROL_LOST,
 	KD_CONTROL_AGAIN,
+	KD_CONTROL_MEMBER,
+	KD_CONTROL_OVER,
 	/* kddsrun and agent only */
 	KD_CONTROL_AGENT = 32,   /* agent: magic, protocol, version, pid, host name */
 	KD_CONTROL_JOB,          /* kddsrun: all that an agent needs to start its ranks */
@@ -65,6 +72,9 @@ enum kd_control_type {
 	KD_CONTROL_END,          /* kddsrun: end every rank, asking first or (1) at once */
 	KD_CONTROL_DONE,         /* agent: nothing of the job is left on this host */
 	KD_CONTROL_LEAVING,      /* agent: it ends its ranks and itself, unrequested; why */
+	KD_CONTROL_START,        /* kddsrun: start a rank that has died again; incarnation */
+	KD_CONTROL_READY,        /* agent: that rank waits to join (in its first fence) */
+	KD_CONTROL_DROP,         /* kddsrun: it may not: kill it */
 };
 
 struct kd_control_header {

@@ -60,6 +60,14 @@ const void *kd_published_get(const struct kd_published *p, uint32_t rank, const 
 	return v ? v->bytes + v->key_bytes : NULL;
 }
 
+const void *kd_published_first(const struct kd_published *p, uint32_t rank, size_t *size_p)
+{
+	const struct kd_publication *v = p->of_rank[rank];
+
+	*size_p = v ? v->size : 0;
+	return v ? v->bytes + v->key_bytes : NULL;
+}
+
 void kd_published_each(const struct kd_published *p, uint32_t rank,
 		       void (*tell)(void *arg, uint32_t rank, const char *key, const void *value,
 				    size_t size),

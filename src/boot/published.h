@@ -20,6 +20,8 @@ int kd_published_put(struct kd_published *p, uint32_t rank, const char *key, con
 /* NULL: there is none. */
 const void *kd_published_get(const struct kd_published *p, uint32_t rank, const char *key,
 			     size_t *size_p);
+/* The value that it has published first. NULL: there is none. */
+const void *kd_published_first(const struct kd_published *p, uint32_t rank, size_t *size_p);
 /* Calls tell with each value of a rank. */
 void kd_published_each(const struct kd_published *p, uint32_t rank,
 		       void (*tell)(void *arg, uint32_t rank, const char *key, const void *value,

@@ -40,7 +40,7 @@ void kdds_place(uint32_t word)
 	const struct kd_worker *w = kd_self_worker;
 	struct kd_remote *r = w->pool->remote;
 
-	if (rank_of(w->pool, word) < 0)
+	if (rank_of(w->pool, word) == -1)
 		return;
 	kd_fetch_add(&w->current->placed, 1);
 	r->ops->placed(r);
@@ -49,7 +49,7 @@ void kdds_place(uint32_t word)
 void kd_place_taken(struct kd_stack *s, const struct kd_range *range)
 {
 	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes)
-		if (kd_place_rank(s->home->pool, kd_closure_at(c)) >= 0)
+		if (kd_place_rank(s->home->pool, kd_closure_at(c)) != -1)
 			kd_fetch_add(&s->placed, -1);
 }
 

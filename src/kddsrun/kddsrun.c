@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/env.h"
+#include "base/member.h"
 #include "boot/control.h"
 #include "core/topo.h"
 #include "kdds.h"
@@ -57,6 +58,8 @@ static const char help[] =
 	"                          (KDDS_PROGRESS)\n"
 	"      --survive           go on when ranks other than rank 0 are killed: what they had is\n"
 	"                          run again (KDDS_SURVIVE)\n"
+	"      --respawn N         with --survive: start ranks that were killed again, at most N\n"
+	"                          times in all\n"
 	"      --label             prefix each line of output with the number of its rank\n"
 	"      --timeout SECONDS   end the job after this time, with status 124\n"
 	"      --heartbeat SECONDS give up a host that is silent this long; 0: never\n"
@@ -164,7 +167,7 @@ static void set_bind(const char *what, const char *text)
 
 enum {
 	HOSTS = 256, HOSTFILE, RSH, WORKERS, BIND, PROVIDER, ENV, STATS, PROGRESS, SURVIVE, LABEL,
-	TIMEOUT, HEARTBEAT, RESTART, VERSION
+	TIMEOUT, HEARTBEAT, RESTART, RESPAWN, VERSION
 };
 
 static const struct option long_options[] = {
@@ -179,6 +182,7 @@ static const struct option long_options[] = {
 	{"stats", optional_argument, NULL, STATS},
 	{"progress", no_argument, NULL, PROGRESS},
 	{"survive", no_argument, NULL, SURVIVE},
+	{"respawn", required_argument, NULL, RESPAWN},
 	{"label", no_argument, NULL, LABEL},
 	{"timeout", required_argument, NULL, TIMEOUT},
 	{"heartbeat", required_argument, NULL, HEARTBEAT},
@@ -230,6 +234,9 @@ static void take_option(int option, char **argv)
 		break;
 	case SURVIVE:
 		add_setting("KDDS_SURVIVE", "1");
+		break;
+	case RESPAWN:
+		options.respawns = number("--respawn", optarg, 0, KD_INCARNATIONS - 1);
 		break;
 	case LABEL:
 		options.label = 1;
@@ -295,6 +302,9 @@ static void check_settings(void)
 	if (kd_env_read())
 		exit(USAGE);
 	options.survive = (int)kd_env.survive;
+	if (options.respawns && !options.survive)
+		usage("--respawn %u: without --survive the job ends when a rank is killed",
+		      options.respawns);
 }
 
 /* If kddsrun is started with a standard stream closed, no other file must take its number. */

@@ -48,8 +48,6 @@ static int handle_job(struct kd_unpack *u)
 static void child_ended(pid_t pid, int status)
 {
 	struct run_rank *r = NULL;
-	uint8_t payload[4];
-	struct kd_pack p = {payload, payload + sizeof(payload), 0};
 
 	run_tree_tidy(pid);
 	for (uint32_t i = 0; agent.ranks && i < agent.job.ranks; i++)
@@ -65,10 +63,9 @@ static void child_ended(pid_t pid, int status)
 	agent.running--;
 	agent.members -= (uint32_t)(r->left && !r->lost);
 	agent.fenced -= (uint32_t)r->fenced;
-	r->fenced = r->joined = 0;
+	r->fenced = r->joined = r->joins = 0;
 	r->wants_key[0] = 0;
-	kd_pack_uint(&p, (uint32_t)status, 4);
-	run_link_send(&agent.up, KD_CONTROL_EXIT, r->rank, payload, sizeof(payload));
+	run_agent_send_exit(r->rank, status);
 	run_agent_check_fence();
 	run_agent_check_end();
 }
@@ -81,6 +78,15 @@ static void handle_signal(int number)
 	for (uint32_t i = 0; i < agent.job.ranks; i++)
 		if (agent.ranks[i].pid)
 			kill(-agent.ranks[i].pid, number);
+}
+
+static int handle_drop(const struct run_rank *r)
+{
+	if (!r)
+		return -1;
+	if (r->pid)
+		kill(-r->pid, SIGKILL);
+	return 0;
 }
 
 static int up_message(struct run_link *link, const struct kd_control_header *h, struct kd_unpack *u)
@@ -97,6 +103,15 @@ static int up_message(struct run_link *link, const struct kd_control_header *h, 
 		return run_agent_value(h->rank, u);
 	case KD_CONTROL_LOST:
 		return run_agent_lost(h->rank, u);
+	case KD_CONTROL_MEMBER:
+		return run_agent_member(h->rank, u);
+	case KD_CONTROL_OVER:
+		run_agent_over();
+		return 0;
+	case KD_CONTROL_START:
+		return run_agent_respawn(h->rank, u);
+	case KD_CONTROL_DROP:
+		return handle_drop(run_agent_local(h->rank));
 	case KD_CONTROL_INPUT:
 		return run_inlet_handle(u);
 	case KD_CONTROL_OUTPUT_TAKEN:

@@ -93,7 +93,8 @@ static void end_tick(struct run_timer *timer)
 
 void run_agent_check_end(void)
 {
-	if (agent.stage != RUN_SERVING || agent.running || agent.started < agent.job.ranks)
+	if (agent.stage != RUN_SERVING || agent.running || agent.started < agent.job.ranks ||
+	    agent.job.stays)
 		return;
 	enter(RUN_ASKED);
 	kill_ns = kd_os_now_ns() + RUN_AGENT_GRACE_NS;

@@ -6,7 +6,7 @@
 
 /* Asks the ranks to end, and kills them after the grace period, or at once. */
 void run_agent_end(int at_once);
-/* The end begins by itself when all ranks have ended. */
+/* The end begins by itself when all ranks have ended, unless kddsrun may start one again. */
 void run_agent_check_end(void);
 
 #endif

@@ -72,6 +72,15 @@ void run_outlet_finish(struct run_outlet *o)
 	outlet_close(o);
 }
 
+void run_outlets_finish(struct run_rank *r)
+{
+	uint32_t granted = window;
+
+	for (int i = 0; i < 2; i++)
+		run_outlet_finish(&r->outlets[i]);
+	window = granted; /* what was left in two pipes does not count */
+}
+
 /* Standard input of rank 0. */
 
 static void inlet_ready(struct run_watch *watch, short events);

@@ -45,6 +45,7 @@ static void send_welcome(struct run_rank *r)
 	kd_pack_uint(&p, agent.job.size, 4);
 	kd_pack_uint(&p, r->rank - agent.job.first, 4);
 	kd_pack_uint(&p, agent.job.ranks, 4);
+	kd_pack_uint(&p, r->incarnation, 4);
 	kd_pack_bytes(&p, agent.job.secret, KD_BOOT_SECRET_BYTES);
 	run_link_send(&r->control, KD_CONTROL_WELCOME, r->rank, payload, (size_t)(p.at - payload));
 }
@@ -131,6 +132,10 @@ static int handle_fence(struct run_rank *r, struct kd_unpack *u)
 
 	if (r->fenced || !kd_unpack_complete(u))
 		return -1;
+	if (r->joins) { /* no other waits there for it */
+		run_link_send(&agent.up, KD_CONTROL_READY, r->rank, NULL, 0);
+		return 0;
+	}
 	r->fenced = 1;
 	fence_shares = share;
 	agent.fenced++;
@@ -156,6 +161,9 @@ int run_agent_rank_message(struct run_link *link, const struct kd_control_header
 		return handle_get(r, h->rank, u);
 	case KD_CONTROL_AGAIN:
 		run_link_send(&agent.up, KD_CONTROL_AGAIN, h->rank, u->at, (size_t)(u->end - u->at));
+		return 0;
+	case KD_CONTROL_OVER:
+		run_link_send(&agent.up, KD_CONTROL_OVER, r->rank, NULL, 0);
 		return 0;
 	case KD_CONTROL_BYE:
 		r->joined = 0;
@@ -225,12 +233,16 @@ int run_agent_fenced(struct kd_unpack *u)
 	return u->bad;
 }
 
+/* One that joins will be told of the others when it does. */
+static int is_member(const struct run_rank *r)
+{
+	return r->joined && !r->joins;
+}
+
 int run_agent_lost(uint32_t rank, struct kd_unpack *u)
 {
-	struct kd_unpack all = *u;
 	struct run_rank *lost = run_agent_local(rank);
 
-	kd_unpack_uint(u, 4);
 	if (!kd_unpack_complete(u) || rank >= agent.job.size)
 		return -1;
 	if (lost && !lost->lost) {
@@ -238,9 +250,44 @@ int run_agent_lost(uint32_t rank, struct kd_unpack *u)
 		agent.members--;
 	}
 	for (uint32_t i = 0; i < agent.job.ranks; i++)
-		if (agent.ranks[i].joined && &agent.ranks[i] != lost)
-			run_link_send(&agent.ranks[i].control, KD_CONTROL_LOST, rank, all.at,
-				      (size_t)(all.end - all.at));
+		if (is_member(&agent.ranks[i]) && &agent.ranks[i] != lost)
+			run_link_send(&agent.ranks[i].control, KD_CONTROL_LOST, rank, NULL, 0);
 	run_agent_check_fence();
 	return 0;
+}
+
+/* A rank that has been started again leaves its first fence. */
+static void admit(struct run_rank *r)
+{
+	if (!r->joined)
+		return; /* it has died meanwhile: LOST follows */
+	r->joins = r->lost = 0;
+	agent.members++;
+	run_link_send(&r->control, KD_CONTROL_FENCED, r->rank, NULL, 0);
+}
+
+int run_agent_member(uint32_t rank, struct kd_unpack *u)
+{
+	uint32_t to = (uint32_t)kd_unpack_uint(u, 4);
+	struct run_rank *newcomer = to == UINT32_MAX ? run_agent_local(rank) : NULL;
+
+	if (u->bad || rank >= agent.job.size)
+		return -1;
+	for (uint32_t i = 0; i < agent.job.ranks; i++) {
+		struct run_rank *r = &agent.ranks[i];
+
+		if (to == UINT32_MAX ? is_member(r) && r != newcomer : r->rank == to)
+			run_link_send(&r->control, KD_CONTROL_MEMBER, rank, u->at,
+				      (size_t)(u->end - u->at));
+	}
+	if (newcomer)
+		admit(newcomer);
+	return 0;
+}
+
+void run_agent_over(void)
+{
+	for (uint32_t i = 0; i < agent.job.ranks; i++)
+		if (is_member(&agent.ranks[i]) && agent.ranks[i].incarnation)
+			run_link_send(&agent.ranks[i].control, KD_CONTROL_OVER, 0, NULL, 0);
 }

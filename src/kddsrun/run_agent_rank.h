@@ -14,7 +14,10 @@ void run_agent_check_fence(void);
 /* VALUE, FENCED and LOST from kddsrun. Not 0: the frame is malformed. */
 int run_agent_value(uint32_t rank, struct kd_unpack *u);
 int run_agent_fenced(struct kd_unpack *u);
-/* LOST: the rank, on any host, has died, and the job goes on. */
+/* LOST: the rank, on any host, has died, and the job goes on. MEMBER: it has been started again, or
+ * one that has been is told of it. OVER: no rank joins any more. */
 int run_agent_lost(uint32_t rank, struct kd_unpack *u);
+int run_agent_member(uint32_t rank, struct kd_unpack *u);
+void run_agent_over(void);
 
 #endif

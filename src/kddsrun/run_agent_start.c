@@ -14,8 +14,10 @@
 #include "kddsrun/run_agent_io.h"
 #include "kddsrun/run_agent_rank.h"
 #include "kddsrun/run_agent_state.h"
+#include "kddsrun/run_tree.h"
 
 #define STARTS_AT_ONCE 16     /* ranks forked in one turn of the poll loop */
+#define NOT_STARTED 127       /* the exit status of a rank that does not run, as a shell's */
 
 static void start_some(struct run_timer *timer);
 
@@ -70,6 +72,28 @@ static void start_rank(struct run_rank *r)
 	if (r->input >= 0)
 		run_inlet_open(r->input);
 	send_started(r);
+}
+
+int run_agent_respawn(uint32_t rank, struct kd_unpack *u)
+{
+	struct run_rank *r = run_agent_local(rank);
+	uint32_t incarnation = (uint32_t)kd_unpack_uint(u, 4);
+
+	if (!kd_unpack_complete(u) || !r || r->pid)
+		return -1;
+	if (agent.stage != RUN_SERVING)
+		return 0;
+	run_outlets_finish(r);
+	if (r->program)
+		run_tree_tidy((pid_t)r->program);
+	r->program = 0;
+	r->left = 0;
+	r->joins = 1;
+	r->incarnation = incarnation;
+	start_rank(r);
+	if (!r->pid)
+		run_agent_send_exit(rank, NOT_STARTED << 8);
+	return 0;
 }
 
 /* A few at a time, so that heartbeats continue. */

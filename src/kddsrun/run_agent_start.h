@@ -3,8 +3,12 @@
 #ifndef KD_RUN_AGENT_START_H
 #define KD_RUN_AGENT_START_H
 
+#include "boot/control.h"
+
 /* Starts the ranks of agent.job, a few at a time. */
 void run_agent_start(void);
+/* START: starts a rank that has died again. Not 0: the frame is malformed. */
+int run_agent_respawn(uint32_t rank, struct kd_unpack *u);
 /* Reports the ranks that could not run the program. */
 void run_agent_read_failures(void);
 

@@ -10,6 +10,15 @@ struct run_rank *run_agent_local(uint32_t rank)
 	return &agent.ranks[rank - agent.job.first];
 }
 
+void run_agent_send_exit(uint32_t rank, int status)
+{
+	uint8_t payload[4];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	kd_pack_uint(&p, (uint32_t)status, 4);
+	run_link_send(&agent.up, KD_CONTROL_EXIT, rank, payload, sizeof(payload));
+}
+
 void run_agent_send_text(uint16_t type, uint32_t rank, const char *text)
 {
 	uint8_t payload[5000];

@@ -32,6 +32,8 @@ extern struct run_agent agent;
 
 /* NULL: the rank runs on another host, or the agent has no job yet. */
 struct run_rank *run_agent_local(uint32_t rank);
+/* EXIT, with that wait status. */
+void run_agent_send_exit(uint32_t rank, int status);
 /* A frame to kddsrun whose payload is a text. */
 void run_agent_send_text(uint16_t type, uint32_t rank, const char *text);
 

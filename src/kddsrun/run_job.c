@@ -19,6 +19,7 @@
 #include "kddsrun/run_job_end.h"
 #include "kddsrun/run_job_fence.h"
 #include "kddsrun/run_job_input.h"
+#include "kddsrun/run_job_respawn.h"
 #include "kddsrun/run_job_state.h"
 #include "kddsrun/run_link.h"
 #include "kddsrun/run_loop.h"
@@ -94,7 +95,11 @@ static int handle_exit(struct run_job_rank *r, struct kd_unpack *u)
 	if (WIFSIGNALED(r->status) && r->state == RUN_RANK_ENDED && !job.ending)
 		run_say("rank %u (host %s, process %u) %s after it had left the job",
 			(unsigned)(r - job.ranks), r->host->place->name, r->pid, text);
-	run_job_lose_rank(r);
+	if (run_job_lose_rank(r))
+		run_job_respawn(r);
+	else
+		run_job_stillborn(r);
+	run_job_release(r->host);
 	run_job_check();
 	run_job_check_fence();
 	return 0;
@@ -120,6 +125,7 @@ static void send_job(struct run_host *h)
 		.first = h->place->first,
 		.ranks = h->place->ranks,
 		.heartbeat_ms = h->place->near ? 0 : job.options->heartbeat_ms,
+		.stays = job.options->respawns != 0,
 		.bind = (uint32_t)job.options->bind,
 		.secret = secret,
 		.directory = getcwd(directory, sizeof(directory)) ? directory : "/",
@@ -148,6 +154,14 @@ static void host_answered(struct run_host *h)
 		send_job(h);
 }
 
+/* EXIT follows, with status 127. */
+static int handle_failed_again(struct run_job_rank *r, struct kd_unpack *u)
+{
+	run_say("host %s: cannot start rank %u again: %s", r->host->place->name,
+		(unsigned)(r - job.ranks), kd_unpack_string(u));
+	return u->bad;
+}
+
 static int rank_message(struct run_host *h, struct run_job_rank *r,
 			const struct kd_control_header *head, struct kd_unpack *u)
 {
@@ -168,7 +182,11 @@ static int rank_message(struct run_host *h, struct run_job_rank *r,
 	case KD_CONTROL_COMPLAINT:
 		run_job_fail_rank(r, 1, "%s", kd_unpack_string(u));
 		return u->bad;
+	case KD_CONTROL_READY:
+		return run_job_ready(r);
 	case KD_CONTROL_FAILED:
+		if (r->incarnation)
+			return handle_failed_again(r, u);
 		run_job_fail("host %s: cannot start rank %u: %s", h->place->name, head->rank,
 		     kd_unpack_string(u));
 		return u->bad;
@@ -192,6 +210,9 @@ static int host_message(struct run_host *h, const struct kd_control_header *head
 		return run_job_get(h, head->rank, u);
 	case KD_CONTROL_AGAIN:
 		return run_job_again(head->rank, u);
+	case KD_CONTROL_OVER:
+		run_job_over();
+		return 0;
 	case KD_CONTROL_INPUT_TAKEN:
 		return run_job_input_taken((uint32_t)kd_unpack_uint(u, 4)) || u->bad;
 	case KD_CONTROL_DONE:

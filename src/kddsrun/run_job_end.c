@@ -132,14 +132,15 @@ static void say_lost(struct run_job_rank *r)
 	char text[128];
 
 	r->said = 1;
-	run_job_status_text(r->status, text, sizeof(text));
+	run_job_status_text(r->lost_status, text, sizeof(text));
 	if (!r->again_tasks)
 		run_say("rank %u (host %s, process %u) %s; the job goes on, and nothing has to be run "
-			"again", (unsigned)(r - job.ranks), r->host->place->name, r->pid, text);
+			"again", (unsigned)(r - job.ranks), r->host->place->name, r->lost_pid,
+			text);
 	else
 		run_say("rank %u (host %s, process %u) %s; the job goes on, and %u rank%s run%s %u of "
-			"its tasks again: %s", (unsigned)(r - job.ranks), r->host->place->name, r->pid,
-			text, r->again_ranks, r->again_ranks > 1 ? "s" : "",
+			"its tasks again: %s", (unsigned)(r - job.ranks), r->host->place->name,
+			r->lost_pid, text, r->again_ranks, r->again_ranks > 1 ? "s" : "",
 			r->again_ranks > 1 ? "" : "s", r->again_tasks, r->again_names);
 }
 
@@ -147,7 +148,7 @@ static void again_due(struct run_timer *timer)
 {
 	(void)timer;
 	for (uint32_t i = 0; i < job.options->size; i++)
-		if (job.ranks[i].lost && !job.ranks[i].said)
+		if (job.ranks[i].lost_ns && !job.ranks[i].said)
 			say_lost(&job.ranks[i]);
 }
 
@@ -160,7 +161,7 @@ int run_job_again(uint32_t rank, struct kd_unpack *u)
 
 	if (!kd_unpack_complete(u) || rank >= job.options->size)
 		return -1;
-	if (!r->lost || r->said)
+	if (!r->lost_ns || r->said)
 		return 0;
 	used = strlen(r->again_names);
 	if (tasks && !strstr(r->again_names, names))
@@ -178,18 +179,20 @@ int run_job_again(uint32_t rank, struct kd_unpack *u)
 
 static void lose(struct run_job_rank *r)
 {
-	uint8_t payload[4];
-	struct kd_pack p = {payload, payload + sizeof(payload), 0};
-
+	if (r->lost_ns && !r->said)
+		say_lost(r);
 	r->lost = 1;
 	r->lost_ns = kd_os_now_ns();
+	r->lost_pid = r->pid;
+	r->lost_status = r->status;
+	r->said = 0;
 	r->host->members--;
-	r->silent = 0;
+	r->silent = r->again_ranks = r->again_tasks = 0;
+	r->again_names[0] = 0;
 	for (uint32_t i = 0; i < job.options->size; i++)
 		r->silent += job.ranks[i].state == RUN_RANK_JOINED && !job.ranks[i].lost;
 	run_timer_set(&again_timer, AGAIN_NS);
-	kd_pack_uint(&p, (uint32_t)r->status, 4);
-	run_hosts_send_frame(KD_CONTROL_LOST, (uint32_t)(r - job.ranks), payload, sizeof(payload));
+	run_hosts_send_frame(KD_CONTROL_LOST, (uint32_t)(r - job.ranks), NULL, 0);
 }
 
 int run_job_lose_rank(struct run_job_rank *r)

@@ -120,6 +120,11 @@ int run_job_put(uint32_t rank, struct kd_unpack *u)
 	return kd_published_put(&values, rank, key, value, size);
 }
 
+const void *run_job_card(uint32_t rank, size_t *size_p)
+{
+	return kd_published_first(&values, rank, size_p);
+}
+
 int run_job_get(struct run_host *h, uint32_t rank, struct kd_unpack *u)
 {
 	const char *key = kd_unpack_string(u);

@@ -14,8 +14,8 @@ void run_job_rank_enter(struct run_job_rank *r, enum run_rank_state next)
 		[RUN_RANK_STRANGER] = TO(JOINED) | TO(NEVER_JOINED),
 		[RUN_RANK_JOINED] = TO(LEFT) | TO(NEVER_LEFT),
 		[RUN_RANK_LEFT] = TO(JOINED) | TO(ENDED),
-		[RUN_RANK_NEVER_JOINED] = 0,
-		[RUN_RANK_NEVER_LEFT] = 0,
+		[RUN_RANK_NEVER_JOINED] = TO(STRANGER),
+		[RUN_RANK_NEVER_LEFT] = TO(STRANGER),
 		[RUN_RANK_ENDED] = 0,
 	};
 

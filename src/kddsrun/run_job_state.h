@@ -21,13 +21,19 @@ struct run_job_rank {
 	uint32_t pid;
 	enum run_rank_state state; /* run_job_rank_enter changes it */
 	int status;                /* wait status, once it has exited */
-	int lost;                  /* it was killed, or its host is lost, and the job goes on */
-	int said;                  /* in a line on standard error */
+	int lost;                  /* it was killed, or its host is lost, and the job goes on; not
+				      since it has joined again */
+	uint32_t incarnation;      /* how often it has been started again */
+	int dropped;               /* what has been started is killed, since it may not join */
 	uint32_t version;
 	uint64_t build;
-	/* lost: other ranks that have yet to say what they run again; those that do, and what */
+	/* The process that was lost last, and when that was noticed; 0: none was. */
+	uint32_t lost_pid;
+	int lost_status;
+	uint64_t lost_ns;
+	int said; /* in a line on standard error */
+	/* other ranks that have yet to say what they run again; those that do, and what */
 	uint32_t silent, again_ranks, again_tasks;
-	uint64_t lost_ns; /* when its end was noticed */
 	char again_names[200];
 };
 

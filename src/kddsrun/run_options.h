@@ -15,6 +15,7 @@ struct run_options {
 	uint32_t heartbeat_ms; /* 0: none */
 	uint32_t restarts;     /* of a job that has lost a rank */
 	int label, bind;
+	uint32_t respawns;     /* so often is a rank that was killed started again */
 	int survive;           /* the job goes on when ranks other than 0 are killed */
 	char **settings; /* NAME=VALUE for every rank */
 	uint32_t setting_count;

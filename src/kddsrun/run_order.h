@@ -10,6 +10,7 @@ struct run_order {
 	/* the job's size; this host's ranks are first, first + 1, ... */
 	uint32_t size, first, ranks;
 	uint32_t heartbeat_ms;       /* 0: none; the link shows when kddsrun ends */
+	uint32_t stays;              /* the agent does not end by itself when its ranks have */
 	uint32_t bind;               /* give each rank its share of the CPUs */
 	const void *secret;          /* KD_BOOT_SECRET_BYTES */
 	const char *directory;

@@ -153,6 +153,7 @@ static void count_net(struct kd_rank_counts *c)
 	c->kept_bytes = r->kept_bytes;
 	c->lost = r->lost;
 	c->again = r->again;
+	c->joined = r->joined;
 	c->messages = p->messages - p0->messages;
 	c->message_bytes = p->bytes - p0->bytes;
 	c->repeated = p->repeated - p0->repeated;
@@ -252,7 +253,8 @@ static int is_peak(size_t i)
 {
 	return i == offsetof(struct kd_rank_counts, time_ns) / sizeof(uint64_t) ||
 	       i == offsetof(struct kd_rank_counts, depth_ns) / sizeof(uint64_t) ||
-	       i == offsetof(struct kd_rank_counts, lost) / sizeof(uint64_t);
+	       i == offsetof(struct kd_rank_counts, lost) / sizeof(uint64_t) ||
+	       i == offsetof(struct kd_rank_counts, joined) / sizeof(uint64_t);
 }
 
 static struct kd_rank_counts total_of(uint32_t *known_p)
@@ -423,7 +425,13 @@ static void report_text(FILE *out, const struct kd_rank_counts *t)
 	}
 	if (t->lost)
 		fprintf(out, "kdds: %" PRIu64 " rank%s died; %" PRIu64 " of the tasks that they had were run "
-			"again by the ranks that had exported them\n", t->lost, t->lost > 1 ? "s" : "", t->again);
+			"again by the ranks that had exported them", t->lost,
+			t->lost > 1 ? "s" : "", t->again);
+	if (t->joined)
+		fprintf(out, ", and %" PRIu64 " rank%s joined again", t->joined,
+			t->joined > 1 ? "s" : "");
+	if (t->lost)
+		fprintf(out, "\n");
 }
 
 static void say(const char *text, size_t size)

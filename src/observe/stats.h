@@ -46,6 +46,7 @@
 	X(evicted, "copies evicted for lack of room (KDDS_CACHE)") \
 	X(lost, "ranks that have died (KDDS_SURVIVE)") \
 	X(again, "closures run again, since the rank that had them has died") \
+	X(joined, "ranks that have been started again and have joined (kddsrun --respawn)") \
 	X(dropped, "events of the trace that were overwritten by later ones (KDDS_TRACE_SIZE)")
 
 /* The counters of workers are sums over the rank's workers. */

@@ -21,7 +21,7 @@ struct kd_data_name {
 	uint64_t addr;
 	uint64_t rows, cols, ld;
 	uint32_t size;
-	uint32_t rank;
+	uint32_t rank; /* a member: base/member.h */
 };
 
 /* The epoch of a frame (record.h), and the closure in it that wrote the value; writer 0: none, the
@@ -35,7 +35,7 @@ struct kd_version {
 /* The memory of which some bytes are a copy: there, and under this key. */
 struct kd_origin {
 	uint64_t addr, key;
-	uint32_t rank;
+	uint32_t rank; /* a member */
 };
 
 /* Somebody who waits for the bytes of a copy. */

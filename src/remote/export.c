@@ -759,6 +759,7 @@ void kd_export_lost(struct kd_net *net, uint32_t rank)
 	struct kd_exports *me = net->exports;
 
 	kd_net_assert_locked(net);
+	me->rooms[rank] = 0;
 	for (uint32_t i = 0; i < me->nwaiting; i++)
 		if (me->waiting[i] == rank) {
 			forget_waiting(net, i);

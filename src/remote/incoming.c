@@ -15,7 +15,7 @@
 
 struct opening {
 	struct kd_incoming *x;
-	uint32_t from;
+	uint32_t from; /* a member */
 	const struct kd_wire_data *records;
 	const char *inline_bytes;
 	size_t inline_size;
@@ -320,7 +320,7 @@ int kd_incoming_open(struct kd_net *net, struct kd_incoming *x, uint32_t from, c
 		     size_t size)
 {
 	struct kd_wire_steal head;
-	struct opening o = {.x = x, .from = from, .memory = net->room};
+	struct opening o = {.x = x, .from = kd_net_member(net, from), .memory = net->room};
 	const char *p = bytes;
 	size_t records;
 	int error;

@@ -57,6 +57,7 @@ static int publish_info(struct kd_net *net)
 					.local = net->boot.local_size == net->boot.size,
 					.rank = net->rank,
 					.size = net->size,
+					.incarnation = net->incarnation,
 					.secret = net->boot.secret,
 					.patience_ns = PATIENCE_S * 1000000000ull,
 					.arg = net,
@@ -160,6 +161,7 @@ int kd_job_start(struct kd_net *net)
 		return error;
 	net->rank = net->boot.rank;
 	net->size = net->boot.size;
+	net->incarnation = net->boot.incarnation;
 	if (net->size == 1)
 		return 0;
 	kd_module_keep();
@@ -188,6 +190,8 @@ void kd_job_end(struct kd_net *net)
 	pthread_mutex_lock(&net->lock);
 	if (!net->rank)
 		kd_rsteal_end(net);
+	if (!net->rank && net->survives)
+		kd_boot_over(&net->boot);
 	kd_net_leave_launcher(net);
 	kd_peer_leave(net);
 	pthread_mutex_unlock(&net->lock);
@@ -216,6 +220,6 @@ void kd_job_stop(struct kd_net *net)
 		net->pool->remote = NULL;
 	}
 	kd_boot_stop(&net->boot);
-	net->rank = 0;
+	net->rank = net->incarnation = 0;
 	net->size = 1;
 }

@@ -24,12 +24,12 @@ static uint64_t work(struct kd_net *net, uint64_t now)
 }
 
 /* Also those that the launcher has told while it was asked for something else. */
-static void take_losses(struct kd_net *net)
+static void take_changes(struct kd_net *net)
 {
-	struct kd_boot_loss loss;
+	struct kd_boot_change change;
 
-	while (kd_boot_lost(&net->boot, &loss))
-		net->duties->lost(net, loss.rank, loss.status);
+	while (kd_boot_changed(&net->boot, &change))
+		net->duties->changed(net, &change);
 }
 
 static void *serve(void *arg)
@@ -43,8 +43,8 @@ static void *serve(void *arg)
 		int events = kd_comm_progress(net->comm);
 		uint64_t now, due;
 
-		if (!net->leaving && kd_unlikely(net->boot.nlosses))
-			take_losses(net);
+		if (!net->leaving && kd_unlikely(net->boot.nchanges))
+			take_changes(net);
 		now = kd_os_now_ns();
 		due = work(net, now);
 		if (events || due <= now)

@@ -14,6 +14,7 @@
 
 #include "base/base.h"
 #include "base/log.h"
+#include "base/member.h"
 #include "boot/boot_launcher.h"
 #include "core/remote.h"
 #include "core/worker.h"
@@ -37,6 +38,7 @@ struct kd_net_counts {
 	uint64_t reply_ns;           /* time from request to first instruction, summed over those */
 	uint64_t lost;               /* ranks that have died */
 	uint64_t again;              /* closures run again here, since their thieves have died */
+	uint64_t joined;             /* ranks that have died, were started again, and joined */
 };
 
 struct kd_peer_counts {
@@ -56,8 +58,8 @@ struct kd_net_duties {
 	uint64_t (*ask)(struct kd_net *net, uint64_t now_ns);
 	/* A worker waits for that closure. */
 	void (*recall)(struct kd_net *net, const char *closure);
-	/* The launcher says that a rank is dead; status: its wait status. */
-	void (*lost)(struct kd_net *net, uint32_t rank, int status);
+	/* The launcher says that something has changed. */
+	void (*changed)(struct kd_net *net, const struct kd_boot_change *change);
 };
 
 struct kd_net {
@@ -77,6 +79,8 @@ struct kd_net {
 	int survives;            /* the job goes on without ranks that die: survive.h */
 	uint8_t *lost;           /* by rank: it has died; NULL unless `survives' is set. Loaded
 				    without the lock, too */
+	uint32_t incarnation;    /* of this rank (base/member.h) */
+	uint16_t *incarnations;  /* of the ranks; NULL unless `survives' is set */
 	int ends;                /* kd_survive_tick is to end the process (1), or does (2) */
 	uint64_t room;           /* bytes that the data of a steal message may take: outgoing.h */
 	struct kd_net_counts counts;
@@ -127,6 +131,17 @@ static inline struct kd_net *kd_net_of(struct kd_remote *r)
 static inline int kd_net_lost(const struct kd_net *net, uint32_t rank)
 {
 	return kd_unlikely(net->lost != NULL) && kd_load_relaxed(&net->lost[rank]);
+}
+
+static inline uint32_t kd_net_incarnation(const struct kd_net *net, uint32_t rank)
+{
+	return kd_unlikely(net->incarnations != NULL) ? net->incarnations[rank] : 0;
+}
+
+/* The process that is that rank now, or was it last. */
+static inline uint32_t kd_net_member(const struct kd_net *net, uint32_t rank)
+{
+	return kd_member(rank, kd_net_incarnation(net, rank));
 }
 
 /* A worker of this rank looks for work, or sleeps. */

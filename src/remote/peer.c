@@ -152,6 +152,24 @@ static inline void check(struct peer *p)
 }
 #endif
 
+static struct peer *create(struct kd_net *net, uint32_t rank)
+{
+	struct peer *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		kd_die("out of memory for the state of the connection to rank %u", rank);
+	p->rank = rank;
+	p->next = p->told = 1;
+	queue_init(&p->kept);
+	queue_init(&p->loose);
+	return net->peers->at[rank] = p;
+}
+
+static kd_noreturn void cannot_find(const struct kd_net *net, uint32_t rank, int error)
+{
+	kd_die("rank %u cannot find rank %u: %s", net->rank, rank, kd_errno_text(-error));
+}
+
 static struct peer *meet(struct kd_net *net, uint32_t rank)
 {
 	struct kd_peers *peers = net->peers;
@@ -168,15 +186,8 @@ static struct peer *meet(struct kd_net *net, uint32_t rank)
 		error = kd_comm_connect(net->comm, rank, info.address,
 					size - KD_ENDPOINT_INFO_BYTES);
 	if (error)
-		kd_die("rank %u cannot find rank %u: %s", net->rank, rank, kd_errno_text(-error));
-	p = calloc(1, sizeof(*p));
-	if (!p)
-		kd_die("out of memory for the state of the connection to rank %u", rank);
-	p->rank = rank;
-	p->next = p->told = 1;
-	queue_init(&p->kept);
-	queue_init(&p->loose);
-	return peers->at[rank] = p;
+		cannot_find(net, rank, error);
+	return create(net, rank);
 }
 
 static void activate(struct kd_net *net, struct peer *p)
@@ -216,6 +227,8 @@ static int transmit(struct kd_net *net, struct peer *p, struct kd_wire_head *m)
 {
 	m->from = net->rank;
 	m->to = p->rank;
+	m->from_incarnation = (uint16_t)net->incarnation;
+	m->to_incarnation = (uint16_t)kd_net_incarnation(net, p->rank);
 	m->ack = p->next - 1;
 	m->tag = tag(net->peers, m);
 	if (kd_comm_send(net->comm, p->rank, m, sizeof(*m) + m->bytes) == -EAGAIN) {
@@ -355,12 +368,16 @@ void kd_peer_receive(struct kd_net *net, const void *message, size_t len)
 
 	if (len < sizeof(*m) || len != sizeof(*m) + m->bytes || m->to != net->rank ||
 	    m->from >= net->size || m->from == net->rank || !m->kind || m->kind >= KD_WIRE_KINDS ||
-	    m->incarnation || tag(peers, m) != m->tag) {
+	    (!net->survives && (m->from_incarnation || m->to_incarnation)) ||
+	    tag(peers, m) != m->tag) {
 		net->peer_counts.refused++;
 		return;
 	}
-	if (kd_net_lost(net, m->from))
-		return; /* on its way when the rank died */
+	/* On its way when a rank died; or from a rank, or to one, of which the other end does not
+	 * know yet that it has been started again. Then it is retransmitted. */
+	if (kd_net_lost(net, m->from) || m->to_incarnation != net->incarnation ||
+	    m->from_incarnation != kd_net_incarnation(net, m->from))
+		return;
 	if (peers->leaving && !peers->at[m->from])
 		return; /* a request of a rank that END has not reached yet */
 	p = meet(net, m->from);
@@ -484,6 +501,19 @@ void kd_peer_lost(struct kd_net *net, uint32_t rank)
 		queue_drop_first(&p->loose);
 	free(p);
 	peers->at[rank] = NULL;
+}
+
+void kd_peer_joined(struct kd_net *net, uint32_t rank, const void *info, size_t size)
+{
+	const char *address = (const char *)info + KD_ENDPOINT_INFO_BYTES;
+	int error = size < KD_ENDPOINT_INFO_BYTES ? -EINVAL :
+		kd_comm_renew(net->comm, rank, kd_net_incarnation(net, rank), address,
+			      size - KD_ENDPOINT_INFO_BYTES);
+
+	kd_assert(!net->peers->at[rank]);
+	if (error)
+		cannot_find(net, rank, error);
+	create(net, rank);
 }
 
 void kd_peer_leave(struct kd_net *net)

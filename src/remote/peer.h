@@ -64,6 +64,9 @@ uint64_t kd_peer_tick(struct kd_net *net, uint64_t now_ns);
 /* The rank has died: nothing is sent to it any more, and what it has sent is ignored. Not called by
  * a receiver. */
 void kd_peer_lost(struct kd_net *net, uint32_t rank);
+/* The rank has died, and been started again: meets the new process at once, since its endpoint info
+ * comes with that news. Not called by a receiver. */
+void kd_peer_joined(struct kd_net *net, uint32_t rank, const void *info, size_t size);
 /* The job is over and the launcher busy with a fence: no new peer is met from then on. */
 void kd_peer_leave(struct kd_net *net);
 

@@ -81,7 +81,7 @@ int kd_placement_rank(struct kd_remote *r, uint32_t number)
 	const struct kd_net *net = kd_net_of(r);
 	uint32_t rank = number % net->size;
 
-	return rank == net->rank || kd_net_lost(net, rank) ? -1 : (int)rank;
+	return rank == net->rank ? -1 : kd_net_lost(net, rank) ? -2 : (int)rank;
 }
 
 void kd_placement_look(struct kd_remote *r)
@@ -91,6 +91,12 @@ void kd_placement_look(struct kd_remote *r)
 	kd_store_relaxed(&net->placement->any, 1);
 	if (!kd_exchange(&net->placement->look, 1))
 		kd_comm_wake(net->comm);
+}
+
+void kd_placement_joined(struct kd_net *net)
+{
+	if (kd_load_relaxed(&net->placement->any))
+		kd_placement_look(&net->remote);
 }
 
 void kd_placement_passed(struct kd_remote *r)

@@ -19,13 +19,14 @@ struct kd_remote;
 void kd_placement_start(struct kd_net *net);
 void kd_placement_stop(struct kd_net *net);
 
-/* The rank that the number stands for; -1: this one, also in place of one that has died. Any
- * thread, no lock. */
+/* The rank that the number stands for; -1: this one; -2: one that has died. Any thread, no lock. */
 int kd_placement_rank(struct kd_remote *r, uint32_t number);
 /* There may be closures to be given. Any thread; locks may be held. */
 void kd_placement_look(struct kd_remote *r);
 /* The same, if an owner that has gone on makes any ready. */
 void kd_placement_passed(struct kd_remote *r);
+/* A rank has been started again: closures that are placed there go there. */
+void kd_placement_joined(struct kd_net *net);
 /* The range has been taken by its owner. Any thread, no lock. */
 void kd_placement_give(struct kd_remote *r, const struct kd_range *range);
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/os.h"
+#include "boot/boot.h"
 #include "core/idle.h"
 #include "remote/again.h"
 #include "remote/ask.h"
@@ -37,7 +38,7 @@ void kd_rsteal_stop(struct kd_net *net)
 static void on_end(struct kd_net *net)
 {
 	if (net->over)
-		return;
+		return; /* END, and the launcher's word for a rank that has been started again */
 	net->over = 1;
 	kd_peer_send_down(net, KD_WIRE_END, NULL, 0);
 	if (kd_survive_ends(net))
@@ -116,10 +117,18 @@ static uint64_t tick(struct kd_net *net, uint64_t now)
 	return kd_min(due, kd_peer_tick(net, now));
 }
 
+static void changed(struct kd_net *net, const struct kd_boot_change *change)
+{
+	if (change->kind == KD_BOOT_OVER)
+		on_end(net);
+	else
+		kd_survive_changed(net, change);
+}
+
 void kd_rsteal_start(struct kd_net *net)
 {
 	static const struct kd_net_duties duties = {tick, kd_import_ask, kd_export_recall,
-						    kd_survive_lost};
+						    changed};
 
 	net->over = 0;
 	memset(&net->counts, 0, sizeof(net->counts));

@@ -16,6 +16,7 @@
 #include "remote/import.h"
 #include "remote/net.h"
 #include "remote/peer.h"
+#include "remote/placement.h"
 #include "remote/read.h"
 
 int kd_survive_start(struct kd_net *net)
@@ -34,6 +35,7 @@ int kd_survive_start(struct kd_net *net)
 		return -EINVAL;
 	}
 	net->lost = kd_must(calloc(net->size, 1));
+	net->incarnations = kd_must(calloc(net->size, sizeof(*net->incarnations)));
 	net->survives = 1;
 	return 0;
 }
@@ -41,7 +43,9 @@ int kd_survive_start(struct kd_net *net)
 void kd_survive_stop(struct kd_net *net)
 {
 	free(net->lost);
+	free(net->incarnations);
 	net->lost = NULL;
+	net->incarnations = NULL;
 	net->survives = 0;
 }
 
@@ -86,14 +90,9 @@ void kd_survive_tick(struct kd_net *net)
 	kd_os_exit(0);
 }
 
-void kd_survive_lost(struct kd_net *net, uint32_t rank, int status)
+static void lose(struct kd_net *net, uint32_t rank)
 {
-	const char *names;
-	uint32_t tasks;
-
-	(void)status;
-	kd_net_assert_locked(net);
-	if (!net->survives || rank >= net->size || rank == net->rank || net->lost[rank])
+	if (net->lost[rank])
 		return;
 	kd_store_relaxed(&net->lost[rank], 1);
 	net->counts.lost++;
@@ -102,6 +101,41 @@ void kd_survive_lost(struct kd_net *net, uint32_t rank, int status)
 	kd_read_lost(net, rank);
 	kd_import_lost(net, rank);
 	kd_export_lost(net, rank);
-	tasks = kd_again_added(net, &names);
-	kd_boot_again(&net->boot, rank, tasks, tasks ? names : "");
+}
+
+/* A newcomer may have met its predecessor's address, before it took this from the launcher. */
+static void join(struct kd_net *net, const struct kd_boot_change *c)
+{
+	lose(net, c->rank);
+	net->incarnations[c->rank] = (uint16_t)c->incarnation;
+	kd_peer_joined(net, c->rank, c->card, c->size);
+	kd_store_relaxed(&net->lost[c->rank], 0);
+	net->counts.joined++;
+	net->announces |= !net->rank && net->raised; /* it does not know of raised flags */
+	kd_placement_joined(net);
+}
+
+void kd_survive_changed(struct kd_net *net, const struct kd_boot_change *c)
+{
+	const char *names;
+	uint32_t tasks;
+
+	kd_net_assert_locked(net);
+	if (!net->survives || c->rank >= net->size || c->rank == net->rank)
+		return;
+	switch (c->kind) {
+	case KD_BOOT_LOST:
+		lose(net, c->rank);
+		tasks = kd_again_added(net, &names);
+		kd_boot_again(&net->boot, c->rank, tasks, tasks ? names : "");
+		break;
+	case KD_BOOT_ABSENT:
+		lose(net, c->rank);
+		break;
+	case KD_BOOT_JOINED:
+		join(net, c);
+		break;
+	case KD_BOOT_OVER:
+		break;
+	}
 }

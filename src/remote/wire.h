@@ -30,7 +30,8 @@ struct kd_wire_head {
 	uint64_t seq;  /* number of this reliable message between from and to; 0: may be lost */
 	uint64_t ack;  /* all reliable messages up to this number have arrived at `from` */
 	uint32_t from, to;
-	uint32_t incarnation; /* of from: how often the rank has been started */
+	/* of from and to: how often these ranks have died and been started again */
+	uint16_t from_incarnation, to_incarnation;
 	uint16_t kind;
 	uint16_t bytes; /* after the head */
 };
@@ -98,7 +99,7 @@ struct kd_wire_data {
 	uint32_t flags;
 	uint32_t written;        /* OUT: last 32 bits of the output's version; 0: it has none */
 	/* COPIED: the original, and the key under which its owner let the victim read it */
-	uint32_t origin_rank;
+	uint32_t origin_rank; /* a member: base/member.h */
 	uint64_t origin, origin_key;
 	uint64_t pad;
 };

@@ -37,6 +37,7 @@
 #define SPIN_NS 30
 #define NEVER UINT64_MAX
 #define RANKS 64
+#define PROCESSES (RANKS + 64)
 #define ZOMBIE_NS 50000000 /* a rank that is declared dead goes on for that long, at most */
 
 struct sim_fiber {
@@ -46,7 +47,7 @@ struct sim_fiber {
 	char *stack;
 	void *(*run)(void *arg);
 	void *arg;
-	uint32_t rank;
+	uint32_t rank, process;
 	struct kd_worker *worker; /* kd_self_worker, while others run */
 	uint64_t wake_ns;         /* when it goes on */
 	const uint32_t *word;     /* that it sleeps on; NULL: none */
@@ -59,8 +60,14 @@ struct sim sim;
 
 static struct sim_fiber *fibers[FIBERS], *self;
 static unsigned nfibers;
-static uint32_t left; /* ranks that have not ended */
-static uint8_t dead[RANKS], ended[RANKS];
+static uint32_t left; /* processes that have not ended */
+/* A process that starts a rank: its main is called. */
+static struct start {
+	void (*main)(uint32_t rank);
+	uint32_t rank, process;
+} starts[PROCESSES];
+static uint8_t dead[PROCESSES], ended[PROCESSES]; /* by process */
+static uint32_t last[RANKS]; /* by rank: the process that is, or was last, that rank */
 static uint64_t next_death;
 static uint64_t state, seed, limit;
 
@@ -195,7 +202,7 @@ static void begin(void)
 	abort();
 }
 
-static struct sim_fiber *create(uint32_t rank, void *(*run)(void *arg), void *arg)
+static struct sim_fiber *create(uint32_t process, void *(*run)(void *arg), void *arg)
 {
 	struct sim_fiber *f = calloc(1, sizeof(*f));
 
@@ -204,7 +211,8 @@ static struct sim_fiber *create(uint32_t rank, void *(*run)(void *arg), void *ar
 	f->stack = kd_os_reserve(STACK_BYTES);
 	f->run = run;
 	f->arg = arg;
-	f->rank = rank;
+	f->rank = starts[process].rank;
+	f->process = process;
 	f->wake_ns = sim.now_ns + sim_draw(WAKE_NS);
 	getcontext(&f->context);
 	f->context.uc_stack.ss_sp = f->stack;
@@ -225,7 +233,7 @@ void sim_begin(uint64_t seed_, uint32_t ranks, const struct sim_faults *faults)
 		sim.faults = *faults;
 	if (!sim.faults.yield_ns)
 		sim.faults.yield_ns = YIELD_NS;
-	if (ranks > RANKS)
+	if (ranks > RANKS || sim.faults.starts > PROCESSES - RANKS)
 		fail("too many ranks");
 	memset(dead, 0, sizeof(dead));
 	memset(ended, 0, sizeof(ended));
@@ -239,34 +247,40 @@ void sim_end(void)
 	sim_boot_reset();
 }
 
-struct start {
-	void (*main)(uint32_t rank);
-	uint32_t rank;
-};
-
 static void *start(void *arg)
 {
 	const struct start *s = arg;
 
 	s->main(s->rank);
-	ended[s->rank] = 1;
+	ended[s->process] = 1;
 	left--;
 	return NULL;
 }
 
-/* Nothing of the rank runs from here on. Does not return if it is the caller's. */
-static void end_rank(uint32_t rank)
+static struct sim_fiber *create_process(uint32_t rank, void (*main)(uint32_t rank))
 {
-	if (!ended[rank])
+	uint32_t process = sim.processes++;
+
+	starts[process] = (struct start){main, rank, process};
+	last[rank] = process;
+	left++;
+	return create(process, start, &starts[process]);
+}
+
+/* Nothing of the process runs from here on. Does not return if it is the caller's. */
+void sim_end_process(uint32_t process)
+{
+	sim_comm_kill(process);
+	if (!ended[process])
 		left--;
-	ended[rank] = 1;
+	ended[process] = 1;
 	for (unsigned i = 0; i < nfibers; i++)
-		if (fibers[i]->rank == rank) {
+		if (fibers[i]->process == process) {
 			fibers[i]->done = 1;
 			fibers[i]->wake_ns = NEVER;
 			fibers[i]->word = NULL;
 		}
-	if (self && self->rank == rank)
+	if (self && self->process == process)
 		give_way();
 }
 
@@ -274,31 +288,46 @@ static void *end_zombie(void *arg)
 {
 	(void)arg;
 	sim_work(sim_draw(ZOMBIE_NS));
-	sim_comm_kill(self->rank);
-	end_rank(self->rank);
+	sim_end_process(self->process);
 	return NULL;
+}
+
+/* The rank has lost its process, and gets another one. */
+static void start_again(uint32_t rank)
+{
+	struct sim_fiber *f;
+
+	if (sim.processes - sim.ranks >= sim.faults.starts || sim_boot_is_over())
+		return;
+	f = create_process(rank, starts[rank].main);
+	f->wake_ns += sim_draw(sim.faults.start_ns + 1);
+}
+
+static int may_die(uint32_t rank)
+{
+	return rank && !dead[last[rank]] && !ended[last[rank]];
 }
 
 static void kill_one(void)
 {
-	uint32_t rank = 1 + (uint32_t)sim_draw(sim.ranks - 1);
+	uint32_t rank = 1 + (uint32_t)sim_draw(sim.ranks - 1), process;
 
 	if (sim.faults.victim && !sim.deaths)
 		rank = sim.faults.victim;
-	for (uint32_t i = 0; i < sim.ranks && (dead[rank] || ended[rank] || !rank); i++)
+	for (uint32_t i = 0; i < sim.ranks && !may_die(rank); i++)
 		rank = (rank + 1) % sim.ranks;
-	if (dead[rank] || ended[rank] || !rank)
+	if (!may_die(rank))
 		return;
-	dead[rank] = 1;
+	process = last[rank];
+	dead[process] = 1;
 	sim.deaths++;
 	sim.hash = (sim.hash ^ rank) * 0x9e3779b97f4a7c15u;
-	sim_boot_lose(rank);
-	if (sim_draw(4)) {
-		sim_comm_kill(rank);
-		end_rank(rank);
-	} else {
-		create(rank, end_zombie, NULL);
-	}
+	sim_boot_lose(process);
+	start_again(rank);
+	if (sim_draw(4))
+		sim_end_process(process);
+	else
+		create(process, end_zombie, NULL);
 }
 
 void sim_event(void)
@@ -310,27 +339,28 @@ void sim_event(void)
 	kill_one();
 }
 
-int sim_dead(uint32_t rank)
+int sim_dead(uint32_t process)
 {
-	return dead[rank];
+	return dead[process];
+}
+
+uint32_t sim_rank_of(uint32_t process)
+{
+	return starts[process].rank;
 }
 
 void sim_run(void (*main)(uint32_t rank), uint64_t limit_ns)
 {
-	struct start *starts = kd_must(calloc(sim.ranks, sizeof(*starts)));
-
 	limit = limit_ns;
-	left = sim.ranks;
-	for (uint32_t r = 0; r < sim.ranks; r++) {
-		starts[r] = (struct start){main, r};
-		create(r, start, &starts[r]);
-	}
+	left = 0;
+	for (uint32_t r = 0; r < sim.ranks; r++)
+		create_process(r, main);
 	give_way();
 	kd_self_worker = NULL;
 	for (; nfibers; nfibers--) {
 		struct sim_fiber *f = fibers[nfibers - 1];
 
-		if (!f->done && !dead[f->rank])
+		if (!f->done && !dead[f->process])
 			fail("a thread of the library is left");
 #ifdef KD_TSAN
 		__tsan_destroy_fiber(f->tsan);
@@ -338,7 +368,6 @@ void sim_run(void (*main)(uint32_t rank), uint64_t limit_ns)
 		kd_os_release(f->stack, STACK_BYTES);
 		free(f);
 	}
-	free(starts);
 }
 
 struct sim_fiber *sim_self(void)
@@ -349,6 +378,11 @@ struct sim_fiber *sim_self(void)
 uint32_t sim_rank(void)
 {
 	return self->rank;
+}
+
+uint32_t sim_process(void)
+{
+	return self->process;
 }
 
 void sim_sleep(uint64_t until)
@@ -373,7 +407,7 @@ void sim_work(uint64_t ns)
 int kd_os_thread_start(pthread_t *t, const char *name, void *(*run)(void *arg), void *arg)
 {
 	(void)name;
-	*t = (pthread_t)(uintptr_t)create(self->rank, run, arg);
+	*t = (pthread_t)(uintptr_t)create(self->process, run, arg);
 	return 0;
 }
 
@@ -396,8 +430,7 @@ kd_noreturn void kd_os_exit(int status)
 {
 	if (status)
 		fail("a rank has ended with an error");
-	sim_comm_kill(self->rank);
-	end_rank(self->rank);
+	sim_end_process(self->process);
 	abort();
 }
 

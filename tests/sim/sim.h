@@ -11,7 +11,7 @@
  *
  * Ranks other than 0 may die: at a given event, that is when a message or a read is sent or
  * arrives, or by chance. The launcher says so to each of the others, sooner or later. Some that are
- * declared dead go on for a while.
+ * declared dead go on for a while. Some are started again: a rank is a process after the other.
  *
  * Every choice follows from the seed: one seed, one run, as long as data have the same addresses. A
  * fiber gives way to others where a thread yields, sleeps or computes (sim_work), never elsewhere.
@@ -33,6 +33,8 @@ struct sim_faults {
 	uint64_t death_events;  /* there is one after up to twice as many events */
 	uint64_t die_at;        /* or the first one at this event; 0: at any */
 	uint32_t victim;        /* the rank that dies first; 0: any */
+	unsigned starts;        /* so many that have died are started again, at most */
+	uint64_t start_ns;      /* up to that much later */
 	uint64_t yield_ns;      /* a yield takes that long, and up to five times as long; 0: 200 */
 };
 
@@ -43,6 +45,8 @@ struct sim {
 	uint32_t ranks;
 	uint64_t events; /* messages and reads, sent and arrived */
 	unsigned deaths; /* ranks that have died, or have been declared dead */
+	uint32_t processes; /* so far: the first of each rank, then those started again */
+	unsigned joined; /* of these, those that have joined the job */
 	struct sim_faults faults;
 };
 
@@ -59,6 +63,8 @@ void sim_end(void);
 
 /* Called by fibers. */
 uint32_t sim_rank(void);
+/* The number of the process: the rank's, if it is the first. */
+uint32_t sim_process(void);
 /* The task computes for that long. */
 void sim_work(uint64_t ns);
 /* Sleeps until then, or until sim_wake. */
@@ -69,23 +75,28 @@ struct sim_fiber *sim_self(void);
 void sim_wake(struct sim_fiber *f, uint64_t at_ns);
 /* An event: a rank may die, perhaps the caller's. */
 void sim_event(void);
-/* The rank has been declared dead. */
-int sim_dead(uint32_t rank);
+/* The process has been declared dead. */
+int sim_dead(uint32_t process);
+uint32_t sim_rank_of(uint32_t process);
+/* The process ends at once; the caller may be part of it. */
+void sim_end_process(uint32_t process);
 /* A number below n, by chance. */
 uint64_t sim_draw(uint64_t n);
 
 extern const struct kd_comm_engine sim_comm;
 extern const struct kd_boot_launcher sim_boot;
-/* The rank has died: it sends and answers nothing. */
-void sim_comm_kill(uint32_t rank);
-/* The launcher tells all others that the rank is dead. */
-void sim_boot_lose(uint32_t rank);
+/* The process has died: it sends and answers nothing. */
+void sim_comm_kill(uint32_t process);
+/* The launcher tells all others that the process is dead. */
+void sim_boot_lose(uint32_t process);
 /* All ranks have joined the job. */
 int sim_boot_joined(void);
-/* When the launcher next has something to tell the rank; UINT64_MAX: never so far. Wakes a rank
+/* All tasks are complete: no rank is started again. */
+int sim_boot_is_over(void);
+/* When the launcher next has something to tell the process; UINT64_MAX: never so far. Wakes one
  * that sleeps until then. */
-uint64_t sim_boot_due(uint32_t rank);
-void sim_comm_tell(uint32_t rank, uint64_t at_ns);
+uint64_t sim_boot_due(uint32_t process);
+void sim_comm_tell(uint32_t process, uint64_t at_ns);
 /* Frees what the last job has left. */
 void sim_comm_reset(void);
 void sim_boot_reset(void);

@@ -9,7 +9,10 @@
 #include "sim.h"
 
 #define POLL_NS 10000
-#define LOSS_NS 20000000 /* until the launcher tells a rank that another is dead, at most */
+#define NEWS_NS 20000000 /* until the launcher tells a rank that another is dead, at most */
+#define JOIN_NS 1000000 /* for a rank that has been started again to be admitted, at most */
+#define RANKS 64
+#define PROCESSES (RANKS + 64)
 
 struct value {
 	struct value *next;
@@ -19,16 +22,21 @@ struct value {
 	char bytes[KD_BOOT_VALUE_BYTES];
 };
 
-/* Something that the launcher has to tell a rank: which one is dead. */
-struct loss {
-	struct loss *next;
-	uint32_t to, rank;
+/* Something that the launcher has to tell a process. */
+struct news {
+	struct news *next;
+	uint32_t to;
 	uint64_t due_ns;
+	struct kd_boot_change change;
 };
 
 static struct value *values;
-static struct loss *losses;
-static uint32_t arrived[64]; /* at the fence, since the beginning, by rank */
+static struct news *first, **last = &first; /* for one process, in the order in which they arrive */
+static uint32_t arrived[PROCESSES]; /* by process: at the fence, since the beginning */
+static uint32_t member[RANKS];      /* by rank: the process that is part of the job, or was */
+static uint32_t begun[RANKS];       /* by rank: processes so far, without the first */
+static uint32_t incarnation[PROCESSES];
+static int over;
 
 void sim_boot_reset(void)
 {
@@ -38,13 +46,19 @@ void sim_boot_reset(void)
 		values = v->next;
 		free(v);
 	}
-	while (losses) {
-		struct loss *l = losses;
+	while (first) {
+		struct news *n = first;
 
-		losses = l->next;
-		free(l);
+		first = n->next;
+		free(n);
 	}
+	last = &first;
 	memset(arrived, 0, sizeof(arrived));
+	memset(begun, 0, sizeof(begun));
+	memset(incarnation, 0, sizeof(incarnation));
+	for (uint32_t r = 0; r < RANKS; r++)
+		member[r] = r;
+	over = 0;
 }
 
 static int present(const struct kd_boot *b)
@@ -58,6 +72,9 @@ static int start(struct kd_boot *b)
 {
 	b->rank = sim_rank();
 	b->size = sim.ranks;
+	if (sim_process() >= sim.ranks)
+		incarnation[sim_process()] = ++begun[b->rank];
+	b->incarnation = incarnation[sim_process()];
 	b->local_rank = 0;
 	b->local_size = 1;
 	memset(b->secret, 7, sizeof(b->secret));
@@ -68,8 +85,11 @@ static int start(struct kd_boot *b)
 
 static int put(struct kd_boot *b, const char *key, const void *value, size_t size)
 {
-	struct value *v = kd_must(calloc(1, sizeof(*v)));
+	struct value *v;
 
+	if (sim_dead(sim_process()))
+		return 0; /* the launcher listens to its successor */
+	v = kd_must(calloc(1, sizeof(*v)));
 	v->rank = b->rank;
 	snprintf(v->key, sizeof(v->key), "%s", key);
 	v->size = size;
@@ -83,17 +103,8 @@ static int put(struct kd_boot *b, const char *key, const void *value, size_t siz
 static int waits(uint32_t fences)
 {
 	for (uint32_t r = 0; r < sim.ranks; r++)
-		if (!sim_dead(r) && arrived[r] < fences)
+		if (!sim_dead(member[r]) && arrived[member[r]] < fences)
 			return 1;
-	return 0;
-}
-
-static int fence(struct kd_boot *b, int share)
-{
-	(void)share;
-	arrived[b->rank]++;
-	while (waits(arrived[b->rank]))
-		sim_work(POLL_NS + sim_draw(POLL_NS));
 	return 0;
 }
 
@@ -102,50 +113,150 @@ int sim_boot_joined(void)
 	return !waits(1);
 }
 
-void sim_boot_lose(uint32_t rank)
+int sim_boot_is_over(void)
 {
-	for (uint32_t to = 0; to < sim.ranks; to++) {
-		struct loss *l = kd_must(malloc(sizeof(*l)));
-
-		*l = (struct loss){losses, to, rank, sim.now_ns + sim_draw(LOSS_NS)};
-		losses = l;
-		sim_comm_tell(to, l->due_ns);
-	}
+	return over;
 }
 
-uint64_t sim_boot_due(uint32_t rank)
+static void tell(uint32_t to, const struct kd_boot_change *change)
 {
-	uint64_t due = UINT64_MAX;
+	struct news *n = kd_must(malloc(sizeof(*n)));
 
-	for (const struct loss *l = losses; l; l = l->next)
-		if (l->to == rank)
-			due = kd_min(due, l->due_ns);
-	return due;
+	*n = (struct news){NULL, to, sim.now_ns + sim_draw(NEWS_NS), *change};
+	for (const struct news *before = first; before; before = before->next)
+		if (before->to == to)
+			n->due_ns = kd_max(n->due_ns, before->due_ns);
+	*last = n;
+	last = &n->next;
+	sim_comm_tell(to, n->due_ns);
+}
+
+/* A zombie is told nothing. */
+static void tell_others(const struct kd_boot_change *change)
+{
+	for (uint32_t r = 0; r < sim.ranks; r++)
+		if (r != change->rank && !sim_dead(member[r]))
+			tell(member[r], change);
+}
+
+/* One that has not joined is missed by nobody. */
+void sim_boot_lose(uint32_t process)
+{
+	const struct kd_boot_change lost = {.kind = KD_BOOT_LOST, .rank = sim_rank_of(process)};
+
+	if (member[lost.rank] == process)
+		tell_others(&lost);
+}
+
+static int find(uint32_t rank, const char *key, const struct value **v_p)
+{
+	const struct value *v = values;
+
+	while (v && (v->rank != rank || strcmp(v->key, key)))
+		v = v->next;
+	*v_p = v;
+	return v != NULL;
+}
+
+static struct kd_boot_change joined(uint32_t rank)
+{
+	struct kd_boot_change c = {.kind = KD_BOOT_JOINED, .rank = rank,
+				   .incarnation = incarnation[member[rank]]};
+	const struct value *v;
+
+	if (!find(rank, "endpoint", &v))
+		abort();
+	c.size = v->size;
+	memcpy(c.card, v->bytes, v->size);
+	return c;
+}
+
+/* A rank that has been started again: it is told of all others, and they of it. */
+static void join(struct kd_boot *b)
+{
+	struct kd_boot_change c;
+
+	member[b->rank] = sim_process();
+	sim.joined++;
+	for (uint32_t r = 0; r < sim.ranks; r++) {
+		c = (struct kd_boot_change){.kind = KD_BOOT_ABSENT, .rank = r};
+		if (!sim_dead(member[r]) && incarnation[member[r]])
+			c = joined(r);
+		if (r != b->rank && (sim_dead(member[r]) || incarnation[member[r]]))
+			kd_boot_add_change(b, &c);
+	}
+	c = joined(b->rank);
+	tell_others(&c);
+}
+
+static int fence(struct kd_boot *b, int share)
+{
+	uint32_t process = sim_process();
+
+	(void)share;
+	arrived[process]++;
+	if (arrived[process] == 1 && b->incarnation) {
+		do
+			sim_work(sim_draw(JOIN_NS));
+		while (sim_dead(process));
+		join(b);
+		return 0;
+	}
+	while (waits(arrived[process]))
+		sim_work(POLL_NS + sim_draw(POLL_NS));
+	return 0;
+}
+
+/* Ranks that have been started again and have not joined end; rank 0 may not know of the others. */
+static void end_job(struct kd_boot *b)
+{
+	const struct kd_boot_change c = {.kind = KD_BOOT_OVER};
+
+	(void)b;
+	over = 1;
+	for (uint32_t p = sim.ranks; p < sim.processes; p++)
+		if (sim_dead(p))
+			continue;
+		else if (member[sim_rank_of(p)] == p)
+			tell(p, &c);
+		else
+			sim_end_process(p);
+}
+
+uint64_t sim_boot_due(uint32_t process)
+{
+	for (const struct news *n = first; n; n = n->next)
+		if (n->to == process)
+			return n->due_ns;
+	return UINT64_MAX;
 }
 
 static int event(struct kd_boot *b)
 {
-	for (struct loss **link = &losses, *l; (l = *link);) {
-		if (l->to != b->rank || l->due_ns > sim.now_ns) {
-			link = &l->next;
+	struct news **link = &first;
+
+	while (*link) {
+		struct news *n = *link;
+
+		if (n->to != sim_process() || n->due_ns > sim.now_ns) {
+			link = &n->next;
 			continue;
 		}
-		*link = l->next;
-		if (l->rank != b->rank) /* a zombie is not told */
-			kd_boot_add_loss(b, l->rank, 9);
-		free(l);
+		*link = n->next;
+		if (!*link)
+			last = link;
+		kd_boot_add_change(b, &n->change);
+		free(n);
 	}
 	return 0;
 }
 
 static int get(struct kd_boot *b, uint32_t rank, const char *key, void *value, size_t *size_p)
 {
-	const struct value *v = values;
+	const struct value *v;
 
 	(void)b;
-	while (v && (v->rank != rank || strcmp(v->key, key)))
-		v = v->next;
-	if (!v)
+	if (!find(rank, key, &v))
 		return -ENOENT;
 	if (v->size > *size_p)
 		return -EMSGSIZE;
@@ -159,4 +270,6 @@ static void stop(struct kd_boot *b)
 	(void)b;
 }
 
-const struct kd_boot_launcher sim_boot = {"sim", present, start, put, fence, get, event, stop, stop, NULL};
+const struct kd_boot_launcher sim_boot = {
+	"sim", present, start, put, fence, get, event, stop, stop, NULL, end_job,
+};

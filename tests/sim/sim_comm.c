@@ -35,7 +35,7 @@ struct region {
 struct endpoint {
 	struct kd_comm comm; /* first */
 	struct endpoint *next; /* of all */
-	uint32_t rank;
+	uint32_t process;
 	int closed, dead;
 	uint8_t *gone; /* by rank: forget() has been called */
 	const struct kd_comm_events *events;
@@ -65,7 +65,7 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 	e->events = config->events;
 	e->arg = config->arg;
 	e->npeers = config->size;
-	e->rank = config->rank;
+	e->process = sim_process();
 	e->gone = kd_must(calloc(config->size, 1));
 	e->peers = kd_must(calloc(config->size, sizeof(*e->peers)));
 	e->next = endpoints;
@@ -109,19 +109,19 @@ static void stop(struct kd_comm *c)
 	empty(of(c));
 }
 
-void sim_comm_kill(uint32_t rank)
+void sim_comm_kill(uint32_t process)
 {
 	for (struct endpoint *e = endpoints; e; e = e->next)
-		if (e->rank == rank && !e->closed) {
+		if (e->process == process && !e->closed) {
 			e->dead = 1;
 			empty(e);
 		}
 }
 
-void sim_comm_tell(uint32_t rank, uint64_t at)
+void sim_comm_tell(uint32_t process, uint64_t at)
 {
 	for (struct endpoint *e = endpoints; e; e = e->next)
-		if (e->rank == rank && e->sleeper && e->listens)
+		if (e->process == process && e->sleeper && e->listens)
 			sim_wake(e->sleeper, at);
 }
 
@@ -320,7 +320,7 @@ static int wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeo
 	uint64_t until = sim.now_ns + timeout_ns;
 
 	if (fd >= 0)
-		until = kd_min(until, sim_boot_due(e->rank));
+		until = kd_min(until, sim_boot_due(e->process));
 	for (const struct packet *p = e->packets; watch && p; p = p->next)
 		until = kd_min(until, p->due_ns);
 	for (const struct reading *r = e->readings; watch && r; r = r->next)
@@ -334,7 +334,7 @@ static int wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeo
 	e->sleeper = NULL;
 	e->rung = 0;
 	pthread_mutex_lock(lock);
-	return fd >= 0 && sim_boot_due(e->rank) <= sim.now_ns;
+	return fd >= 0 && sim_boot_due(e->process) <= sim.now_ns;
 }
 
 static void wake(struct kd_comm *c)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Linked with --wrap=malloc and the like: what the library and the program allocate is noted, with
- * the rank whose fiber does so. What libc itself allocates is not.
+ * the process whose fiber does so. What libc itself allocates is not.
  */
 #include "sim/sim_memory.h"
 
@@ -19,7 +19,7 @@ struct block {
 	struct block *next, **link;
 	const void *caller;
 	size_t bytes;
-	uint32_t rank, offset; /* from what the allocator knows */
+	uint32_t process, offset; /* from what the allocator knows */
 	uint64_t magic;        /* differs from block to block */
 };
 
@@ -56,7 +56,7 @@ static void *note(char *memory, size_t offset, size_t n, const void *caller)
 	if (!memory)
 		return NULL;
 	*b = (struct block){.next = blocks, .link = &blocks, .caller = caller, .bytes = n,
-			    .rank = sim_self() ? sim_rank() : UINT32_MAX,
+			    .process = sim_self() ? sim_process() : UINT32_MAX,
 			    .offset = (uint32_t)offset, .magic = magic_of(b)};
 	if (blocks)
 		blocks->link = &b->next;
@@ -121,13 +121,13 @@ void *__wrap_realloc(void *p, size_t n)
 	return q;
 }
 
-unsigned sim_memory_left(uint32_t rank)
+unsigned sim_memory_left(uint32_t process)
 {
 	unsigned n = 0;
 
 	for (const struct block *b = blocks; b; b = b->next)
-		if (b->rank == rank && n++ < 10)
-			fprintf(stderr, "sim: rank %u has left %zu bytes, allocated at %p\n", rank,
-				b->bytes, b->caller);
+		if (b->process == process && n++ < 10)
+			fprintf(stderr, "sim: process %u has left %zu bytes, allocated at %p\n",
+				process, b->bytes, b->caller);
 	return n;
 }

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Prints what the rank has allocated and not freed. Returns how many blocks. */
-unsigned sim_memory_left(uint32_t rank);
+/* Prints what the process has allocated and not freed. Returns how many blocks. */
+unsigned sim_memory_left(uint32_t process);
 
 #endif

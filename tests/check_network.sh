@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves that over a slow, lossy and interrupted network (tests/lab) jobs on several hosts give the
 # results of one process, and survive an interruption and connections that it breaks. When a host is
-# cut off or its ranks are killed, the job ends on all hosts, with one line that names the host.
+# cut off or its ranks are killed, the job ends on all hosts, with one line that names the host; with
+# --survive it goes on.
 # Ranks listen where KDDS_ADDRESS and KDDS_PORTS say and nowhere else; where they cannot reach each
 # other, the job ends with a line that says so. IPv4 is not required. Prints its seed.
 # NETWORK_SEED=n repeats a run with that seed, within the limits of timing. NETWORK_SECONDS=n
@@ -244,6 +245,67 @@ killed()
 	said err 'rank [23] \(host b, process [0-9]+\) was killed by signal 9'
 }
 
+# ended_there HOST PROCESS...: waits until these processes of the host have ended.
+ended_there()
+{
+	host=$1
+	shift
+	for i in $(seq 100); do
+		on $host kill -0 "$@" 2> /dev/null || return 0
+		sleep 0.1
+	done
+	fail "ranks on host $host still run"
+}
+
+# With --survive, ranks of a host that is cut off are given up after the heartbeat, and the job goes
+# on. The agent there ends them: it does not hear of kddsrun any more either.
+lost_host()
+{
+	what='a host cut off for good, --survive'
+	at_work a:2,b:2,c:2 6 8 --survive --heartbeat 3
+	far cut 2
+	went_on
+	said err '^kddsrun: host b: no sign of life for 3 s'
+	ended_there b $(cat "$dir/pid.2") $(cat "$dir/pid.3")
+	far heal 2
+}
+
+joined_again()
+{
+	what='ranks of a host killed, --survive --respawn'
+	at_work a:2,b:2,c:2 6 6 --survive --respawn 2
+	on b kill -9 $(cat "$dir/pid.2") $(cat "$dir/pid.3")
+	went_on
+	said err 'rank [23] .*joined' 2
+}
+
+interruption_survived()
+{
+	what='30 s of no network, --survive'
+	at_work a:2,b:2,c:2 6 36 --survive --heartbeat 60
+	far cut 2
+	sleep 30
+	far heal 2
+	went_on
+	said err . 0
+}
+
+lost_agent()
+{
+	what='an agent killed, --survive'
+	at_work a:2,b:2,c:2 6 8 --survive
+	on b kill -9 $(pid_on b 'kddsrun --agent')
+	went_on
+	said err '^kddsrun: host b: its agent is lost'
+	ended_there b $(cat "$dir/pid.2") $(cat "$dir/pid.3")
+	what='ssh killed, --survive'
+	at_work a:2,b:2,c:2 6 8 --survive
+	on a kill -9 $(pid_on a ' b exec /bin/sh')
+	went_on
+	said err '^kddsrun: host b: its agent is lost'
+	ended_there b $(cat "$dir/pid.2") $(cat "$dir/pid.3")
+}
+
 # listening HOST: addresses and ports of all listening sockets except sshd's, as in /proc/net/tcp.
 listening()
 {
@@ -362,6 +424,8 @@ all()
 	interruption
 	cut_off
 	killed
+	lost_host
+	joined_again
 	addresses
 	told_at_last
 	out_of_reach
@@ -377,6 +441,8 @@ fi
 end=$(($(date +%s) + ${NETWORK_SECONDS:-0}))
 while [ $failed = 0 ] && [ "$(date +%s)" -lt $end ]; do
 	all 20
+	interruption_survived
+	lost_agent
 	dead_connections 2 a b c
 	dead_connections 2 a
 	dead_connections 3 a

@@ -98,12 +98,14 @@ static char *arena_place(struct opening *o, const struct kd_wire_data *d, uint64
 static void *own_data(struct opening *o, const struct kd_wire_data *d, uint64_t room)
 {
 	const struct kd_wire_memory m = {d->origin, d->origin_key, room};
+	const struct kd_net *net = o->x->net;
 
 	/* If the rank that the import came from dies, the export is run again and complete, and the
 	 * import still runs. */
-	if (o->x->net->survives)
+	if (net->survives)
 		return NULL;
-	if (!(d->flags & KD_WIRE_COPIED) || d->origin_rank != o->x->net->rank ||
+	if (!(d->flags & KD_WIRE_COPIED) ||
+	    d->origin_rank != kd_member(net->rank, net->incarnation) ||
 	    !kd_exposed_find(o->x->net, &m))
 		return NULL;
 	return (void *)(uintptr_t)d->origin;

@@ -428,7 +428,7 @@ static void report_text(FILE *out, const struct kd_rank_counts *t)
 			"again by the ranks that had exported them", t->lost,
 			t->lost > 1 ? "s" : "", t->again);
 	if (t->joined)
-		fprintf(out, ", and %" PRIu64 " rank%s joined again", t->joined,
+		fprintf(out, ", and %" PRIu64 " restarted rank%s joined", t->joined,
 			t->joined > 1 ? "s" : "");
 	if (t->lost)
 		fprintf(out, "\n");

@@ -69,6 +69,11 @@ void run_outlet_finish(struct run_outlet *o)
 	window = RUN_AGENT_WINDOW_BYTES;
 	for (int n = 0; n < LAST_CHUNKS && outlet_take(o); n++)
 		;
+	if (o->watch.fd >= 0) { /* a process that the rank has started holds the pipe */
+		const uint8_t end = (uint8_t)o->stream;
+
+		run_link_send(&agent.up, KD_CONTROL_OUTPUT, o->rank, &end, 1);
+	}
 	outlet_close(o);
 }
 

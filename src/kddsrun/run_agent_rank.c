@@ -163,7 +163,8 @@ int run_agent_rank_message(struct run_link *link, const struct kd_control_header
 		run_link_send(&agent.up, KD_CONTROL_AGAIN, h->rank, u->at, (size_t)(u->end - u->at));
 		return 0;
 	case KD_CONTROL_OVER:
-		run_link_send(&agent.up, KD_CONTROL_OVER, r->rank, NULL, 0);
+		if (!r->rank)
+			run_link_send(&agent.up, KD_CONTROL_OVER, 0, NULL, 0);
 		return 0;
 	case KD_CONTROL_BYE:
 		r->joined = 0;

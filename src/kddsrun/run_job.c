@@ -98,7 +98,7 @@ static int handle_exit(struct run_job_rank *r, struct kd_unpack *u)
 	if (run_job_lose_rank(r))
 		run_job_respawn(r);
 	else
-		run_job_stillborn(r);
+		run_job_never_joined(r);
 	run_job_release(r->host);
 	run_job_check();
 	run_job_check_fence();
@@ -157,8 +157,20 @@ static void host_answered(struct run_host *h)
 /* EXIT follows, with status 127. */
 static int handle_failed_again(struct run_job_rank *r, struct kd_unpack *u)
 {
-	run_say("host %s: cannot start rank %u again: %s", r->host->place->name,
-		(unsigned)(r - job.ranks), kd_unpack_string(u));
+	run_job_say_next(r, "host %s: cannot restart rank %u: %s", r->host->place->name,
+			 (unsigned)(r - job.ranks), kd_unpack_string(u));
+	return u->bad;
+}
+
+/* The agent kills the process. */
+static int handle_complaint(struct run_job_rank *r, struct kd_unpack *u)
+{
+	const char *what = kd_unpack_string(u);
+
+	if (r->lost && r->incarnation)
+		run_job_refuse(r, what);
+	else
+		run_job_fail_rank(r, 1, "%s", what);
 	return u->bad;
 }
 
@@ -180,8 +192,7 @@ static int rank_message(struct run_host *h, struct run_job_rank *r,
 	case KD_CONTROL_OUTPUT:
 		return handle_output(h, head->rank, u);
 	case KD_CONTROL_COMPLAINT:
-		run_job_fail_rank(r, 1, "%s", kd_unpack_string(u));
-		return u->bad;
+		return handle_complaint(r, u);
 	case KD_CONTROL_READY:
 		return run_job_ready(r);
 	case KD_CONTROL_FAILED:

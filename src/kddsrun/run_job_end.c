@@ -27,6 +27,7 @@ static void partner_due(struct run_timer *timer);
 static void unsaid_due(struct run_timer *timer);
 static void timed_out(struct run_timer *timer);
 static void again_due(struct run_timer *timer);
+static uint64_t say_losses(uint64_t until_ns);
 
 static struct run_timer time_out = {.due = timed_out}, end_timer = {.due = end_due};
 static struct run_timer again_timer = {.due = again_due};
@@ -81,7 +82,7 @@ void run_job_say_unsaid(void)
 {
 	const char *why = unsaid.host ? run_host_cancelled(unsaid.host) : NULL;
 
-	again_due(&again_timer);
+	say_losses(UINT64_MAX);
 	if (unsaid.host)
 		run_say("%s%s%s", unsaid.text, why ? ": " : "", why ? why : "");
 	unsaid.host = NULL;
@@ -107,8 +108,7 @@ static int dispensable(const struct run_job_rank *r)
 	return job.options->survive && job.joined && !job.ending && r != job.ranks;
 }
 
-/* Whether a signal has ended the rank, or a program that a shell has started for it. */
-static int killed(const struct run_job_rank *r)
+int run_job_rank_killed(const struct run_job_rank *r)
 {
 	int status = shell_status(r->status);
 
@@ -133,7 +133,10 @@ static void say_lost(struct run_job_rank *r)
 
 	r->said = 1;
 	run_job_status_text(r->lost_status, text, sizeof(text));
-	if (!r->again_tasks)
+	if (job.ending)
+		run_say("rank %u (host %s, process %u) %s", (unsigned)(r - job.ranks),
+			r->host->place->name, r->lost_pid, text);
+	else if (!r->again_tasks)
 		run_say("rank %u (host %s, process %u) %s; the job goes on, and nothing has to be run "
 			"again", (unsigned)(r - job.ranks), r->host->place->name, r->lost_pid,
 			text);
@@ -142,14 +145,51 @@ static void say_lost(struct run_job_rank *r)
 			"its tasks again: %s", (unsigned)(r - job.ranks), r->host->place->name,
 			r->lost_pid, text, r->again_ranks, r->again_ranks > 1 ? "s" : "",
 			r->again_ranks > 1 ? "" : "s", r->again_tasks, r->again_names);
+	if (*r->next)
+		run_say("%s", r->next);
+	*r->next = 0;
+}
+
+/* The lines about all that were lost by then. Returns when the next one was; 0: none was. */
+static uint64_t say_losses(uint64_t until_ns)
+{
+	uint64_t next_ns = 0;
+
+	for (uint32_t i = 0; i < job.options->size; i++) {
+		struct run_job_rank *r = &job.ranks[i];
+
+		if (!r->lost_ns || r->said)
+			continue;
+		if (r->lost_ns <= until_ns)
+			say_lost(r);
+		else if (!next_ns || r->lost_ns < next_ns)
+			next_ns = r->lost_ns;
+	}
+	return next_ns;
 }
 
 static void again_due(struct run_timer *timer)
 {
-	(void)timer;
-	for (uint32_t i = 0; i < job.options->size; i++)
-		if (job.ranks[i].lost_ns && !job.ranks[i].said)
-			say_lost(&job.ranks[i]);
+	uint64_t now_ns = kd_os_now_ns(), next_ns = say_losses(now_ns - AGAIN_NS);
+
+	if (next_ns)
+		run_timer_set(timer, next_ns + AGAIN_NS - now_ns);
+}
+
+void run_job_say_next(struct run_job_rank *r, const char *format, ...)
+{
+	char text[sizeof(r->next)];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	if (*r->next)
+		say_lost(r);
+	if (r->lost_ns && !r->said)
+		memcpy(r->next, text, sizeof(text));
+	else
+		run_say("%s", text);
 }
 
 int run_job_again(uint32_t rank, struct kd_unpack *u)
@@ -191,7 +231,8 @@ static void lose(struct run_job_rank *r)
 	r->again_names[0] = 0;
 	for (uint32_t i = 0; i < job.options->size; i++)
 		r->silent += job.ranks[i].state == RUN_RANK_JOINED && !job.ranks[i].lost;
-	run_timer_set(&again_timer, AGAIN_NS);
+	if (!again_timer.at_ns)
+		run_timer_set(&again_timer, AGAIN_NS);
 	run_hosts_send_frame(KD_CONTROL_LOST, (uint32_t)(r - job.ranks), NULL, 0);
 }
 
@@ -199,7 +240,7 @@ int run_job_lose_rank(struct run_job_rank *r)
 {
 	char text[128];
 
-	if (!dispensable(r) || r->lost || r->state != RUN_RANK_NEVER_LEFT || !killed(r))
+	if (!dispensable(r) || r->lost || r->state != RUN_RANK_NEVER_LEFT || !run_job_rank_killed(r))
 		return 0;
 	if (crashed(r) && job.crashed) {
 		lost = 1;
@@ -297,7 +338,7 @@ static void check_exit(const struct run_job_rank *r, int missed, int *waiting_p)
 	if (!run_job_rank_exited(r) || r->state == RUN_RANK_ENDED || r->lost)
 		return;
 	run_job_status_text(r->status, text, sizeof(text));
-	lost |= killed(r);
+	lost |= run_job_rank_killed(r);
 	if (WIFSIGNALED(r->status))
 		run_job_fail_rank(r, shell_status(r->status), "%s", text);
 	else if (missed && r->status)
@@ -334,7 +375,7 @@ static void partner_due(struct run_timer *timer)
 static int spared(const struct run_job_rank *r)
 {
 	return r->lost || (job.options->survive && r != job.ranks && r->state == RUN_RANK_ENDED &&
-			   killed(r) && !crashed(r));
+			   run_job_rank_killed(r) && !crashed(r));
 }
 
 /* The status of rank 0 or, if that is 0, of the first other rank that failed. */

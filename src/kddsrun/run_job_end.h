@@ -15,8 +15,12 @@ void run_job_fail_rank(const struct run_job_rank *r, int status, const char *for
 	kd_printf(3, 4);
 /* The job cannot continue without a host. */
 void run_job_host_failed(const struct run_host *h, const char *why);
+/* Whether a signal has ended the rank, or a program that a shell has started for it. */
+int run_job_rank_killed(const struct run_job_rank *r);
 /* A rank has been killed: if the job can go on without it, tells all hosts, and returns 1. */
 int run_job_lose_rank(struct run_job_rank *r);
+/* Prints a line about the successor of a rank that was lost, after the line about the loss. */
+void run_job_say_next(struct run_job_rank *r, const char *format, ...) kd_printf(2, 3);
 /* AGAIN: a rank runs tasks of that one again. Not 0: the frame is malformed. */
 int run_job_again(uint32_t rank, struct kd_unpack *u);
 /* Prints the line about a rank that waits for an explanation, if there is one. */

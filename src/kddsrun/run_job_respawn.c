@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "kddsrun/run_job_respawn.h"
 
-#include <sys/wait.h>
-
 #include "boot/boot.h"
 #include "kddsrun/run_job_end.h"
 #include "kddsrun/run_job_fence.h"
@@ -38,15 +36,23 @@ static void drop(struct run_job_rank *r)
 	run_link_send(&r->host->link, KD_CONTROL_DROP, number_of(r), NULL, 0);
 }
 
-void run_job_stillborn(struct run_job_rank *r)
+void run_job_refuse(struct run_job_rank *r, const char *why)
+{
+	run_job_say_next(r, "rank %u (host %s, process %u) %s: the job goes on without it", number_of(r),
+			 r->host->place->name, r->pid, why);
+	drop(r);
+}
+
+void run_job_never_joined(struct run_job_rank *r)
 {
 	char text[128];
 
 	if (!r->lost || !r->incarnation || r->dropped || over || job.ending)
 		return;
-	run_say("rank %u (host %s, process %u) %s before it had joined the job again", number_of(r),
-		r->host->place->name, r->pid, run_job_status_text(r->status, text, sizeof(text)));
-	if (WIFSIGNALED(r->status))
+	run_job_say_next(r, "rank %u (host %s, process %u) %s before it could join the job", number_of(r),
+			 r->host->place->name, r->pid,
+			 run_job_status_text(r->status, text, sizeof(text)));
+	if (run_job_rank_killed(r))
 		run_job_respawn(r);
 }
 
@@ -90,10 +96,7 @@ int run_job_ready(struct run_job_rank *r)
 		return 0;
 	}
 	if (r->version != job.ranks[0].version || r->build != job.ranks[0].build) {
-		run_say("rank %u (host %s, process %u) is another program, or another build of it, "
-			"than rank 0: the job goes on without it", number_of(r),
-			r->host->place->name, r->pid);
-		drop(r);
+		run_job_refuse(r, "is another program, or another build of it, than rank 0");
 		return 0;
 	}
 	tell_newcomer(r);
@@ -101,8 +104,8 @@ int run_job_ready(struct run_job_rank *r)
 	r->host->members++;
 	run_hosts_send_frame(KD_CONTROL_MEMBER, number_of(r), payload,
 			     pack_member(r, UINT32_MAX, payload, sizeof(payload)));
-	run_say("rank %u (host %s, process %u) has joined the job in place of process %u",
-		number_of(r), r->host->place->name, r->pid, r->lost_pid);
+	run_job_say_next(r, "rank %u (host %s, process %u) has joined the job in place of process %u",
+			 number_of(r), r->host->place->name, r->pid, r->lost_pid);
 	return 0;
 }
 

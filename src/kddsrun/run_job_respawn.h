@@ -17,7 +17,9 @@ void run_job_respawn(struct run_job_rank *r);
 /* READY. Not 0: the frame is malformed. */
 int run_job_ready(struct run_job_rank *r);
 /* A rank that has been started again has ended before it has joined. */
-void run_job_stillborn(struct run_job_rank *r);
+void run_job_never_joined(struct run_job_rank *r);
+/* One that has been started again may not join. */
+void run_job_refuse(struct run_job_rank *r, const char *why);
 /* OVER: rank 0 has no more tasks. Nobody joins any more. */
 void run_job_over(void);
 /* A rank has ended: with --respawn the agent of a host stays until none of its ranks is left. */

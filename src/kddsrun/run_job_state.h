@@ -32,6 +32,7 @@ struct run_job_rank {
 	int lost_status;
 	uint64_t lost_ns;
 	int said; /* in a line on standard error */
+	char next[400]; /* the line to print after that one */
 	/* other ranks that have yet to say what they run again; those that do, and what */
 	uint32_t silent, again_ranks, again_tasks;
 	char again_names[200];

@@ -2,12 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves that over a slow, lossy and interrupted network (tests/lab) jobs on several hosts give the
 # results of one process, and survive an interruption and connections that it breaks. When a host is
-# cut off or its ranks are killed, the job ends on all hosts, with one line that names the host; with
-# --survive it goes on.
-# Ranks listen where KDDS_ADDRESS and KDDS_PORTS say and nowhere else; where they cannot reach each
-# other, the job ends with a line that says so. IPv4 is not required. Prints its seed.
-# NETWORK_SEED=n repeats a run with that seed, within the limits of timing. NETWORK_SECONDS=n
-# repeats the tests for n seconds.
+# cut off or its ranks are killed, the job ends on all hosts, with one line that names the host;
+# with --survive it goes on. Ranks listen where KDDS_ADDRESS and KDDS_PORTS say and nowhere else;
+# where they cannot reach each other, the job ends with a line that says so. IPv4 is not required.
+# Prints its seed. NETWORK_SEED=n repeats a run with that seed, within the limits of timing.
+# NETWORK_SECONDS=n repeats the tests for n seconds.
 set -eu
 run=$PWD/kddsrun tests=$PWD/tests examples=$PWD/examples
 [ -x "$run" ] && [ -x "$tests/oracle" ] && [ -x "$tests/ranks" ] && [ -x "$tests/lab/tundelay" ] ||

@@ -38,8 +38,8 @@ static void drop(struct run_job_rank *r)
 
 void run_job_refuse(struct run_job_rank *r, const char *why)
 {
-	run_job_say_next(r, "rank %u (host %s, process %u) %s: the job goes on without it", number_of(r),
-			 r->host->place->name, r->pid, why);
+	run_job_say_next(r, "rank %u (host %s, process %u) %s: the job goes on without it",
+			 number_of(r), r->host->place->name, r->pid, why);
 	drop(r);
 }
 
@@ -49,8 +49,8 @@ void run_job_never_joined(struct run_job_rank *r)
 
 	if (!r->lost || !r->incarnation || r->dropped || over || job.ending)
 		return;
-	run_job_say_next(r, "rank %u (host %s, process %u) %s before it could join the job", number_of(r),
-			 r->host->place->name, r->pid,
+	run_job_say_next(r, "rank %u (host %s, process %u) %s before it could join the job",
+			 number_of(r), r->host->place->name, r->pid,
 			 run_job_status_text(r->status, text, sizeof(text)));
 	if (run_job_rank_killed(r))
 		run_job_respawn(r);
@@ -104,8 +104,8 @@ int run_job_ready(struct run_job_rank *r)
 	r->host->members++;
 	run_hosts_send_frame(KD_CONTROL_MEMBER, number_of(r), payload,
 			     pack_member(r, UINT32_MAX, payload, sizeof(payload)));
-	run_job_say_next(r, "rank %u (host %s, process %u) has joined the job in place of process %u",
-			 number_of(r), r->host->place->name, r->pid, r->lost_pid);
+	run_job_say_next(r, "rank %u (host %s, process %u) has joined the job in place of process "
+			 "%u", number_of(r), r->host->place->name, r->pid, r->lost_pid);
 	return 0;
 }
 

@@ -47,7 +47,8 @@ static void print(const char *what)
 	       " failed; %" PRIu64
 	       " events, %" PRIu64 " steals, %" PRIu64 " closures run again, hash %016" PRIx64 "\n",
 	       what, sums->jobs, kd_load(&sums->deaths), kd_load(&sums->joined), sums->failed,
-	       kd_load(&sums->events), kd_load(&sums->steals), kd_load(&sums->again), kd_load(&sums->hash));
+	       kd_load(&sums->events), kd_load(&sums->steals), kd_load(&sums->again),
+	       kd_load(&sums->hash));
 	fflush(stdout);
 }
 

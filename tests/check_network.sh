@@ -289,20 +289,21 @@ interruption_survived()
 	said err . 0
 }
 
+# lost_link WHAT HOST PATTERN: kills a process between kddsrun and the ranks of host b.
+lost_link()
+{
+	what="$1 killed, --survive"
+	at_work a:2,b:2,c:2 6 8 --survive
+	on $2 kill -9 $(pid_on $2 "$3")
+	went_on
+	said err '^kddsrun: host b: its agent is lost'
+	ended_there b $(cat "$dir/pid.2") $(cat "$dir/pid.3")
+}
+
 lost_agent()
 {
-	what='an agent killed, --survive'
-	at_work a:2,b:2,c:2 6 8 --survive
-	on b kill -9 $(pid_on b 'kddsrun --agent')
-	went_on
-	said err '^kddsrun: host b: its agent is lost'
-	ended_there b $(cat "$dir/pid.2") $(cat "$dir/pid.3")
-	what='ssh killed, --survive'
-	at_work a:2,b:2,c:2 6 8 --survive
-	on a kill -9 $(pid_on a ' b exec /bin/sh')
-	went_on
-	said err '^kddsrun: host b: its agent is lost'
-	ended_there b $(cat "$dir/pid.2") $(cat "$dir/pid.3")
+	lost_link 'an agent' b 'kddsrun --agent'
+	lost_link ssh a ' b exec /bin/sh'
 }
 
 # listening HOST: addresses and ports of all listening sockets except sshd's, as in /proc/net/tcp.

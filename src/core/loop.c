@@ -2,7 +2,7 @@
 /*
  * Parallel loops (kdds_for). A loop is one closure. It runs blocks of its indices on the spot. When
  * another worker wants closures, or after a while, it commits what remains as further loops and
- * ends: halves of halves,
+ * ends; at once, if it is known to be long. These are halves of halves,
  *
  *   | run here ... | [ ) | [  ) | [    ) | [        half        ) |
  *                        committed in this order

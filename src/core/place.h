@@ -32,7 +32,7 @@ int kd_place_rank(const struct kd_pool *p, const struct kdds_closure *c);
 int kd_place_look(const struct kd_pool *p, const struct kdds_closure *c);
 
 /* The rank to which c is to be given; this one: it runs here when the data that it uses have been
- * read; -1: it may run here. */
+ * read; negative: it may run here. */
 static inline int kd_place_of(const struct kd_pool *p, const struct kdds_closure *c)
 {
 	return kd_unlikely(kd_load_relaxed(&c->state) & KD_PLACED || kd_load_relaxed(&p->retained)) ?

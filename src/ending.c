@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include "ending.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,10 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/log.h"
+#include "base/os.h"
 #include "core/closure.h"
 #include "core/fail.h"
 #include "rank.h"
+#include "remote/depart.h"
 
 static int registered, watching, forked;
 
@@ -160,6 +164,50 @@ static void release_signals(void)
 			signal(signals[i], SIG_DFL);
 }
 
+/* Requests to leave a job that survives this. SIGTERM ends rank 0 as before: its agent sends it,
+ * too, when the job has to end. The other ranks then have ABORT beside it, which ends them. */
+static const int requests[] = {SIGUSR1, SIGTERM};
+static uint32_t handling; /* threads in on_request */
+
+static void on_request(int number)
+{
+	int error = errno;
+
+	if (forked) {
+		signal(number, SIG_DFL);
+		raise(number);
+		return;
+	}
+	kd_fetch_add(&handling, 1);
+	if (kd_load(&watching))
+		kd_depart_tell(&kd_process.net);
+	kd_fetch_add(&handling, -1);
+	errno = error;
+}
+
+static void catch_requests(void)
+{
+	struct sigaction action = {.sa_handler = on_request, .sa_flags = SA_RESTART}, before;
+
+	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++)
+		if ((kd_process.net.rank || requests[i] != SIGTERM) &&
+		    !sigaction(requests[i], NULL, &before) && !(before.sa_flags & SA_SIGINFO) &&
+		    before.sa_handler == SIG_DFL)
+			sigaction(requests[i], &action, NULL);
+}
+
+/* From then on no thread uses the network because of a signal. */
+static void release_requests(void)
+{
+	struct sigaction now;
+
+	for (size_t i = 0; i < sizeof(requests) / sizeof(*requests); i++)
+		if (!sigaction(requests[i], NULL, &now) && now.sa_handler == on_request)
+			signal(requests[i], SIG_DFL);
+	while (kd_load(&handling))
+		kd_os_yield();
+}
+
 void kd_ending_watch(void)
 {
 	if (!registered) {
@@ -167,12 +215,15 @@ void kd_ending_watch(void)
 		on_exit(at_exit, NULL);
 		registered = 1;
 	}
-	watching = 1;
+	kd_store(&watching, 1);
 	catch_signals();
+	if (kd_process.net.survives)
+		catch_requests();
 }
 
 void kd_ending_forget(void)
 {
-	watching = 0;
+	kd_store(&watching, 0);
 	release_signals();
+	release_requests();
 }

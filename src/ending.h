@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A process that ends otherwise than by kdds_finalize: it exits with tasks left, a signal ends it,
- * or it is a child of fork. Each gets a line. */
+ * or it is a child of fork. Each gets a line. And the signals that request a rank to leave its job
+ * (remote/depart.h). */
 #ifndef KD_ENDING_H
 #define KD_ENDING_H
 

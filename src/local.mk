@@ -203,6 +203,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/remote/retained.h \
 	src/remote/rsteal.c \
 	src/remote/rsteal.h \
+	src/remote/depart.c \
+	src/remote/depart.h \
 	src/remote/survive.c \
 	src/remote/survive.h \
 	src/remote/weigh.c \
@@ -250,6 +252,8 @@ kddsrun_SOURCES = \
 	src/kddsrun/run_job_fence.h \
 	src/kddsrun/run_job_input.c \
 	src/kddsrun/run_job_input.h \
+	src/kddsrun/run_job_depart.c \
+	src/kddsrun/run_job_depart.h \
 	src/kddsrun/run_job_respawn.c \
 	src/kddsrun/run_job_respawn.h \
 	src/kddsrun/run_job_state.c \

@@ -6,7 +6,7 @@
  * failures.c, on a network that loses, doubles, delays and alters messages and reads. Ranks die at
  * every k-th event of one job, and by chance in others; reads from them fail or never end; some
  * that are declared dead go on for a while. In half of the jobs, ranks that have died are started
- * again.
+ * again. In half of them, ranks leave before the end: of what they have begun nothing is run again.
  *
  *   check_survive                      some jobs, for `make check'
  *   check_survive FIRST COUNT          the jobs of so many seeds, on all CPUs: make soak-sim
@@ -30,6 +30,7 @@
 #include "core/closure.h"
 #include "core/pool.h"
 #include "core/type.h"
+#include "remote/depart.h"
 #include "remote/mac.h"
 
 #define RANKS_MAX 8
@@ -218,6 +219,15 @@ const char *__asan_default_options(void)
 	return "detect_leaks=0";
 }
 
+/* It may not have joined yet, or be at its end. */
+static void leave(uint32_t process)
+{
+	struct kd_rank *r = ranks[process];
+
+	if (r->pool.workers && r->pool.remote)
+		kd_depart_tell(&r->net);
+}
+
 static size_t rank_bytes(void)
 {
 	return (sizeof(**ranks) + KD_CACHE_LINE - 1) / KD_CACHE_LINE * KD_CACHE_LINE;
@@ -262,6 +272,10 @@ static uint32_t draw_job(uint64_t s, struct sim_faults *f)
 		f->start_ns = 1000ull << roll(&d, 13);
 		f->deaths += roll(&d, 4);
 	}
+	if (roll(&d, 2)) {
+		f->leaves = 20 + roll(&d, 81);
+		f->leave = leave;
+	}
 	return n;
 }
 
@@ -293,6 +307,7 @@ static int run_job(uint32_t n, const struct sim_faults *f, struct sim_soak *sums
 	run_once(n, f);
 	kd_fetch_add(&sums->deaths, sim.deaths);
 	kd_fetch_add(&sums->joined, sim.joined);
+	kd_fetch_add(&sums->left, sim.left);
 	kd_fetch_add(&sums->events, sim.events);
 	kd_fetch_add(&sums->steals, steals);
 	kd_fetch_add(&sums->again, again);
@@ -303,7 +318,7 @@ static int run_job(uint32_t n, const struct sim_faults *f, struct sim_soak *sums
 	return wrong != 0;
 }
 
-/* One that has ended before anybody died is run again, with an early death. */
+/* One that has ended before anybody died or left is run again, with an early death. */
 static int run_seed(uint64_t s, struct sim_soak *sums)
 {
 	struct sim_faults f;
@@ -311,7 +326,7 @@ static int run_seed(uint64_t s, struct sim_soak *sums)
 
 	if (run_job(n, &f, sums))
 		return 1;
-	if (sim.deaths)
+	if (sim.deaths || sim.left)
 		return 0;
 	f.die_at = 1 + mix(s) % (sim.events / 2 + 1);
 	return run_job(n, &f, sums);
@@ -326,6 +341,7 @@ static int run_swept(uint64_t number, struct sim_soak *sums)
 	uint32_t n = draw_job(swept, &f);
 
 	f.deaths = 1;
+	f.leaves = f.leaves ? 100 : 0;
 	f.die_at = 1 + number / (n - 1);
 	f.victim = 1 + (uint32_t)(number % (n - 1));
 	if (!run_job(n, &f, sums))

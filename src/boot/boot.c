@@ -224,6 +224,12 @@ void kd_boot_over(struct kd_boot *b)
 		b->launcher->over(b);
 }
 
+void kd_boot_depart(struct kd_boot *b)
+{
+	if (b->launcher && b->launcher->depart)
+		b->launcher->depart(b);
+}
+
 int kd_boot_changed(struct kd_boot *b, struct kd_boot_change *change_p)
 {
 	if (!b->nchanges)

@@ -48,6 +48,9 @@ void kd_boot_again(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char 
 /* Rank 0 tells the launcher that all tasks are complete: no rank is started again, and those that
  * have been are told, since rank 0 may not know of them. */
 void kd_boot_over(struct kd_boot *b);
+/* Tells the launcher that this rank leaves the job before its end: the process exits with status 0
+ * soon, which is no failure. */
+void kd_boot_depart(struct kd_boot *b);
 /* For launchers: something has changed. */
 void kd_boot_add_change(struct kd_boot *b, const struct kd_boot_change *change);
 

@@ -440,6 +440,11 @@ static void over(struct kd_boot *b)
 	send_frame(b, KD_CONTROL_OVER, b->rank, NULL, 0);
 }
 
+static void depart(struct kd_boot *b)
+{
+	send_frame(b, KD_CONTROL_DEPART, b->rank, NULL, 0);
+}
+
 static void cancel(struct kd_boot *b)
 {
 	kd_published_fini(&b->control->shared);
@@ -452,5 +457,5 @@ static void stop(struct kd_boot *b)
 }
 
 const struct kd_boot_launcher kd_boot_kddsrun = {
-	"kddsrun", present, start, put, fence, get, event, stop, cancel, again, over,
+	"kddsrun", present, start, put, fence, get, event, stop, cancel, again, over, depart,
 };

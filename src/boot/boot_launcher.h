@@ -79,6 +79,7 @@ struct kd_boot_launcher {
 	/* See boot.h; NULL: the launcher does not want to know. */
 	void (*again)(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char *names);
 	void (*over)(struct kd_boot *b);
+	void (*depart)(struct kd_boot *b);
 };
 
 extern const struct kd_boot_launcher kd_boot_kddsrun, kd_boot_pmi, kd_boot_pmix;

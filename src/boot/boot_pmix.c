@@ -536,6 +536,7 @@ static void stop(struct kd_boot *b)
 
 const struct kd_boot_launcher kd_boot_pmix = {
 	"PMIx", present, start, put, fence, get, event, stop, cancel, NULL, NULL,
+	NULL,
 };
 
 #else

@@ -16,6 +16,8 @@
  *          again; header's rank: for which
  *   OVER   rank 0: all tasks are complete           OVER     the same, to ranks that were started
  *                                                            again
+ *   DEPART it leaves the job before its end, and
+ *          exits soon, without BYE
  *   BYE                                             ABORT    end now
  *                                                   LOST     a rank has died, and the job goes on;
  *                                                            header's rank: which
@@ -37,7 +39,7 @@
 
 #define KD_CONTROL_ENV "KDDS_CONTROL_FD" /* "descriptor:inode of the socket" */
 #define KD_CONTROL_MAGIC 0x7364646bu     /* "kdds" */
-#define KD_CONTROL_PROTOCOL 5            /* raise it with every change of this file */
+#define KD_CONTROL_PROTOCOL 6            /* raise it with every change of this file */
 #define KD_CONTROL_HEADER_BYTES 12
 #define KD_CONTROL_KEY_BYTES 64    /* the longest key, with its NUL */
 #define KD_CONTROL_RANK_BYTES 1024 /* the longest frame from or to a rank */
@@ -56,6 +58,7 @@ enum kd_control_type {
 	KD_CONTROL_AGAIN,
 	KD_CONTROL_MEMBER,
 	KD_CONTROL_OVER,
+	KD_CONTROL_DEPART,
 	/* kddsrun and agent only */
 	KD_CONTROL_AGENT = 32,   /* agent: magic, protocol, version, pid, host name */
 	KD_CONTROL_JOB,          /* kddsrun: all that an agent needs to start its ranks */

@@ -31,6 +31,7 @@
 #include "kddsrun/run_say.h"
 
 #define USAGE 2
+#define GRACE_MS 30000 /* for a rank that is leaving: Slurm gives a process that long, too */
 
 extern char **environ;
 
@@ -60,6 +61,8 @@ static const char help[] =
 	"                          run again (KDDS_SURVIVE)\n"
 	"      --respawn N         with --survive: restart ranks that were killed, at most N in\n"
 	"                          all\n"
+	"      --grace SECONDS     with --survive: kill a rank that has been told to leave the\n"
+	"                          job and is still there after this time (default: 30)\n"
 	"      --label             prefix each line of output with the number of its rank\n"
 	"      --timeout SECONDS   end the job after this time, with status 124\n"
 	"      --heartbeat SECONDS give up a host that is silent this long; 0: never\n"
@@ -167,7 +170,7 @@ static void set_bind(const char *what, const char *text)
 
 enum {
 	HOSTS = 256, HOSTFILE, RSH, WORKERS, BIND, PROVIDER, ENV, STATS, PROGRESS, SURVIVE, LABEL,
-	TIMEOUT, HEARTBEAT, RESTART, RESPAWN, VERSION
+	TIMEOUT, HEARTBEAT, RESTART, RESPAWN, GRACE, VERSION
 };
 
 static const struct option long_options[] = {
@@ -183,6 +186,7 @@ static const struct option long_options[] = {
 	{"progress", no_argument, NULL, PROGRESS},
 	{"survive", no_argument, NULL, SURVIVE},
 	{"respawn", required_argument, NULL, RESPAWN},
+	{"grace", required_argument, NULL, GRACE},
 	{"label", no_argument, NULL, LABEL},
 	{"timeout", required_argument, NULL, TIMEOUT},
 	{"heartbeat", required_argument, NULL, HEARTBEAT},
@@ -237,6 +241,9 @@ static void take_option(int option, char **argv)
 		break;
 	case RESPAWN:
 		options.respawns = number("--respawn", optarg, 0, KD_INCARNATIONS - 1);
+		break;
+	case GRACE:
+		options.grace_ms = milliseconds("--grace", optarg, 0.01);
 		break;
 	case LABEL:
 		options.label = 1;
@@ -305,6 +312,11 @@ static void check_settings(void)
 	if (options.respawns && !options.survive)
 		usage("--respawn %u: without --survive the job ends when a rank is killed",
 		      options.respawns);
+	if (options.grace_ms && !options.survive)
+		usage("--grace %g: without --survive no rank can leave the job",
+		      options.grace_ms / 1000.0);
+	if (!options.grace_ms)
+		options.grace_ms = GRACE_MS;
 }
 
 /* If kddsrun is started with a standard stream closed, no other file must take its number. */

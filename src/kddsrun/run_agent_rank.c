@@ -166,6 +166,9 @@ int run_agent_rank_message(struct run_link *link, const struct kd_control_header
 		if (!r->rank)
 			run_link_send(&agent.up, KD_CONTROL_OVER, 0, NULL, 0);
 		return 0;
+	case KD_CONTROL_DEPART:
+		run_link_send(&agent.up, KD_CONTROL_DEPART, r->rank, NULL, 0);
+		return 0;
 	case KD_CONTROL_BYE:
 		r->joined = 0;
 		r->left = 1;

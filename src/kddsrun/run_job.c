@@ -16,6 +16,7 @@
 #include "boot/boot.h"
 #include "kddsrun/run_agent_limits.h"
 #include "kddsrun/run_host.h"
+#include "kddsrun/run_job_depart.h"
 #include "kddsrun/run_job_end.h"
 #include "kddsrun/run_job_fence.h"
 #include "kddsrun/run_job_input.h"
@@ -184,6 +185,8 @@ static int rank_message(struct run_host *h, struct run_job_rank *r,
 		return run_job_hello(r, u);
 	case KD_CONTROL_PUT:
 		return run_job_put(head->rank, u);
+	case KD_CONTROL_DEPART:
+		return run_job_depart(r);
 	case KD_CONTROL_BYE:
 		run_job_rank_enter(r, RUN_RANK_LEFT);
 		return 0;

@@ -115,6 +115,11 @@ int run_job_rank_killed(const struct run_job_rank *r)
 	return status > 128 && status <= 128 + SIGRTMAX;
 }
 
+static int departed(const struct run_job_rank *r)
+{
+	return r->departs && !r->status;
+}
+
 static int crashed(const struct run_job_rank *r)
 {
 	static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP};
@@ -132,7 +137,10 @@ static void say_lost(struct run_job_rank *r)
 	char text[128];
 
 	r->said = 1;
-	run_job_status_text(r->lost_status, text, sizeof(text));
+	if (r->departs && !r->lost_status)
+		strcpy(text, "has left the job");
+	else
+		run_job_status_text(r->lost_status, text, sizeof(text));
 	if (job.ending)
 		run_say("rank %u (host %s, process %u) %s", (unsigned)(r - job.ranks),
 			r->host->place->name, r->lost_pid, text);
@@ -240,7 +248,8 @@ int run_job_lose_rank(struct run_job_rank *r)
 {
 	char text[128];
 
-	if (!dispensable(r) || r->lost || r->state != RUN_RANK_NEVER_LEFT || !run_job_rank_killed(r))
+	if (!dispensable(r) || r->lost || r->state != RUN_RANK_NEVER_LEFT ||
+	    (!run_job_rank_killed(r) && !departed(r)))
 		return 0;
 	if (crashed(r) && job.crashed) {
 		lost = 1;

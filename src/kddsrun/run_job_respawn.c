@@ -19,8 +19,8 @@ void run_job_respawn(struct run_job_rank *r)
 	uint8_t payload[4];
 	struct kd_pack p = {payload, payload + sizeof(payload), 0};
 
-	if (over || job.ending || starts >= job.options->respawns || !run_job_rank_exited(r) ||
-	    r->host->state != RUN_HOST_SERVING)
+	if (over || job.ending || r->departs || starts >= job.options->respawns ||
+	    !run_job_rank_exited(r) || r->host->state != RUN_HOST_SERVING)
 		return;
 	starts++;
 	r->incarnation++;

@@ -25,6 +25,8 @@ struct run_job_rank {
 				      since it has joined again */
 	uint32_t incarnation;      /* how often it has been started again */
 	int dropped;               /* what has been started is killed, since it may not join */
+	int departs;               /* it has been told to leave, and is not started again */
+	uint64_t killed_ns;        /* then; UINT64_MAX: it has been, or is about to be */
 	uint32_t version;
 	uint64_t build;
 	/* The process that was lost last, and when that was noticed; 0: none was. */

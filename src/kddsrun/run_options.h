@@ -16,6 +16,7 @@ struct run_options {
 	uint32_t restarts;     /* of a job that has lost a rank */
 	int label, bind;
 	uint32_t respawns;     /* so often is a rank that was killed started again */
+	uint32_t grace_ms;     /* for a rank that has been told to leave */
 	int survive;           /* the job goes on when ranks other than 0 are killed */
 	char **settings; /* NAME=VALUE for every rank */
 	uint32_t setting_count;

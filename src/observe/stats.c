@@ -391,7 +391,7 @@ static void report_ranks(FILE *out, const struct kd_rank_counts *t)
 			put_rank(out, name, &ranks[r].counts);
 		else
 			fprintf(out, "kdds: %8u did not say (%s)\n", r,
-				t->lost ? "it died, or ended with tasks of a rank that had died" :
+				t->lost ? "it died or left, or ended with tasks of a rank that had died" :
 					  "is KDDS_STATS set there?");
 	}
 	put_rank(out, "all", t);
@@ -424,8 +424,8 @@ static void report_text(FILE *out, const struct kd_rank_counts *t)
 		kd_moves_report(out);
 	}
 	if (t->lost)
-		fprintf(out, "kdds: %" PRIu64 " rank%s died; %" PRIu64 " of the tasks that they had were run "
-			"again by the ranks that had exported them", t->lost,
+		fprintf(out, "kdds: %" PRIu64 " rank%s died or left; %" PRIu64 " of the tasks that they had "
+			"were run again by the ranks that had exported them", t->lost,
 			t->lost > 1 ? "s" : "", t->again);
 	if (t->joined)
 		fprintf(out, ", and %" PRIu64 " restarted rank%s joined", t->joined,

@@ -309,6 +309,7 @@ static const char *message_name(uint64_t kind)
 		[KD_WIRE_WORK] = "WORK", [KD_WIRE_DONE] = "DONE", [KD_WIRE_FREE] = "FREE",
 		[KD_WIRE_END] = "END",   [KD_WIRE_SIGN] = "SIGN", [KD_WIRE_SIGNED] = "SIGNED",
 		[KD_WIRE_BACK] = "BACK", [KD_WIRE_FLAG] = "FLAG",
+		[KD_WIRE_DECLINE] = "DECLINE",
 	};
 
 	_Static_assert(sizeof(names) / sizeof(*names) == KD_WIRE_KINDS, "each kind has a name");

@@ -185,7 +185,7 @@ uint64_t kd_ask(struct kd_net *net, uint64_t now)
 	uint64_t patience = (uint64_t)LOST_NS << kd_min(me->lost, (uint32_t)LOST_DOUBLINGS);
 
 	kd_net_assert_locked(net);
-	if (net->over)
+	if (net->over || net->departs)
 		return UINT64_MAX;
 	if (me->outstanding) {
 		if (now < me->asked_ns + patience)

@@ -44,7 +44,7 @@ enum export_state {
 	EXPORT_ANSWERED, /* DONE has arrived; its list of results may have yet to be read */
 	EXPORT_COMING,   /* large outputs are being read */
 	EXPORT_COMPLETE, /* the closures are complete; the thief may retain outputs */
-	EXPORT_LOST,     /* the thief has died; the closures are run again */
+	EXPORT_LOST,     /* the thief has died, or declines: the closures are run here */
 };
 
 /* A large output that is read. */
@@ -751,6 +751,25 @@ static void lose(struct kd_export *x)
 
 	turn(x, EXPORT_LOST);
 	kd_again_add(net, &x->range);
+	free_export(x);
+}
+
+/* The thief leaves the job and has not begun the closures: they are run here. */
+void kd_export_declined(struct kd_net *net, uint32_t from, const void *body, size_t bytes)
+{
+	struct kd_wire_back b;
+	struct kd_export *x;
+
+	kd_net_assert_locked(net);
+	if (bytes < sizeof(b))
+		return;
+	memcpy(&b, body, sizeof(b));
+	x = kd_table_get(&net->exports->table, b.slot);
+	if (!net->survives || !x || x->thief != from || x->generation != b.generation ||
+	    x->state != EXPORT_OUT)
+		return;
+	turn(x, EXPORT_LOST);
+	kd_again_stay(net, &x->range);
 	free_export(x);
 }
 

@@ -17,10 +17,11 @@ struct kd_remote;
 void kd_export_start(struct kd_net *net);
 void kd_export_stop(struct kd_net *net);
 
-/* Messages from a thief: REQ; DONE. From a victim: BACK. */
+/* Messages from a thief: REQ; DONE; DECLINE. From a victim: BACK. */
 void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t bytes);
 void kd_export_done(struct kd_net *net, uint32_t from, const void *body, size_t bytes);
 void kd_export_back(struct kd_net *net, uint32_t from, const void *body, size_t bytes);
+void kd_export_declined(struct kd_net *net, uint32_t from, const void *body, size_t bytes);
 /* A worker waits for that closure: if it has been exported, asks the thief to return it unless it
  * has begun it. Looks through all exports. */
 void kd_export_recall(struct kd_net *net, const char *closure);

@@ -184,6 +184,32 @@ static void lock_inbox(struct kd_net *net)
 		kd_os_yield();
 }
 
+static void send_decline(struct kd_net *net, uint32_t victim, uint32_t slot, uint32_t generation)
+{
+	struct kd_wire_head *m = kd_peer_message(KD_WIRE_DECLINE, sizeof(struct kd_wire_back));
+
+	*(struct kd_wire_back *)(m + 1) = (struct kd_wire_back){slot, generation};
+	kd_peer_send(net, victim, m, 0);
+}
+
+static void import_ended(struct kd_net *net)
+{
+	net->imports->live--;
+	if (!net->imports->live && net->survives)
+		kd_idle_wake_all(net->pool); /* kd_survive_end may wait */
+	/* no closure is left here that could use failed data */
+	if (!net->imports->live && net->rank)
+		kd_fail_forget(net->pool);
+}
+
+/* It has not been begun, and its inputs have arrived: the victim runs it. */
+static void decline(struct kd_import *im)
+{
+	send_decline(im->net, im->victim, im->slot, im->generation);
+	import_ended(im->net);
+	forget(im);
+}
+
 /* All inputs are here. */
 static void ready(struct kd_import *im)
 {
@@ -193,6 +219,10 @@ static void ready(struct kd_import *im)
 
 	kd_net_assert_locked(net);
 	kd_assert(!im->pending && im->left == im->incoming.count);
+	if (net->departs) {
+		decline(im);
+		return;
+	}
 	im->ready_ns = kd_os_now_ns();
 	im->journey_ns = im->ready_ns - (im->asked_ns ? im->asked_ns : im->arrived_ns);
 	free(im->gets);
@@ -409,6 +439,10 @@ void kd_import_work(struct kd_net *net, uint32_t from, const void *body, size_t 
 		return;
 	memcpy(&w, body, sizeof(w));
 	kd_flags_advance(net, w.epoch);
+	if (net->departs) {
+		send_decline(net, from, w.slot, w.generation);
+		return;
+	}
 	im = kd_must(calloc(1, sizeof(*im)));
 	im->net = net;
 	im->victim = from;
@@ -450,16 +484,6 @@ void kd_import_free(struct kd_net *net, uint32_t from, const void *body, size_t 
 	if (im && kd_load_relaxed(&im->state) == IMPORT_SIGNALLED && im->victim == from &&
 	    im->generation == f.generation)
 		forget(im);
-}
-
-static void import_ended(struct kd_net *net)
-{
-	net->imports->live--;
-	if (!net->imports->live && net->survives)
-		kd_idle_wake_all(net->pool); /* kd_survive_end may wait */
-	/* no closure is left here that could use failed data */
-	if (!net->imports->live && net->rank)
-		kd_fail_forget(net->pool);
 }
 
 /* The send-signal task of the paper. */
@@ -596,6 +620,32 @@ static void lose(struct kd_import *im)
 	default:
 		im->condemned = 1;
 	}
+}
+
+void kd_import_decline(struct kd_net *net)
+{
+	struct kd_table *table = &net->imports->table;
+
+	kd_net_assert_locked(net);
+	for (uint32_t i = 0; i < table->size; i++) {
+		struct kd_import *im = table->at[i];
+
+		if (im && kd_load_relaxed(&im->state) == IMPORT_READY && withdraw(im))
+			decline(im);
+	}
+}
+
+int kd_import_held(const struct kd_net *net)
+{
+	const struct kd_table *table = &net->imports->table;
+
+	for (uint32_t i = 0; i < table->size; i++) {
+		const struct kd_import *im = table->at[i];
+
+		if (im && !im->condemned)
+			return 1;
+	}
+	return 0;
 }
 
 uint32_t kd_import_live(const struct kd_net *net)

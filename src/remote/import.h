@@ -29,6 +29,10 @@ void kd_import_free(struct kd_net *net, uint32_t from, const void *body, size_t 
 
 /* The rank has died: nobody waits for what it had given here. */
 void kd_import_lost(struct kd_net *net, uint32_t rank);
+/* This rank leaves the job (depart.h): declines all that has not been begun, also later. */
+void kd_import_decline(struct kd_net *net);
+/* Whether there are imports whose results are not in place, without those of dead victims. */
+int kd_import_held(const struct kd_net *net);
 /* The number of imports that have not ended. */
 uint32_t kd_import_live(const struct kd_net *net);
 

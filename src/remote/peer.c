@@ -300,6 +300,14 @@ void kd_peer_send_down(struct kd_net *net, enum kd_wire_kind kind, const void *b
 	}
 }
 
+int kd_peer_settled(const struct kd_net *net)
+{
+	for (uint32_t i = 0; i < net->size; i++)
+		if (net->peers->at[i] && net->peers->at[i]->kept.first)
+			return 0;
+	return 1;
+}
+
 /* How long to wait for an acknowledgement. */
 static uint64_t patience(const struct peer *p)
 {

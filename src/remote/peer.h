@@ -61,6 +61,8 @@ void kd_peer_receive(struct kd_net *net, const void *message, size_t len);
 /* Sends acknowledgements and retransmissions that are due. Returns when to call it again at the
  * latest (UINT64_MAX: no need). */
 uint64_t kd_peer_tick(struct kd_net *net, uint64_t now_ns);
+/* All that has been sent to others, and may not be lost, has been acknowledged. */
+int kd_peer_settled(const struct kd_net *net);
 /* The rank has died: nothing is sent to it any more, and what it has sent is ignored. Not called by
  * a receiver. */
 void kd_peer_lost(struct kd_net *net, uint32_t rank);

@@ -9,6 +9,7 @@
 #include "remote/again.h"
 #include "remote/ask.h"
 #include "remote/balance.h"
+#include "remote/depart.h"
 #include "remote/export.h"
 #include "remote/exposed.h"
 #include "remote/flags.h"
@@ -72,6 +73,9 @@ void kd_rsteal_message(struct kd_net *net, uint32_t from, unsigned kind, const v
 	case KD_WIRE_BACK:
 		kd_export_back(net, from, body, bytes);
 		break;
+	case KD_WIRE_DECLINE:
+		kd_export_declined(net, from, body, bytes);
+		break;
 	case KD_WIRE_DONE:
 		kd_export_done(net, from, body, bytes);
 		break;
@@ -114,6 +118,7 @@ static uint64_t tick(struct kd_net *net, uint64_t now)
 	uint64_t due = steals(net, now);
 
 	kd_survive_tick(net);
+	kd_depart_tick(net);
 	return kd_min(due, kd_peer_tick(net, now));
 }
 
@@ -130,7 +135,8 @@ void kd_rsteal_start(struct kd_net *net)
 	static const struct kd_net_duties duties = {tick, kd_import_ask, kd_export_recall,
 						    changed};
 
-	net->over = 0;
+	net->over = net->departs = 0;
+	net->told_to_depart = 0;
 	memset(&net->counts, 0, sizeof(net->counts));
 	net->room = kd_os_memory();
 	kd_exposed_start(net);

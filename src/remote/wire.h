@@ -7,6 +7,7 @@
  *   NONE   victim -> thief   there is none                       may be lost
  *   WORK   victim -> thief   closures and their inputs           reliable
  *   BACK   victim -> thief   requests closures that are not begun   may be lost: repeated
+ *   DECLINE thief -> victim  it does not begin them: it leaves the job   reliable
  *   DONE   thief -> victim   they are complete; their outputs    reliable
  *   FREE   victim -> thief   the outputs have been fetched       reliable
  *   END    down the tree     the job is over                     reliable
@@ -22,7 +23,7 @@
 
 enum kd_wire_kind { KD_WIRE_ACK = 1, KD_WIRE_REQ, KD_WIRE_NONE, KD_WIRE_WORK, KD_WIRE_DONE,
 		    KD_WIRE_FREE, KD_WIRE_END, KD_WIRE_SIGN, KD_WIRE_SIGNED, KD_WIRE_BACK,
-		    KD_WIRE_FLAG, KD_WIRE_KINDS };
+		    KD_WIRE_FLAG, KD_WIRE_DECLINE, KD_WIRE_KINDS };
 
 /* Begins every message. */
 struct kd_wire_head {
@@ -132,7 +133,7 @@ struct kd_wire_result {
 	uint64_t inline_bytes;
 };
 
-/* kind BACK */
+/* kind BACK, DECLINE */
 struct kd_wire_back {
 	uint32_t slot, generation; /* the export's */
 };

@@ -319,6 +319,10 @@ static void kill_one(void)
 	if (!may_die(rank))
 		return;
 	process = last[rank];
+	if (sim_draw(100) < sim.faults.leaves) {
+		sim.faults.leave(process);
+		return;
+	}
 	dead[process] = 1;
 	sim.deaths++;
 	sim.hash = (sim.hash ^ rank) * 0x9e3779b97f4a7c15u;
@@ -430,6 +434,11 @@ kd_noreturn void kd_os_exit(int status)
 {
 	if (status)
 		fail("a rank has ended with an error");
+	if (sim_boot_departs(self->process)) {
+		dead[self->process] = 1;
+		sim.left++;
+		sim_boot_lose(self->process);
+	}
 	sim_end_process(self->process);
 	abort();
 }

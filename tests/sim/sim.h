@@ -33,6 +33,8 @@ struct sim_faults {
 	uint64_t death_events;  /* there is one after up to twice as many events */
 	uint64_t die_at;        /* or the first one at this event; 0: at any */
 	uint32_t victim;        /* the rank that dies first; 0: any */
+	unsigned leaves;        /* per cent of the deaths: the rank is told to leave instead */
+	void (*leave)(uint32_t process); /* how */
 	unsigned starts;        /* so many that have died are started again, at most */
 	uint64_t start_ns;      /* up to that much later */
 	uint64_t yield_ns;      /* a yield takes that long, and up to five times as long; 0: 200 */
@@ -47,6 +49,7 @@ struct sim {
 	unsigned deaths; /* ranks that have died, or have been declared dead */
 	uint32_t processes; /* so far: the first of each rank, then those started again */
 	unsigned joined; /* of these, those that have joined the job */
+	unsigned left;   /* processes that have left the job before its end */
 	struct sim_faults faults;
 };
 
@@ -91,6 +94,8 @@ void sim_comm_kill(uint32_t process);
 void sim_boot_lose(uint32_t process);
 /* All ranks have joined the job. */
 int sim_boot_joined(void);
+/* The process has said that it leaves before the end of the job, and has not reached that. */
+int sim_boot_departs(uint32_t process);
 /* All tasks are complete: no rank is started again. */
 int sim_boot_is_over(void);
 /* When the launcher next has something to tell the process; UINT64_MAX: never so far. Wakes one

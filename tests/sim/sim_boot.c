@@ -36,6 +36,7 @@ static uint32_t arrived[PROCESSES]; /* by process: at the fence, since the begin
 static uint32_t member[RANKS];      /* by rank: the process that is part of the job, or was */
 static uint32_t begun[RANKS];       /* by rank: processes so far, without the first */
 static uint32_t incarnation[PROCESSES];
+static uint8_t departs[PROCESSES];
 static int over;
 
 void sim_boot_reset(void)
@@ -56,6 +57,7 @@ void sim_boot_reset(void)
 	memset(arrived, 0, sizeof(arrived));
 	memset(begun, 0, sizeof(begun));
 	memset(incarnation, 0, sizeof(incarnation));
+	memset(departs, 0, sizeof(departs));
 	for (uint32_t r = 0; r < RANKS; r++)
 		member[r] = r;
 	over = 0;
@@ -223,6 +225,17 @@ static void end_job(struct kd_boot *b)
 			sim_end_process(p);
 }
 
+static void depart(struct kd_boot *b)
+{
+	(void)b;
+	departs[sim_process()] = 1;
+}
+
+int sim_boot_departs(uint32_t process)
+{
+	return departs[process] && arrived[process] < 2;
+}
+
 uint64_t sim_boot_due(uint32_t process)
 {
 	for (const struct news *n = first; n; n = n->next)
@@ -271,5 +284,5 @@ static void stop(struct kd_boot *b)
 }
 
 const struct kd_boot_launcher sim_boot = {
-	"sim", present, start, put, fence, get, event, stop, stop, NULL, end_job,
+	"sim", present, start, put, fence, get, event, stop, stop, NULL, end_job, depart,
 };

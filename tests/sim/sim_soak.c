@@ -44,10 +44,10 @@ void sim_soak_begin(char **argv)
 static void print(const char *what)
 {
 	printf("%s%" PRIu64 " jobs, %" PRIu64 " deaths, %" PRIu64 " joined, %" PRIu64
-	       " failed; %" PRIu64
+	       " left, %" PRIu64 " failed; %" PRIu64
 	       " events, %" PRIu64 " steals, %" PRIu64 " closures run again, hash %016" PRIx64 "\n",
-	       what, sums->jobs, kd_load(&sums->deaths), kd_load(&sums->joined), sums->failed,
-	       kd_load(&sums->events), kd_load(&sums->steals), kd_load(&sums->again),
+	       what, sums->jobs, kd_load(&sums->deaths), kd_load(&sums->joined), kd_load(&sums->left),
+	       sums->failed, kd_load(&sums->events), kd_load(&sums->steals), kd_load(&sums->again),
 	       kd_load(&sums->hash));
 	fflush(stdout);
 }

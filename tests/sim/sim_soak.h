@@ -13,7 +13,7 @@
 struct sim_soak {
 	uint64_t jobs, failed;
 	/* added to by jobs, atomically */
-	uint64_t deaths, joined, events, steals, again;
+	uint64_t deaths, joined, left, events, steals, again;
 	uint64_t hash; /* of all that has happened, in whatever order the jobs ran */
 };
 

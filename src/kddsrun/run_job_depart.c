@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kddsrun/run_job_depart.h"
+
+#include "base/os.h"
+#include "kddsrun/run_loop.h"
+#include "kddsrun/run_say.h"
+
+static void late(struct run_timer *timer);
+
+static struct run_timer late_timer = {.due = late};
+
+static void kill_rank(struct run_job_rank *r)
+{
+	uint32_t number = (uint32_t)(r - job.ranks);
+
+	run_say("rank %u (host %s, process %u) has not left the job within %g s (--grace): killing it",
+		number, r->host->place->name, r->pid, job.options->grace_ms / 1000.0);
+	run_link_send(&r->host->link, KD_CONTROL_DROP, number, NULL, 0);
+}
+
+static void late(struct run_timer *timer)
+{
+	uint64_t now_ns = kd_os_now_ns(), next_ns = UINT64_MAX;
+
+	for (uint32_t i = 0; i < job.options->size; i++) {
+		struct run_job_rank *r = &job.ranks[i];
+
+		if (r->state != RUN_RANK_JOINED || !r->departs || r->lost)
+			continue;
+		if (r->killed_ns <= now_ns) {
+			kill_rank(r);
+			r->killed_ns = UINT64_MAX;
+		}
+		next_ns = kd_min(next_ns, r->killed_ns);
+	}
+	if (next_ns != UINT64_MAX)
+		run_timer_set(timer, next_ns - now_ns);
+}
+
+int run_job_depart(struct run_job_rank *r)
+{
+	uint64_t grace_ns = job.options->grace_ms * 1000000ull;
+
+	if (!job.options->survive || r == job.ranks)
+		return -1;
+	run_tell("rank %u (host %s, process %u) is leaving the job", (unsigned)(r - job.ranks),
+		 r->host->place->name, r->pid);
+	r->departs = 1;
+	r->killed_ns = kd_os_now_ns() + grace_ns;
+	if (!late_timer.at_ns)
+		run_timer_set(&late_timer, grace_ns);
+	return 0;
+}

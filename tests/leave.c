@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * For check_leave.sh, in a job of kddsrun --survive: leave FILE SIGNAL RANK... The ranks tell
+ * themselves to leave by that signal, one after the other, while each runs a task and others wait.
+ * Their values are right, and each task adds one byte to the file: none has been run twice. With
+ * "stuck" in place of a file the task never ends there.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <kdds.h>
+
+#define TASKS 300
+#define PATIENCE 60 /* seconds */
+
+static int file = -1, stuck;
+
+static void note(void)
+{
+	if (file >= 0 && write(file, "+", 1) != 1)
+		exit(1);
+}
+
+KDDS_TASK(work, VALUE(long, n), UPDATE(long, x), WRITE(int, rank))
+{
+	note();
+	usleep(1000);
+	**x = **x * 3 + n;
+	**rank = kdds_rank();
+}
+
+/* Its children, too, belong to what the rank has begun. */
+KDDS_TASK(leave, VALUE(int, number), UPDATE(long, x), WRITE(int, rank))
+{
+	int wanted = kdds_rank();
+
+	note();
+	if (wanted || !stuck)
+		kill(getpid(), number);
+	if (wanted && stuck)
+		sleep(1000);
+	usleep(50000);
+	for (long n = 0; n < 20; n++)
+		kdds_spawn(work, n, x, rank);
+}
+
+static long x[TASKS], due[TASKS];
+static int rank[TASKS];
+static size_t spawned;
+
+/* Tasks on this rank, one of which makes it leave. */
+static void spawn_some(int on, int number)
+{
+	struct kdds_frame *const kd_self = kdds_frame_current();
+
+	for (int i = 0; i < TASKS; i++) {
+		KDDS_OVER(long, at, &x[i]);
+		KDDS_OVER(int, r, &rank[i]);
+
+		if (number && i == TASKS / 4) {
+			kdds_spawn_with(KDDS_ON_RANK(on), leave, number, at, r);
+			for (long n = 0; n < 20; n++)
+				due[i] = due[i] * 3 + n;
+			spawned += 21;
+		} else if (i % 2) {
+			kdds_spawn_with(KDDS_ON_RANK(on), work, i, at, r);
+			due[i] = due[i] * 3 + i;
+			spawned++;
+		} else {
+			kdds_spawn(work, i, at, r);
+			due[i] = due[i] * 3 + i;
+			spawned++;
+		}
+	}
+	kdds_sync();
+	if (memcmp(x, due, sizeof(x))) {
+		printf("wrong values\n");
+		exit(1);
+	}
+}
+
+/* Until nothing runs on that rank. */
+static void await_end(int on)
+{
+	time_t end = time(NULL) + PATIENCE;
+	int here = 1;
+
+	while (here) {
+		if (time(NULL) > end) {
+			printf("rank %d is still there\n", on);
+			exit(1);
+		}
+		spawn_some(on, 0);
+		here = 0;
+		for (int i = 0; i < TASKS; i++)
+			here |= rank[i] == on;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	off_t size;
+
+	stuck = !strcmp(argv[1], "stuck");
+	if (!stuck)
+		file = open(argv[1], O_WRONLY | O_APPEND | O_CREAT, 0600);
+	if (kdds_init())
+		return 1;
+	for (int i = 3; i < argc; i++) {
+		int on = atoi(argv[i]);
+
+		spawn_some(on, atoi(argv[2]));
+		if (on)
+			await_end(on);
+	}
+	size = stuck ? 0 : lseek(file, 0, SEEK_END);
+	if (!stuck && (size_t)size != spawned)
+		printf("%zu tasks, and %ld bodies have run\n", spawned, (long)size);
+	printf("done\n");
+	return kdds_finalize() ? 1 : 0;
+}

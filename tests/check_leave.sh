@@ -99,6 +99,41 @@ if ip -o address show scope global 2> /dev/null | grep -q .; then
 	said "$gone" 2
 fi
 
+# kddsrun --leave: as soon as the ranks have joined, rank 1 is told to leave.
+what='--leave' status=0
+rm -f "$dir/bodies"
+"$run" --survive --timeout 100 -n 3 "$program" "$dir/bodies" 0 1 \
+	> "$dir/out" 2> "$dir/err" < /dev/null &
+job=$!
+tries=0
+for bad in 0 3; do
+	until "$run" --leave $job:$bad 2> "$dir/leave" ||
+		grep -q "^kddsrun: --leave $job:$bad: " "$dir/leave"; do
+		tries=$((tries + 1))
+		[ $tries -lt 200 ] || break
+		sleep 0.1
+	done
+	[ -s "$dir/leave" ] || fail "rank $bad may leave"
+done
+until "$run" --leave $job:1 2> "$dir/leave"; do
+	tries=$((tries + 1))
+	[ $tries -lt 400 ] || break
+	sleep 0.1
+done
+wait $job || status=$?
+[ $status = 0 ] || fail "status $status"
+[ "$(cat "$dir/out")" = done ] || fail 'it has not ended as it should'
+said "$gone" 1
+nothing_left
+"$run" --leave $job:1 2> "$dir/err" && fail 'a job that is over may be told'
+said "^kddsrun: --leave: process $job is no kddsrun --survive of this host$" 1
+for bad in x 1 1:x 1:2:3; do
+	status=0
+	"$run" --leave "$bad" > "$dir/out" 2> "$dir/err" || status=$?
+	[ $status = 2 ] || fail "--leave $bad: status $status"
+	said '^kddsrun: --leave .*see kddsrun --help' 1
+done
+
 what='usage'
 for bad in '--grace 2' '--survive --grace x' '--survive --grace 0'; do
 	status=0

@@ -183,6 +183,9 @@ static int take_change(struct kd_boot *b, const struct kd_control_header *header
 	case KD_CONTROL_OVER:
 		c.kind = KD_BOOT_OVER;
 		break;
+	case KD_CONTROL_DEPART:
+		c.kind = KD_BOOT_DEPART;
+		break;
 	case KD_CONTROL_MEMBER:
 		if (unpack_member(&u, &c))
 			return -EPROTO;

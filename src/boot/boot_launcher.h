@@ -18,6 +18,7 @@ enum kd_boot_kind {
 	KD_BOOT_ABSENT, /* it was dead when this one joined */
 	KD_BOOT_JOINED, /* it has been started again */
 	KD_BOOT_OVER,   /* all tasks are complete */
+	KD_BOOT_DEPART, /* this one is to leave the job */
 };
 
 struct kd_boot_change {

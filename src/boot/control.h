@@ -16,7 +16,7 @@
  *          again; header's rank: for which
  *   OVER   rank 0: all tasks are complete           OVER     the same, to ranks that were started
  *                                                            again
- *   DEPART it leaves the job before its end, and
+ *   DEPART it leaves the job before its end, and    DEPART   leave the job
  *          exits soon, without BYE
  *   BYE                                             ABORT    end now
  *                                                   LOST     a rank has died, and the job goes on;

@@ -25,6 +25,7 @@
 #include "kddsrun/run_agent.h"
 #include "kddsrun/run_agent_limits.h"
 #include "kddsrun/run_job.h"
+#include "kddsrun/run_job_depart.h"
 #include "kddsrun/run_job_end.h"
 #include "kddsrun/run_loop.h"
 #include "kddsrun/run_restart.h"
@@ -36,6 +37,7 @@
 extern char **environ;
 
 static int progress;
+static const char *leaver; /* --leave */
 static struct run_options options = {.heartbeat_ms = 30000, .bind = 1};
 
 static const char help[] =
@@ -63,6 +65,8 @@ static const char help[] =
 	"                          all\n"
 	"      --grace SECONDS     with --survive: kill a rank that has been told to leave the\n"
 	"                          job and is still there after this time (default: 30)\n"
+	"      --leave JOB:RANK    tell a rank of a running job to leave it; JOB is the process id\n"
+	"                          of its kddsrun\n"
 	"      --label             prefix each line of output with the number of its rank\n"
 	"      --timeout SECONDS   end the job after this time, with status 124\n"
 	"      --heartbeat SECONDS give up a host that is silent this long; 0: never\n"
@@ -170,7 +174,7 @@ static void set_bind(const char *what, const char *text)
 
 enum {
 	HOSTS = 256, HOSTFILE, RSH, WORKERS, BIND, PROVIDER, ENV, STATS, PROGRESS, SURVIVE, LABEL,
-	TIMEOUT, HEARTBEAT, RESTART, RESPAWN, GRACE, VERSION
+	TIMEOUT, HEARTBEAT, RESTART, RESPAWN, GRACE, LEAVE, VERSION
 };
 
 static const struct option long_options[] = {
@@ -187,6 +191,7 @@ static const struct option long_options[] = {
 	{"survive", no_argument, NULL, SURVIVE},
 	{"respawn", required_argument, NULL, RESPAWN},
 	{"grace", required_argument, NULL, GRACE},
+	{"leave", required_argument, NULL, LEAVE},
 	{"label", no_argument, NULL, LABEL},
 	{"timeout", required_argument, NULL, TIMEOUT},
 	{"heartbeat", required_argument, NULL, HEARTBEAT},
@@ -244,6 +249,9 @@ static void take_option(int option, char **argv)
 		break;
 	case GRACE:
 		options.grace_ms = milliseconds("--grace", optarg, 0.01);
+		break;
+	case LEAVE:
+		leaver = optarg;
 		break;
 	case LABEL:
 		options.label = 1;
@@ -319,6 +327,19 @@ static void check_settings(void)
 		options.grace_ms = GRACE_MS;
 }
 
+/* kddsrun --leave starts nothing. */
+static int leave(int program)
+{
+	unsigned kddsrun, rank;
+	int end = 0;
+
+	if (sscanf(leaver, "%u:%u%n", &kddsrun, &rank, &end) != 2 || leaver[end])
+		usage("--leave %s: the process id of kddsrun, a colon and a rank are expected", leaver);
+	if (program)
+		usage("--leave %s: a program cannot be started at the same time", leaver);
+	return run_job_leave(kddsrun, rank);
+}
+
 /* If kddsrun is started with a standard stream closed, no other file must take its number. */
 static void open_standard_streams(void)
 {
@@ -348,6 +369,8 @@ int main(int argc, char **argv)
 	opterr = 0;
 	while ((option = getopt_long(argc, argv, "+:n:vh", long_options, NULL)) != -1)
 		take_option(option, argv);
+	if (leaver)
+		return leave(argc > optind);
 	if (optind == argc)
 		usage("no program given");
 	/* The ranks' stderr is a pipe, so kddsrun checks. Labelled lines appear only when

@@ -112,6 +112,8 @@ static int up_message(struct run_link *link, const struct kd_control_header *h, 
 		return run_agent_respawn(h->rank, u);
 	case KD_CONTROL_DROP:
 		return handle_drop(run_agent_local(h->rank));
+	case KD_CONTROL_DEPART:
+		return run_agent_depart(run_agent_local(h->rank));
 	case KD_CONTROL_INPUT:
 		return run_inlet_handle(u);
 	case KD_CONTROL_OUTPUT_TAKEN:
@@ -176,12 +178,17 @@ static void not_started(struct run_timer *timer)
 	run_agent_end(0);
 }
 
-/* A request to end this process is a request to end the ranks. */
+/* A request to end this process is a request to end the ranks. A batch system that wants the host
+ * back sends SIGTERM first. */
 static void signalled(int number)
 {
+	int orphaned = watcher && getppid() != watcher;
+
 	if (number != SIGINT && number != SIGTERM && number != SIGHUP && number != SIGQUIT)
 		return;
-	if (watcher && getppid() != watcher) /* its death sent the signal */
+	if (number == SIGTERM && !orphaned && run_agent_depart_all())
+		return;
+	if (orphaned) /* its death sent the signal */
 		leave("the process that watches over it was killed");
 	else
 		leave("it got signal %d (%s)", number, strsignal(number));

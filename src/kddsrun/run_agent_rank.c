@@ -289,6 +289,27 @@ int run_agent_member(uint32_t rank, struct kd_unpack *u)
 	return 0;
 }
 
+int run_agent_depart(struct run_rank *r)
+{
+	if (!r)
+		return -1;
+	if (is_member(r))
+		run_link_send(&r->control, KD_CONTROL_DEPART, r->rank, NULL, 0);
+	return 0;
+}
+
+int run_agent_depart_all(void)
+{
+	if (!agent.ranks || !agent.job.leaves)
+		return 0;
+	for (uint32_t i = 0; i < agent.job.ranks; i++)
+		if (agent.ranks[i].pid && !is_member(&agent.ranks[i]))
+			return 0;
+	for (uint32_t i = 0; i < agent.job.ranks; i++)
+		run_agent_depart(&agent.ranks[i]);
+	return 1;
+}
+
 void run_agent_over(void)
 {
 	for (uint32_t i = 0; i < agent.job.ranks; i++)

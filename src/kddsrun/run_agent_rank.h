@@ -4,6 +4,7 @@
 #define KD_RUN_AGENT_RANK_H
 
 #include "kddsrun/run_link.h"
+#include "kddsrun/run_rank.h"
 
 /* The callbacks of the control link of a rank. */
 int run_agent_rank_message(struct run_link *link, const struct kd_control_header *h,
@@ -19,5 +20,9 @@ int run_agent_fenced(struct kd_unpack *u);
 int run_agent_lost(uint32_t rank, struct kd_unpack *u);
 int run_agent_member(uint32_t rank, struct kd_unpack *u);
 void run_agent_over(void);
+/* DEPART: the rank is to leave the job. Not 0: it is not one of this host. */
+int run_agent_depart(struct run_rank *r);
+/* The host is to be given back: all ranks of it are to leave. 0: one of them cannot. */
+int run_agent_depart_all(void);
 
 #endif

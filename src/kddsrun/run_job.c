@@ -127,6 +127,7 @@ static void send_job(struct run_host *h)
 		.ranks = h->place->ranks,
 		.heartbeat_ms = h->place->near ? 0 : job.options->heartbeat_ms,
 		.stays = job.options->respawns != 0,
+		.leaves = job.options->survive && h->place->first,
 		.bind = (uint32_t)job.options->bind,
 		.secret = secret,
 		.directory = getcwd(directory, sizeof(directory)) ? directory : "/",
@@ -306,6 +307,8 @@ static int init(void)
 		run_say("cannot listen to signals (signalfd): %s", kd_errno_text(errno));
 		return -EIO;
 	}
+	if (job.options->survive && run_job_listen())
+		return -EIO;
 	run_out_init(job.options->size, job.options->label, output_written, output_broken);
 	return 0;
 }

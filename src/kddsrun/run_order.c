@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "kddsrun/run_loop.h"
 
-#define FIXED_BYTES (8 * 4 + KD_BOOT_SECRET_BYTES)
+#define FIXED_BYTES (9 * 4 + KD_BOOT_SECRET_BYTES)
 
 static size_t strings_bytes(char **strings, uint32_t n)
 {
@@ -26,7 +26,7 @@ void *run_order_pack(const struct run_order *o, size_t *size_p)
 	uint8_t *payload = run_alloc(NULL, size);
 	struct kd_pack p = {payload, payload + size, 0};
 	const uint32_t numbers[] = {o->size, o->first, o->ranks, o->heartbeat_ms, o->stays,
-				    o->bind, o->arguments, o->settings};
+				    o->leaves, o->bind, o->arguments, o->settings};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		kd_pack_uint(&p, numbers[i], 4);
@@ -58,7 +58,7 @@ int run_order_unpack(struct run_order *o, const struct kd_unpack *given)
 	uint8_t *copy = memcpy(run_alloc(NULL, size), given->at, size);
 	struct kd_unpack u = {copy, copy + size, 0};
 	uint32_t *const numbers[] = {&o->size, &o->first, &o->ranks, &o->heartbeat_ms,
-				     &o->stays, &o->bind, &o->arguments, &o->settings};
+				     &o->stays, &o->leaves, &o->bind, &o->arguments, &o->settings};
 
 	*o = (struct run_order){.storage = copy};
 	if (size < FIXED_BYTES)

@@ -11,6 +11,7 @@ struct run_order {
 	uint32_t size, first, ranks;
 	uint32_t heartbeat_ms;       /* 0: none; the link shows when kddsrun ends */
 	uint32_t stays;              /* the agent does not end by itself when its ranks have */
+	uint32_t leaves;             /* these ranks may leave the job before its end */
 	uint32_t bind;               /* give each rank its share of the CPUs */
 	const void *secret;          /* KD_BOOT_SECRET_BYTES */
 	const char *directory;

@@ -126,6 +126,8 @@ static void changed(struct kd_net *net, const struct kd_boot_change *change)
 {
 	if (change->kind == KD_BOOT_OVER)
 		on_end(net);
+	else if (change->kind == KD_BOOT_DEPART)
+		kd_depart_tell(net);
 	else
 		kd_survive_changed(net, change);
 }

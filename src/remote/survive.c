@@ -136,6 +136,7 @@ void kd_survive_changed(struct kd_net *net, const struct kd_boot_change *c)
 		join(net, c);
 		break;
 	case KD_BOOT_OVER:
+	case KD_BOOT_DEPART:
 		break;
 	}
 }

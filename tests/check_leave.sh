@@ -69,7 +69,7 @@ for workers in 1 3; do
 	job "four ranks, $workers workers" --workers $workers --stats -n 4 \
 		"$program" "$dir/bodies" 10 2 1 3
 	said "$gone" 3
-	said '^kdds: 3 ranks died or left; ' 1
+	said '^kdds: [23] ranks died or left; ' 1
 done
 job 'SIGTERM' -n 3 "$program" "$dir/bodies" 15 2 1
 said "$gone" 2
@@ -96,6 +96,9 @@ chmod +x "$dir/rsh"
 if ip -o address show scope global 2> /dev/null | grep -q .; then
 	job 'each rank on a host of its own' --rsh "$dir/rsh" --hosts localhost,a,b \
 		--env KDDS_TEST_MARK "$program" "$dir/bodies" 10 2 1
+	said "$gone" 2
+	job 'SIGTERM to an agent' --rsh "$dir/rsh" --hosts localhost,a,b \
+		--env KDDS_TEST_MARK "$program" "$dir/bodies" -15 2 1
 	said "$gone" 2
 fi
 
@@ -126,7 +129,7 @@ wait $job || status=$?
 said "$gone" 1
 nothing_left
 "$run" --leave $job:1 2> "$dir/err" && fail 'a job that is over may be told'
-said "^kddsrun: --leave: process $job is no kddsrun --survive of this host$" 1
+said "^kddsrun: --leave: process $job is not a kddsrun --survive on this host$" 1
 for bad in x 1 1:x 1:2:3; do
 	status=0
 	"$run" --leave "$bad" > "$dir/out" 2> "$dir/err" || status=$?

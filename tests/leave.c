@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * For check_leave.sh, in a job of kddsrun --survive: leave FILE SIGNAL RANK... The ranks tell
- * themselves to leave by that signal, one after the other, while each runs a task and others wait.
+ * themselves to leave by that signal, one after the other, while each runs a task and others wait;
+ * if it is negative, their agent gets it; 0: another process tells them.
  * Their values are right, and each task adds one byte to the file: none has been run twice. With
  * "stuck" in place of a file the task never ends there.
  */
@@ -35,13 +36,14 @@ KDDS_TASK(work, VALUE(long, n), UPDATE(long, x), WRITE(int, rank))
 }
 
 /* Its children, too, belong to what the rank has begun. */
-KDDS_TASK(leave, VALUE(int, number), UPDATE(long, x), WRITE(int, rank))
+KDDS_TASK(leave, VALUE(int, number), UPDATE(long, x), WRITE(int, rank), WRITE(int, process))
 {
 	int wanted = kdds_rank();
 
 	note();
+	**process = getpid();
 	if (wanted || !stuck)
-		kill(getpid(), number);
+		kill(number < 0 ? getppid() : getpid(), abs(number));
 	if (wanted && stuck)
 		sleep(1000);
 	usleep(50000);
@@ -51,19 +53,23 @@ KDDS_TASK(leave, VALUE(int, number), UPDATE(long, x), WRITE(int, rank))
 
 static long x[TASKS], due[TASKS];
 static int rank[TASKS];
+static int process; /* of the rank that has been told to leave */
 static size_t spawned;
 
-/* Tasks on this rank, one of which makes it leave. */
-static void spawn_some(int on, int number)
+/* Tasks on this rank, one of which makes it leave by that signal, unless number_p is NULL. */
+static void spawn_some(int on, const int *number_p)
 {
 	struct kdds_frame *const kd_self = kdds_frame_current();
 
 	for (int i = 0; i < TASKS; i++) {
 		KDDS_OVER(long, at, &x[i]);
 		KDDS_OVER(int, r, &rank[i]);
+		KDDS_OVER(int, p, &process);
 
-		if (number && i == TASKS / 4) {
-			kdds_spawn_with(KDDS_ON_RANK(on), leave, number, at, r);
+		if (number_p && i == TASKS / 4) {
+			int number = *number_p;
+
+			kdds_spawn_with(KDDS_ON_RANK(on), leave, number, at, r, p);
 			for (long n = 0; n < 20; n++)
 				due[i] = due[i] * 3 + n;
 			spawned += 21;
@@ -84,18 +90,18 @@ static void spawn_some(int on, int number)
 	}
 }
 
-/* Until nothing runs on that rank. */
+/* Until nothing runs on that rank, and its process has ended. */
 static void await_end(int on)
 {
 	time_t end = time(NULL) + PATIENCE;
 	int here = 1;
 
-	while (here) {
+	while (here || (process != getpid() && !kill(process, 0))) {
 		if (time(NULL) > end) {
 			printf("rank %d is still there\n", on);
 			exit(1);
 		}
-		spawn_some(on, 0);
+		spawn_some(on, NULL);
 		here = 0;
 		for (int i = 0; i < TASKS; i++)
 			here |= rank[i] == on;
@@ -104,6 +110,7 @@ static void await_end(int on)
 
 int main(int argc, char **argv)
 {
+	int number = atoi(argv[2]);
 	off_t size;
 
 	stuck = !strcmp(argv[1], "stuck");
@@ -114,7 +121,7 @@ int main(int argc, char **argv)
 	for (int i = 3; i < argc; i++) {
 		int on = atoi(argv[i]);
 
-		spawn_some(on, atoi(argv[2]));
+		spawn_some(on, &number);
 		if (on)
 			await_end(on);
 	}

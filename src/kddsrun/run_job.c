@@ -307,8 +307,8 @@ static int init(void)
 		run_say("cannot listen to signals (signalfd): %s", kd_errno_text(errno));
 		return -EIO;
 	}
-	if (job.options->survive && run_job_listen())
-		return -EIO;
+	if (job.options->survive)
+		run_job_listen();
 	run_out_init(job.options->size, job.options->label, output_written, output_broken);
 	return 0;
 }

@@ -155,7 +155,7 @@ static void asked(struct run_watch *watch, short events)
 	sendto(watch->fd, why, strlen(why), MSG_DONTWAIT, (struct sockaddr *)&p.from, p.from_size);
 }
 
-int run_job_listen(void)
+void run_job_listen(void)
 {
 	static struct run_watch watch;
 	struct sockaddr_un name;
@@ -163,10 +163,13 @@ int run_job_listen(void)
 
 	watch = (struct run_watch){open_socket(), POLLIN, 0, asked};
 	if (watch.fd < 0 || bind(watch.fd, (struct sockaddr *)&name, size)) {
-		run_say("cannot listen for kddsrun --leave: %s", kd_errno_text(errno));
-		return -EIO;
+		run_say("cannot listen for kddsrun --leave, and goes on without: %s",
+			kd_errno_text(errno));
+		if (watch.fd >= 0)
+			close(watch.fd);
+	} else {
+		run_watch_add(&watch);
 	}
-	return run_watch_add(&watch);
 }
 
 int run_job_leave(uint32_t kddsrun, uint32_t rank)
@@ -185,7 +188,7 @@ int run_job_leave(uint32_t kddsrun, uint32_t rank)
 	}
 	if (connect(fd, (struct sockaddr *)&name, size) ||
 	    send(fd, &rank, sizeof(rank), 0) != sizeof(rank)) {
-		run_say("--leave: process %u is no kddsrun --survive of this host", kddsrun);
+		run_say("--leave: process %u is not a kddsrun --survive on this host", kddsrun);
 		return 1;
 	}
 	error = receive(fd, &p);

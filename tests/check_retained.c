@@ -282,6 +282,24 @@ START_TEST(where)
 }
 END_TEST
 
+/* A tile that is updated again and again stays where it is, whatever the update reads. */
+START_TEST(where_it_writes)
+{
+	const uint32_t update[] = {KDDS_R, KDDS_R, KDDS_RW};
+	struct kd_value v[] = {array(x, 100), array(y, 100), array(z, 100)};
+
+	add(import_of(1), v[0]);
+	add(import_of(1), v[1]);
+	ck_assert_int_eq(residence(uses(3, v, update)), 1); /* z is here */
+	add(import_of(2), v[2]);
+	ck_assert_int_eq(residence(uses(3, v, update)), 2);
+	v[2] = array(z, 10);
+	kd_retained_overwrite(&net, &v[2]);
+	add(import_of(2), v[2]);
+	ck_assert_int_eq(residence(uses(3, v, update)), 1); /* has too little of what it reads */
+}
+END_TEST
+
 START_TEST(reads_once)
 {
 	const uint32_t modes[] = {KDDS_R, KDDS_RW, KDDS_R};
@@ -400,6 +418,7 @@ int main(void)
 	tcase_add_test(tcase, strides_apart);
 	tcase_add_loop_test(tcase, random_tiles, 0, 20);
 	tcase_add_test(tcase, where);
+	tcase_add_test(tcase, where_it_writes);
 	tcase_add_test(tcase, reads_once);
 	tcase_add_test(tcase, overwritten);
 	tcase_add_test(tcase, borrowed);

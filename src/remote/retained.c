@@ -16,6 +16,7 @@
 #define VALUES_MOST 512 /* a look for a tile meets all tiles of its row of tiles */
 #define HOLDERS 4      /* ranks among which residence chooses */
 #define FOLLOW_SHARE 4 /* a rank that has less of what a closure uses does not get it */
+#define WRITTEN_TIMES 4 /* what a closure writes will be written again, and by one rank at a time */
 #define NAP_NS 1000000 /* of a worker that waits for a value and does not poll */
 
 /* Somebody who waits for a value. */
@@ -308,13 +309,14 @@ void kd_retained_count(struct kd_net *net, struct kdds_closure *c, uint32_t rank
 	}
 }
 
-/* A rank that retains data of a closure, and how many bytes. */
+/* A rank that retains data of a closure, how many bytes, and what these count. */
 struct holder {
 	uint32_t rank;
-	uint64_t bytes;
+	uint64_t bytes, weight;
 };
 
-static void credit(struct holder *holders, uint32_t *n_p, uint32_t rank, uint64_t bytes)
+static void credit(struct holder *holders, uint32_t *n_p, uint32_t rank, uint64_t bytes,
+		   unsigned times)
 {
 	uint32_t i = 0;
 
@@ -323,18 +325,20 @@ static void credit(struct holder *holders, uint32_t *n_p, uint32_t rank, uint64_
 	if (i == HOLDERS)
 		return;
 	if (i == *n_p)
-		holders[(*n_p)++] = (struct holder){rank, 0};
+		holders[(*n_p)++] = (struct holder){.rank = rank};
 	holders[i].bytes += bytes;
+	holders[i].weight += times * bytes;
 }
 
-/* The rank that retains most of the data of c, unless the rest of what c reads is FOLLOW_SHARE
- * times as much. Whether it pays to move the rest there is decided later (placement.c). */
+/* The rank that retains most of the data of c, where what c writes counts WRITTEN_TIMES, unless the
+ * rest of what c reads is FOLLOW_SHARE times as much as it has. Whether it pays to move the rest
+ * there is decided later (placement.c). */
 int kd_retained_residence(struct kd_remote *remote, const struct kdds_closure *closure, int stays)
 {
 	struct kd_net *net = kd_net_of(remote);
 	struct kd_retained_set *set = net->retained;
 	struct kdds_closure *c = kd_closure_at((const char *)closure);
-	struct holder holders[HOLDERS] = {{net->rank, 0}};
+	struct holder holders[HOLDERS] = {{.rank = net->rank}};
 	uint64_t rest = 0;
 	uint32_t n = 1, best = 0;
 	int absent = 0;
@@ -351,7 +355,8 @@ int kd_retained_residence(struct kd_remote *remote, const struct kdds_closure *c
 		r = next_at(set, &v, NULL);
 		absent |= r != NULL;
 		if (r && !kd_load_relaxed(&r->reading) && kd_value_same(&r->target.value, &v))
-			credit(holders, &n, r->of->rank, bytes);
+			credit(holders, &n, r->of->rank, bytes,
+			       mode == KDDS_R ? 1 : WRITTEN_TIMES);
 		else if (mode & KDDS_R)
 			rest += bytes;
 	}
@@ -360,7 +365,7 @@ int kd_retained_residence(struct kd_remote *remote, const struct kdds_closure *c
 		return -1;
 	for (uint32_t i = 1; i < n; i++) {
 		rest += holders[i].bytes;
-		if (holders[i].bytes > holders[best].bytes)
+		if (holders[i].weight > holders[best].weight)
 			best = i;
 	}
 	rest -= holders[best].bytes;

@@ -95,8 +95,9 @@ CLEANFILES += bench/hungry
 # real ones.
 check_PROGRAMS += bench/sim
 EXTRA_PROGRAMS += bench/ranks
-bench_sim_SOURCES = bench/sim.c bench/sim.h bench/sim_events.c bench/sim_flat.c bench/sim_steal.c \
-	bench/sim_tables.h bench/sim_tree.c
+bench_sim_SOURCES = bench/sim.c bench/sim.h bench/sim_events.c bench/sim_flat.c bench/sim_flat.h \
+	bench/sim_graph.c bench/sim_graph.h bench/sim_steal.c bench/sim_tables.h bench/sim_take.c \
+	bench/sim_tree.c bench/sim_values.c bench/sim_values.h bench/sim_weigh.c bench/sim_weigh.h
 bench_sim_LDADD = -lm
 bench_ranks_CPPFLAGS = $(SRC_CPPFLAGS)
 bench_ranks_LDADD = src/libkdds_internal.la

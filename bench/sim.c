@@ -46,13 +46,19 @@ static const struct {
 	/* src/remote/ask.c and import.c as they are. */
 	{"now",
 	 {FIRST_TREE, 1, 3, 1, 50 * US, 14, 13, 20 * MS, 5, 64, 2 * MS, 2 * MS, 20 * US, 0, 0, 0,
-	  200 * MS}},
+	  200 * MS, {1, 1, 512, 4, 0, 0}}},
+	/* The same, but all results return at once, and nothing is weighed. */
+	{"return",
+	 {FIRST_TREE, 1, 3, 1, 50 * US, 14, 13, 20 * MS, 5, 64, 2 * MS, 2 * MS, 20 * US, 0, 0, 0,
+	  200 * MS, {0}}},
 	/* As ask.c was when the first request to a rank was lost, because the connection was not
 	 * up, and repeated after half a second. */
-	{"lossy", {FIRST_TREE, 1, 3, 1, 50 * US, 14, 0, 500 * MS, 0, 64, 2 * MS, 0, 0, 1, 0, 0, 0}},
+	{"lossy",
+	 {FIRST_TREE, 1, 3, 1, 50 * US, 14, 0, 500 * MS, 0, 64, 2 * MS, 0, 0, 1, 0, 0, 0, {0}}},
 	/* The paper's: a victim at random each time. */
 	{"random",
-	 {FIRST_RANDOM, 0, 0, 0, 50 * US, 0, 0, 500 * MS, 0, 1, 0, INT64_MAX, 0, 0, 0, 0, 0}},
+	 {FIRST_RANDOM, 0, 0, 0, 50 * US, 0, 0, 500 * MS, 0, 1, 0, INT64_MAX, 0, 0, 0, 0, 0,
+	  {0}}},
 };
 
 struct key {
@@ -86,6 +92,7 @@ static const struct key keys[] = {
 	KEY("get", 't', cost.get, "ns the launcher needs for an address"),
 	KEY("start", 't', cost.start, "ns for start and end"),
 	KEY("bandwidth", 'd', cost.bandwidth, "bytes per ns of a rank's link"),
+	KEY("touch", 'd', cost.touch, "ns of CPU time of a byte that is read, at both ends"),
 	KEY("first", 'i', rules.first, "which rank to ask first: 0 a tree, 1 rank 0, 2 any"),
 	KEY("last", 'i', rules.last, "first ask the rank that had work last"),
 	KEY("tries", 'i', rules.tries, "random victims before lifelines"),
@@ -104,12 +111,29 @@ static const struct key keys[] = {
 	KEY("leave", 'i', rules.leave, "a rank that has work again tells its neighbours"),
 	KEY("crowd", 't', rules.crowd,
 	    "ns between the first requests of ranks that share a core"),
+	KEY("weigh", 'i', rules.flat.weigh, "what is given away is weighed"),
+	KEY("retain", 'i', rules.flat.retain, "results may stay with thieves"),
+	KEY("values", 'i', rules.flat.values, "... at most so many"),
+	KEY("writes", 'i', rules.flat.writes,
+	    "how much what a task writes counts for the rank it belongs to"),
+	KEY("depth", 'i', rules.flat.depth,
+	    "steal messages at a rank, beyond which others may have its tasks; 0: no limit"),
+	KEY("peers", 'i', rules.flat.peers,
+	    "read values 0 by way of rank 0, 1 from the rank that retains them, 2 from any copy"),
 	KEY("unit", 't', tree.unit, "ps of a sequential call of fib or knary"),
 	KEY("body", 't', tree.body, "ns of a task that spawns others"),
 	KEY("nt", 'i', nt, "Cholesky: tiles in a column"),
 	KEY("tile", 'i', tile, "... rows of a tile"),
 	KEY("gflops", 'd', gflops, "... of a worker"),
-	KEY("cache", 't', cache, "... bytes of tiles that a rank keeps"),
+	KEY("cache", 't', cache,
+	    "bytes of copies that a rank keeps, and of results that may stay with thieves"),
+	KEY("blocks", 'i', blocks, "Jacobi and cg: blocks of rows"),
+	KEY("points", 'i', points, "... points in a row and in a column"),
+	KEY("steps", 'i', steps, "... steps"),
+	KEY("stream", 'd', stream, "... bytes per ns of a worker"),
+	KEY("cg", 'i', cg, "conjugate gradients instead of Jacobi"),
+	KEY("sync", 'i', sync, "cg: kdds_sync in each step instead of kdds_wait"),
+	KEY("placed", 'i', placed, "the program has placed data and tasks"),
 };
 
 static void fail(const char *what, const char *text)
@@ -186,7 +210,8 @@ static struct sim_result simulate(struct sim_job *job, const char *common, const
 	char tree[200] = "fib:40:20";
 
 	*job = (struct sim_job){.ranks = 1, .workers = 1, .sites = 1, .slow = 1, .fast = 1,
-				.seed = 1, .tile = 256, .gflops = 20, .cache = 256 << 20};
+				.seed = 1, .tile = 256, .gflops = 20, .cache = 256 << 20,
+				.points = 4096, .steps = 100, .stream = 5};
 	job->cost = costs[1].cost;
 	job->rules = rules[0].rules;
 	job->tree.unit = 720;
@@ -196,7 +221,7 @@ static struct sim_result simulate(struct sim_job *job, const char *common, const
 	if (!job->ranks || job->ranks > 65536 || !job->workers || job->workers > 4096 ||
 	    !job->sites || job->slow <= 0 || job->fast < job->slow)
 		fail("out of range", row);
-	if (job->nt) {
+	if (job->nt || job->blocks) {
 		sim_flat(job, &r);
 		return r;
 	}
@@ -213,13 +238,14 @@ static double workers_of(const struct sim_job *job)
 
 static void print_one(const struct sim_job *job, const struct sim_result *r)
 {
-	int64_t depth = job->nt ? r->depth : sim_tree_depth(&job->tree);
+	int64_t depth = job->nt || job->blocks ? r->depth : sim_tree_depth(&job->tree);
 
 	printf("time=%lld work=%lld depth=%lld done=%lld speed=%.6f efficiency=%.6f busy=%.6f "
 	       "overhead=%.6f local=%llu exports=%llu exported=%llu "
 	       "requests=%llu refused=%llu lost=%llu unsolicited=%llu forwarded=%llu "
 	       "messages=%llu rank_messages=%.0f peak_messages=%.0f connections=%u "
-	       "mean_connections=%.1f peer_bytes=%.0f bytes=%.0f events=%llu\n",
+	       "mean_connections=%.1f peer_bytes=%.0f bytes=%.0f zero_bytes=%.0f "
+	       "events=%llu\n",
 	       (long long)r->time, (long long)r->work, (long long)depth, (long long)r->done,
 	       r->speed, (double)r->work / r->speed / ((double)r->time * workers_of(job)), r->busy,
 	       r->overhead, (unsigned long long)r->local, (unsigned long long)r->exports,
@@ -228,7 +254,7 @@ static void print_one(const struct sim_job *job, const struct sim_result *r)
 	       (unsigned long long)r->unsolicited, (unsigned long long)r->forwarded,
 	       (unsigned long long)r->messages, r->rank_messages, r->peak_messages, r->connections,
 	       r->mean_connections, (double)r->connections * (double)job->cost.connection_bytes,
-	       r->bytes, (unsigned long long)r->events);
+	       r->bytes, r->zero_bytes, (unsigned long long)r->events);
 }
 
 struct table {
@@ -279,12 +305,13 @@ static void print_table(const struct table *t, int quick, FILE *csv)
 {
 	printf("\n%s: %s\n%s, %d seed%s\n\n", t->name, t->title, t->common, quick ? 1 : t->runs,
 	       t->runs > 1 && !quick ? "s" : "");
-	printf("  %-34s %10s %9s %7s %7s %6s %9s %9s %9s %6s %6s %9s %8s\n", "", "T, s", "+-",
-	       "speedup", "seen", "idle%", "exports", "requests", "refused", "lost", "conns",
-	       "msg/s", "peak/s");
+	printf("  %-34s %10s %9s %7s %7s %6s %9s %9s %9s %6s %6s %9s %8s %7s %7s\n", "", "T, s",
+	       "+-", "speedup", "seen", "idle%", "exports", "requests", "refused", "lost", "conns",
+	       "msg/s", "peak/s", "GB", "rank 0");
 	for (int i = 0; i < t->nrows; i++) {
 		struct mean time = {0}, speedup = {0}, idle = {0}, exports = {0}, requests = {0},
-			    refused = {0}, lost = {0}, connections = {0}, rate = {0}, peak = {0};
+			    refused = {0}, lost = {0}, connections = {0}, rate = {0}, peak = {0},
+			    bytes = {0}, zero = {0};
 		struct sim_job job;
 
 		if (quick && !t->rows[i].quick)
@@ -306,6 +333,8 @@ static void print_table(const struct table *t, int quick, FILE *csv)
 			add(&connections, (double)r.connections);
 			add(&rate, r.rank_messages);
 			add(&peak, r.peak_messages);
+			add(&bytes, r.bytes / 1e9);
+			add(&zero, r.zero_bytes / 1e9);
 		}
 		printf("  %-34s %10.4g %9.2g %7.5g ", t->rows[i].label, mean(&time), error(&time),
 		       mean(&speedup));
@@ -313,19 +342,19 @@ static void print_table(const struct table *t, int quick, FILE *csv)
 			printf("%7.5g", t->rows[i].seen);
 		else
 			printf("%7s", "-");
-		printf(" %6.2f %9.0f %9.0f %9.0f %6.0f %6.0f %9.0f %8.0f\n", mean(&idle),
-		       mean(&exports), mean(&requests), mean(&refused), mean(&lost),
-		       mean(&connections), mean(&rate), mean(&peak));
+		printf(" %6.2f %9.0f %9.0f %9.0f %6.0f %6.0f %9.0f %8.0f %7.2f %7.2f\n",
+		       mean(&idle), mean(&exports), mean(&requests), mean(&refused), mean(&lost),
+		       mean(&connections), mean(&rate), mean(&peak), mean(&bytes), mean(&zero));
 		fflush(stdout);
 		if (csv)
 			fprintf(csv,
 				"%s,%s,\"%s %s\",%d,%.9g,%.3g,%.6g,%.6g,%.4g,"
-				"%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f\n",
+				"%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.0f,%.4g,%.4g\n",
 				t->name, t->rows[i].label, t->common, t->rows[i].words,
 				quick ? 1 : t->runs, mean(&time), error(&time), mean(&speedup),
 				t->rows[i].seen, mean(&idle), mean(&exports), mean(&requests),
 				mean(&refused), mean(&lost), mean(&connections), mean(&rate),
-				mean(&peak));
+				mean(&peak), mean(&bytes), mean(&zero));
 	}
 }
 
@@ -336,7 +365,7 @@ static int print_tables(int argc, char **argv, int quick, FILE *csv)
 	if (csv)
 		fprintf(csv, "table,row,job,seeds,seconds,error,speedup,seen,idle_percent,"
 			     "exports,requests,refused,lost,connections,"
-			     "rank_messages_per_s,peak_messages_per_s\n");
+			     "rank_messages_per_s,peak_messages_per_s,gb,rank_0_gb\n");
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
 		int wanted = !argc;
 

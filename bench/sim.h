@@ -8,7 +8,11 @@
  *   sim_events   the clock and what is due
  *   sim_tree     workloads: trees of tasks, made as they are walked
  *   sim_steal    ranks, workers and their stacks; the protocol
- *   sim_flat     one frame of tasks with data: tiled Cholesky, which moves what it works on
+ *   sim_graph    workloads: graphs of tasks with data
+ *   sim_flat     one frame of these, whose data move: messages, workers
+ *   sim_take     ... which tasks go where
+ *   sim_values   where data are; links
+ *   sim_weigh    what is worth moving
  *   sim          scenarios, tables
  *
  * Times are in ns, work in ns of a processor of speed 1.
@@ -36,6 +40,7 @@ struct sim_costs {
 	int64_t get;     /* an address from the launcher: the launcher's time for each */
 	int64_t start;   /* start and end of any job */
 	double bandwidth; /* bytes per ns, of a rank's network link */
+	double touch;     /* CPU time of a byte that is read, at both ends */
 	int64_t connection_bytes;
 };
 
@@ -60,6 +65,18 @@ struct sim_rules {
 	int leave;    /* a rank that has work again tells those that would send it some */
 	/* where ranks share cores: the time between the first requests of the ranks of a core */
 	int64_t crowd;
+	struct {
+		int weigh;  /* weigh.c and balance.c */
+		int retain; /* results may stay with thieves, */
+		int values; /* at most so many */
+		int writes; /* how much what a task writes counts for the rank it belongs to */
+		/* so many steal messages at a rank, beyond which tasks that belong there may go to
+		 * any rank that requests some; 0: no limit */
+		int depth;
+		/* where a rank reads a value: 0 at rank 0, which reads it first; 1 at the rank that
+		 * retains it; 2 at any that has a copy */
+		int peers;
+	} flat; /* of a frame with data */
 };
 
 struct sim_node {
@@ -102,9 +119,13 @@ struct sim_job {
 	struct sim_costs cost;
 	struct sim_rules rules;
 	struct sim_tree tree;
-	int nt, tile; /* Cholesky: tiles in a column, rows of a tile; nt 0: a tree */
+	int nt, tile; /* Cholesky: tiles in a column, rows of a tile */
 	double gflops;
 	int64_t cache;
+	int blocks, points, steps; /* of rows; rows and columns; steps; blocks and nt 0: a tree */
+	int cg, sync;  /* 0: Jacobi; main waits for a scalar by kdds_sync */
+	double stream; /* bytes per ns that a worker reads or writes */
+	int placed;    /* the program has placed data and tasks on ranks */
 };
 
 struct sim_result {
@@ -117,7 +138,7 @@ struct sim_result {
 	double rank_messages, peak_messages;
 	uint32_t connections, rank_connections; /* most, rank 0's */
 	double mean_connections;
-	double bytes;     /* moved by gets */
+	double bytes, zero_bytes; /* moved; of these, to and from rank 0 */
 	int64_t first;    /* until every worker had work for the first time, or the end */
 };
 

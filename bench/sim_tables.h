@@ -103,20 +103,50 @@ static const row rules_rows[] = {
 	{"from 500 us", THOUSAND "backoff=500e3", 0, 0},
 };
 
-/* Tiles of 256, 512 KiB, 1.7 ms a gemm at 20 GFLOP/s. */
-#define CHOLESKY(nt, ranks) "nt=" nt " ranks=" ranks " "
-
-static const row cholesky_rows[] = {
-	{"20 x 20 tiles, 1 rank", CHOLESKY("20", "1"), 0, 1},
-	{"20 x 20 tiles, 2 ranks", CHOLESKY("20", "2"), 0, 1},
-	{"20 x 20 tiles, 4 ranks", CHOLESKY("20", "4"), 0, 1},
-	{"40 x 40 tiles, 4 ranks", CHOLESKY("40", "4"), 0, 0},
-	{"40 x 40 tiles, 16 ranks", CHOLESKY("40", "16"), 0, 0},
-	{"40 x 40 tiles, 64 ranks", CHOLESKY("40", "64"), 0, 0},
-	{"40 x 40 of 512, 16 ranks", CHOLESKY("40", "16") "tile=512", 0, 0},
-	{"40 x 40, 16 ranks, 12.5 GB/s", CHOLESKY("40", "16") "bandwidth=12.5", 0, 0},
-	{"40 x 40, 16 ranks, no network", CHOLESKY("40", "16") "bandwidth=1e6 wire=0", 0, 0},
+/* Of the graphs with data, under the rules that each table has. */
+static const row flat_rows[] = {
+	{"1 x 1", "ranks=1", 0, 1},
+	{"2 x 1", "ranks=2", 0, 1},
+	{"4 x 1", "ranks=4", 0, 0},
+	{"16 x 1", "ranks=16", 0, 0},
+	{"64 x 1", "ranks=64", 0, 0},
+	{"1 x 4", "ranks=1 workers=4", 0, 0},
+	{"2 x 4", "ranks=2 workers=4", 0, 0},
+	{"4 x 4", "ranks=4 workers=4", 0, 0},
+	{"16 x 4", "ranks=16 workers=4", 0, 0},
+	{"64 x 4", "ranks=64 workers=4", 0, 0},
 };
+
+static const row others_rows[] = {
+	{"as it is", "", 0, 0},
+	{"all results return, nothing is weighed", "rules=return", 0, 0},
+	{"no network", "bandwidth=1e6 wire=0", 0, 0},
+	{"12.5 GB/s", "bandwidth=12.5", 0, 0},
+	{"written data count once", "writes=1", 0, 0},
+	{"read from the holder", "peers=1", 0, 0},
+	{"read from any copy", "peers=2", 0, 0},
+	{"nothing is weighed", "weigh=0", 0, 0},
+	{"at most 3 messages", "depth=3", 0, 0},
+	{"..., from the holder", "depth=3 peers=1", 0, 0},
+	{"..., from any copy", "depth=3 peers=2", 0, 0},
+	{"..., ..., written data count once", "writes=1 depth=3 peers=2", 0, 0},
+	{"..., ..., nothing is weighed", "depth=3 peers=2 weigh=0", 0, 0},
+	{"..., ..., threads copy at 3 GB/s", "depth=3 peers=2 touch=.33", 0, 0},
+	{"placed", "placed=1", 0, 0},
+	{"placed, 12.5 GB/s", "placed=1 bandwidth=12.5", 0, 0},
+};
+
+/* examples/cholesky on 2 ranks of one worker, which share a machine: 1 GB/s as read there. */
+static const row real_rows[] = {
+	{"5120 by 256, 41 GFLOP/s", "nt=20 tile=256 gflops=41", 1.01, 1},
+	{"8192 by 512, 45 GFLOP/s", "nt=16 tile=512 gflops=45", 1.38, 1},
+};
+
+/* Tiles of 256, 512 KiB, 1.7 ms a gemm at 20 GFLOP/s. */
+#define CHOLESKY "cost=cluster nt=40 "
+/* 8 MiB a block, which takes 3.4 ms a step at 5 GB/s. */
+#define JACOBI "cost=cluster blocks=64 points=8192 steps=50 cache=4e9 "
+#define CG JACOBI "cg=1 steps=20 "
 
 static const struct table tables[] = {
 	{"paper", "table 1 of Gautier, Roch, Wagner 2007", "cost=paper rules=random", 5,
@@ -128,7 +158,27 @@ static const struct table tables[] = {
 	{"scale", "ranks x workers, predicted: one second of work for each, unless said otherwise",
 	 "cost=cluster", 3, ROWS(scale_rows)},
 	{"rules", "other rules, 1000 x 1", "cost=cluster", 5, ROWS(rules_rows)},
-	{"cholesky", "one frame of tasks with data", "cost=cluster", 3, ROWS(cholesky_rows)},
+	{"real", "examples/cholesky on 2 ranks", "cost=here ranks=2 bandwidth=1", 3,
+	 ROWS(real_rows)},
+	{"cholesky", "Cholesky, 40 x 40 tiles", CHOLESKY, 3, ROWS(flat_rows)},
+	{"cholesky-holder", "... read from the holder", CHOLESKY "peers=1", 3, ROWS(flat_rows)},
+	{"cholesky-copies", "..., at most 3 messages, read from any copy",
+	 CHOLESKY "depth=3 peers=2", 3, ROWS(flat_rows)},
+	{"cholesky-placed", "... tasks placed by the program", CHOLESKY "placed=1", 3,
+	 ROWS(flat_rows)},
+	{"others", "Cholesky on 16 x 1, other rules", CHOLESKY "ranks=16", 3, ROWS(others_rows)},
+	{"jacobi", "Jacobi, 64 blocks of rows", JACOBI, 3, ROWS(flat_rows)},
+	{"jacobi-copies", "... as cholesky-copies", JACOBI "depth=3 peers=2", 3,
+	 ROWS(flat_rows)},
+	{"jacobi-placed", "... placed", JACOBI "placed=1", 3, ROWS(flat_rows)},
+	{"jacobi-placed-holder", "... placed, read from the holder", JACOBI "placed=1 peers=1", 3,
+	 ROWS(flat_rows)},
+	{"cg", "conjugate gradients, 64 blocks of rows, kdds_sync", CG "sync=1", 3,
+	 ROWS(flat_rows)},
+	{"cg-placed-sync", "... placed", CG "placed=1 sync=1", 3, ROWS(flat_rows)},
+	{"cg-placed", "... placed, kdds_wait", CG "placed=1", 3, ROWS(flat_rows)},
+	{"cg-placed-holder", "... placed, kdds_wait, read from the holder", CG "placed=1 peers=1",
+	 3, ROWS(flat_rows)},
 };
 
 #endif

@@ -62,8 +62,9 @@ static void send_package(uint32_t victim, uint32_t thief, struct import *im, int
 			sim_weigh_given(&sim.weighing, sim.graph.task[i].type, sim.now);
 		sim_balance_note(&sim.weighing, thief, 0, sim.now, 0);
 	}
-	sim_at(sim_values_thread(&sim.values, victim, sim.now, c->pack + c->send) + c->wire + c->receive,
-	   PACKAGE, thief, victim, 0, im);
+	sim_at(sim_values_thread(&sim.values, victim, sim.now, c->pack + c->send) + c->wire +
+		       c->receive,
+	       PACKAGE, thief, victim, 0, im);
 }
 
 static struct import *find(uint32_t id, uint32_t thief, int want)
@@ -181,7 +182,7 @@ static void ask(uint32_t id)
 	r->asked = sim.now;
 	sim.r->requests++;
 	sim_at(sim.now + c->send + c->wire + c->wake + c->receive, REQUEST, victim, id,
-	   (uint64_t)r->want << 1 | (uint64_t)wait, NULL);
+	       (uint64_t)r->want << 1 | (uint64_t)wait, NULL);
 }
 
 /* Placement */
@@ -326,10 +327,10 @@ static void complete_here(int i)
 {
 	const struct sim_task *t = &sim.graph.task[i];
 
-	for (int k = 0; k < t->naccess; k++)
-		if (t->access[k].mode & SIM_W) {
-			sim_values_wrote(&sim.values, 0, t, &t->access[k], sim.now);
-			sim_values_hold(&sim.values, t->access[k].data, t->access[k].version + 1, 0);
+	for (const struct sim_access *a = t->access; a < t->access + t->naccess; a++)
+		if (a->mode & SIM_W) {
+			sim_values_wrote(&sim.values, 0, t, a, sim.now);
+			sim_values_hold(&sim.values, a->data, a->version + 1, 0);
 		}
 	complete_task(i);
 }
@@ -349,9 +350,9 @@ static void signal_victim(uint32_t id, struct import *im)
 	r->live--;
 	im->run = run;
 	im->held = sim.now - im->ready;
-	sim_at(sim_values_thread(&sim.values, id, sim.now, c->pack / 2 + c->send) + c->wire + c->wake +
-		   c->receive,
-	   RESULTS, 0, id, 0, im);
+	sim_at(sim_values_thread(&sim.values, id, sim.now, c->pack / 2 + c->send) + c->wire +
+		       c->wake + c->receive,
+	       RESULTS, 0, id, 0, im);
 }
 
 static void on_end(const struct sim_event *e)
@@ -477,7 +478,7 @@ static void on_request(const struct sim_event *e)
 	if (wait)
 		r->waits[e->from] = (uint8_t)want;
 	sim_at(sim_values_thread(&sim.values, e->rank, sim.now, c->send) + c->wire + c->receive,
-	   REFUSAL, e->from, e->rank, 0, NULL);
+	       REFUSAL, e->from, e->rank, 0, NULL);
 }
 
 static void on_refusal(struct rank *r)

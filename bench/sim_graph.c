@@ -31,7 +31,8 @@ static void wait_for(struct sim_graph *g, const int *list, int n)
 	for (int i = 0; i < n; i++) {
 		struct sim_task *before = &g->task[list[i]];
 
-		if (list[i] == g->n || (before->nafter && before->after[before->nafter - 1] == g->n))
+		if (list[i] == g->n ||
+		    (before->nafter && before->after[before->nafter - 1] == g->n))
 			continue;
 		append(&before->after, &before->nafter, g->n);
 		g->task[g->n].left++;
@@ -167,10 +168,15 @@ static int below(const struct sim_job *job, int i)
 	return i < job->blocks - 1 ? i + 1 : i;
 }
 
+static int64_t block_bytes(const struct sim_job *job)
+{
+	return (int64_t)job->points * job->points / job->blocks * 8;
+}
+
 static void make_jacobi(struct maker *m)
 {
 	const struct sim_job *job = m->job;
-	int64_t bytes = (int64_t)job->points * job->points / job->blocks * 8, edge = job->points * 8;
+	int64_t bytes = block_bytes(job), edge = job->points * 8;
 	int u = add_blocks(m, bytes), top[2], bottom[2];
 
 	for (int i = 0; i < 2; i++) {
@@ -187,7 +193,7 @@ static void make_jacobi(struct maker *m)
 static void make_cg(struct maker *m)
 {
 	const struct sim_job *job = m->job;
-	int64_t bytes = (int64_t)job->points * job->points / job->blocks * 8, edge = job->points * 8;
+	int64_t bytes = block_bytes(job), edge = job->points * 8;
 	int p = add_blocks(m, bytes), q = add_blocks(m, bytes), x = add_blocks(m, bytes);
 	int r = add_blocks(m, bytes), top = add_blocks(m, edge), bottom = add_blocks(m, edge);
 	int pq = add_data(m, 8, 0), rr = add_data(m, 8, 0), next = add_data(m, 8, 0);

@@ -205,7 +205,8 @@ int sim_values_may_retain(const struct sim_values *v, int d)
 {
 	int64_t bytes = v->holder[d] ? 0 : v->graph->data[d].bytes;
 
-	return v->job->rules.flat.retain && v->retained + !v->holder[d] <= v->job->rules.flat.values &&
+	return v->job->rules.flat.retain &&
+	       v->retained + !v->holder[d] <= v->job->rules.flat.values &&
 	       v->retained_bytes + bytes <= v->job->cache;
 }
 

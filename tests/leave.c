@@ -27,16 +27,23 @@ static void note(void)
 		exit(1);
 }
 
-KDDS_TASK(work, VALUE(long, n), UPDATE(long, x), WRITE(int, rank))
+/* What a task makes of its value, modulo a power of two. */
+static unsigned long next(unsigned long x, int n)
+{
+	return x * 3 + n;
+}
+
+KDDS_TASK(work, VALUE(int, n), UPDATE(unsigned long, x), WRITE(int, rank))
 {
 	note();
 	usleep(1000);
-	**x = **x * 3 + n;
+	**x = next(**x, n);
 	**rank = kdds_rank();
 }
 
 /* Its children, too, belong to what the rank has begun. */
-KDDS_TASK(leave, VALUE(int, number), UPDATE(long, x), WRITE(int, rank), WRITE(int, process))
+KDDS_TASK(leave, VALUE(int, number), UPDATE(unsigned long, x), WRITE(int, rank),
+	  WRITE(int, process))
 {
 	int wanted = kdds_rank();
 
@@ -47,11 +54,11 @@ KDDS_TASK(leave, VALUE(int, number), UPDATE(long, x), WRITE(int, rank), WRITE(in
 	if (wanted && stuck)
 		sleep(1000);
 	usleep(50000);
-	for (long n = 0; n < 20; n++)
+	for (int n = 0; n < 20; n++)
 		kdds_spawn(work, n, x, rank);
 }
 
-static long x[TASKS], due[TASKS];
+static unsigned long x[TASKS], due[TASKS];
 static int rank[TASKS];
 static int process; /* of the rank that has been told to leave */
 static size_t spawned;
@@ -62,7 +69,7 @@ static void spawn_some(int on, const int *number_p)
 	struct kdds_frame *const kd_self = kdds_frame_current();
 
 	for (int i = 0; i < TASKS; i++) {
-		KDDS_OVER(long, at, &x[i]);
+		KDDS_OVER(unsigned long, at, &x[i]);
 		KDDS_OVER(int, r, &rank[i]);
 		KDDS_OVER(int, p, &process);
 
@@ -70,16 +77,16 @@ static void spawn_some(int on, const int *number_p)
 			int number = *number_p;
 
 			kdds_spawn_with(KDDS_ON_RANK(on), leave, number, at, r, p);
-			for (long n = 0; n < 20; n++)
-				due[i] = due[i] * 3 + n;
+			for (int n = 0; n < 20; n++)
+				due[i] = next(due[i], n);
 			spawned += 21;
 		} else if (i % 2) {
 			kdds_spawn_with(KDDS_ON_RANK(on), work, i, at, r);
-			due[i] = due[i] * 3 + i;
+			due[i] = next(due[i], i);
 			spawned++;
 		} else {
 			kdds_spawn(work, i, at, r);
-			due[i] = due[i] * 3 + i;
+			due[i] = next(due[i], i);
 			spawned++;
 		}
 	}

@@ -201,7 +201,7 @@ static void give_ready(void)
 {
 	int end = sim_take_end(), rank;
 
-	for (int i = sim.head + 1; i < end && sim.values.retained; i++)
+	for (int i = sim.head + 1; i < end && (sim.job->placed || sim.values.retained); i++)
 		if (sim.graph.task[i].state == SIM_READY &&
 		    (rank = sim_take_belongs(i)) >= 0)
 			give(i, (uint32_t)rank, GIFT_TASKS);

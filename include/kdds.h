@@ -123,7 +123,10 @@ void kdds_on_error(kdds_error_handler *handler, void *arg);
  * Context: anywhere. Before kdds_init and after kdds_finalize there are no workers and no places.
  * @{ */
 int kdds_rank(void);    /**< number of this process in the job, 0 to kdds_size() - 1 */
-int kdds_size(void);    /**< number of processes in the job */
+int kdds_size(void);    /**< number of processes in the job, those included that are not live */
+/** number of processes that are part of the job now, as far as this one knows: fewer than
+ * kdds_size() when ranks have died or left, or may still join (kddsrun --survive) */
+int kdds_live(void);
 int kdds_workers(void); /**< number of workers in this process */
 int kdds_worker(void);  /**< the calling worker, 0 to kdds_workers() - 1; -1 on other threads */
 int kdds_places(void);  /**< number of places (NUMA nodes) over which the workers are distributed */
@@ -321,7 +324,7 @@ void kdds_lower(struct kdds_flag *flag);
  * @endcode
  *
  * A task that cannot go to its rank runs where it was spawned: with KDDS_LOCAL, while a failure is
- * known of which main has not been told, when the rank has died (kddsrun --survive), with two views
+ * known of which main has not been told, when the rank is not live (kddsrun --survive), with two views
  * of the same data, or, after a line on stderr, with other arguments that other processes cannot
  * use.
  */

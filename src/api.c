@@ -408,6 +408,16 @@ int kdds_size(void)
 	return (int)kd_rank_self()->net.size;
 }
 
+int kdds_live(void)
+{
+	const struct kd_net *net = &kd_rank_self()->net;
+	int live = 0;
+
+	for (uint32_t r = 0; r < net->size; r++)
+		live += !kd_net_lost(net, r);
+	return live;
+}
+
 int kdds_workers(void)
 {
 	const struct kd_pool *p = &kd_rank_self()->pool;

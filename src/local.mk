@@ -254,8 +254,14 @@ kddsrun_SOURCES = \
 	src/kddsrun/run_job_input.h \
 	src/kddsrun/run_job_depart.c \
 	src/kddsrun/run_job_depart.h \
+	src/kddsrun/run_job_join.c \
+	src/kddsrun/run_job_join.h \
+	src/kddsrun/run_job_request.c \
+	src/kddsrun/run_job_request.h \
 	src/kddsrun/run_job_respawn.c \
 	src/kddsrun/run_job_respawn.h \
+	src/kddsrun/run_job_spare.c \
+	src/kddsrun/run_job_spare.h \
 	src/kddsrun/run_job_state.c \
 	src/kddsrun/run_job_state.h \
 	src/kddsrun/run_link.c \

@@ -163,6 +163,7 @@ START_TEST(own_launcher)
 			ck_assert_uint_eq(boots[i].size, RANKS);
 			ck_assert_uint_eq(boots[i].local_rank, i);
 			ck_assert_uint_eq(boots[i].local_size, RANKS);
+			ck_assert_int_eq(boots[i].one_host, 1);
 			ck_assert_mem_eq(boots[i].secret, boots[0].secret, KD_BOOT_SECRET_BYTES);
 			ck_assert_ptr_null(boots[i].launcher);
 			ck_assert_int_eq(seats[i].starts, 1);
@@ -240,6 +241,7 @@ static void welcome(int fd, uint32_t rank)
 	kd_pack_uint(&p, 2, 4); /* size */
 	kd_pack_uint(&p, rank, 4);
 	kd_pack_uint(&p, 2, 4);
+	kd_pack_uint(&p, rank, 1);     /* one host */
 	kd_pack_uint(&p, 5 * rank, 4); /* incarnation */
 	kd_pack_bytes(&p, secret, sizeof(secret));
 	answer(fd, KD_CONTROL_WELCOME, 0, &p, payload);
@@ -341,6 +343,7 @@ START_TEST(kddsrun)
 			ck_assert_uint_eq(boots[i].size, 2);
 			ck_assert_int_eq(boots[i].fd, fds[i][1]);
 			ck_assert_uint_eq(boots[i].incarnation, 5 * i);
+			ck_assert_int_eq(boots[i].one_host, (int)i);
 			tell_changes(fds[i][0]); /* while it waits for something else; */
 			share(fds[i][0], shared[i]);
 			ck_assert_int_eq(kd_boot_fence(&boots[i], 1), 0);

@@ -103,7 +103,9 @@ static void check_order(void)
 {
 	char secret[KD_BOOT_SECRET_BYTES] = "";
 	char *arguments[] = {"program", "argument", "", NULL}, *settings[] = {"A=1", "B="};
-	struct run_order in = {.size = 4, .first = 2, .ranks = 2, .heartbeat_ms = 5, .bind = 1,
+	int idle = draw(2) == 0; /* then it may have more slots than the job has ranks */
+	struct run_order in = {.size = 4, .first = 2, .ranks = idle ? 7 : 2, .idle = (uint32_t)idle,
+			       .one_host = 1, .heartbeat_ms = 5, .bind = 1,
 			       .secret = secret, .directory = "/x", .arguments = 3, .settings = 2,
 			       .argument = arguments, .setting = settings};
 	struct run_order out;
@@ -112,7 +114,8 @@ static void check_order(void)
 	struct kd_unpack u = {payload, payload + size, 0};
 
 	expect(!run_order_unpack(&out, &u), "an order is understood");
-	expect(out.size == 4 && out.first == 2 && out.ranks == 2 && out.arguments == 3 &&
+	expect(out.size == 4 && out.first == 2 && out.ranks == in.ranks &&
+		       out.idle == in.idle && out.one_host == 1 && out.arguments == 3 &&
 		       !strcmp(out.argument[1], "argument") && !out.argument[3] &&
 		       !strcmp(out.setting[1], "B=") && !strcmp(out.directory, "/x"),
 	       "an order is the same");
@@ -130,12 +133,19 @@ static void check_order(void)
 	free(payload);
 }
 
-static void free_places(struct run_places *p)
+/* What is sent by kddsrun --join is what was dealt. */
+static void check_text(const struct run_places *p)
 {
-	for (size_t i = 0; i < p->count; i++)
-		free(p->place[i].name);
-	free(p->place);
-	*p = (struct run_places){NULL, 0};
+	char *text = run_places_text(p, "join ");
+	struct run_places q = {NULL, 0};
+
+	expect(!strncmp(text, "join ", 5) && !run_places_parse(&q, text + 5) &&
+		       q.count == p->count, "a list of hosts is understood");
+	for (size_t i = 0; i < q.count && q.count == p->count; i++)
+		expect(!strcmp(q.place[i].name, p->place[i].name) &&
+			       q.place[i].slots == p->place[i].ranks, "and is the same");
+	run_places_free(&q);
+	free(text);
 }
 
 static void check_places(void)
@@ -164,7 +174,9 @@ static void check_places(void)
 		next += p.place[i].ranks;
 	}
 	expect(next == size, "every rank gets a host");
-	free_places(&p);
+	if (size)
+		check_text(&p);
+	run_places_free(&p);
 	free(text);
 	free(tasks);
 }
@@ -178,16 +190,16 @@ static void check_great_places(void)
 	for (int i = 0; i < 40; i++)
 		strcat(text, "[1,1]");
 	expect(run_places_slurm(&p, text, NULL), "2^40 times the same node is too much");
-	free_places(&p);
+	run_places_free(&p);
 	expect(!run_places_slurm(&p, "n[1-9][0-9],m[1,1]", NULL) && p.count == 91 &&
 		       p.place[90].slots == 2,
 	       "91 nodes");
-	free_places(&p);
+	run_places_free(&p);
 	for (int i = 0; i < 4295; i++)
 		run_places_add(&p, "a", 1, RUN_MOST_RANKS, 1);
 	expect(p.count == 1 && p.place[0].slots > RUN_MOST_RANKS && !run_places_deal(&p, 0),
 	       "2^32 slots and some do not wrap");
-	free_places(&p);
+	run_places_free(&p);
 }
 
 int main(int argc, char **argv)

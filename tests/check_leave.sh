@@ -129,7 +129,7 @@ wait $job || status=$?
 said "$gone" 1
 nothing_left
 "$run" --leave $job:1 2> "$dir/err" && fail 'a job that is over may be told'
-said "^kddsrun: --leave: process $job is not a kddsrun --survive on this host$" 1
+said "^kddsrun: --leave $job:1: process $job is not a kddsrun --survive on this host$" 1
 for bad in x 1 1:x 1:2:3; do
 	status=0
 	"$run" --leave "$bad" > "$dir/out" 2> "$dir/err" || status=$?

@@ -252,12 +252,13 @@ tests_oracle_LDADD = libkdds.la
 
 # Run under kddsrun, by check_ranks.sh, check_loops.sh, check_calls.sh and check_parts.sh.
 check_PROGRAMS += tests/ranks tests/sleepers tests/loops tests/calls tests/parts tests/failures \
-	tests/lists tests/flags tests/leave tests/respawn
+	tests/lists tests/flags tests/join tests/leave tests/respawn
 tests_ranks_LDADD = libkdds.la
 tests_loops_LDADD = libkdds.la
 tests_calls_LDADD = libkdds.la
 tests_parts_LDADD = libkdds.la
 tests_lists_LDADD = libkdds.la
+tests_join_LDADD = libkdds.la
 tests_respawn_LDADD = libkdds.la
 tests_leave_LDADD = libkdds.la
 tests_failures_LDADD = libkdds.la
@@ -291,6 +292,7 @@ test_scripts = \
 	tests/check_install.sh \
 	tests/check_kddsrun.sh \
 	tests/check_kill.sh \
+	tests/check_join.sh \
 	tests/check_launchers.sh \
 	tests/check_leave.sh \
 	tests/check_machine.sh \

@@ -232,10 +232,11 @@ void kd_boot_depart(struct kd_boot *b)
 
 int kd_boot_changed(struct kd_boot *b, struct kd_boot_change *change_p)
 {
-	if (!b->nchanges)
+	if (b->taken == b->nchanges) {
+		b->nchanges = b->taken = 0;
 		return 0;
-	*change_p = b->changes[0];
-	memmove(b->changes, b->changes + 1, --b->nchanges * sizeof(*b->changes));
+	}
+	*change_p = b->changes[b->taken++];
 	return 1;
 }
 
@@ -248,5 +249,5 @@ void kd_boot_stop(struct kd_boot *b)
 	b->tells = 0;
 	free(b->changes);
 	b->changes = NULL;
-	b->nchanges = 0;
+	b->nchanges = b->taken = 0;
 }

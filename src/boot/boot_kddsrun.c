@@ -310,6 +310,7 @@ static int welcome(struct kd_boot *b)
 	b->size = (uint32_t)kd_unpack_uint(&u, 4);
 	b->local_rank = (uint32_t)kd_unpack_uint(&u, 4);
 	b->local_size = (uint32_t)kd_unpack_uint(&u, 4);
+	b->one_host = (int)kd_unpack_uint(&u, 1);
 	b->incarnation = (uint32_t)kd_unpack_uint(&u, 4);
 	kd_unpack_bytes(&u, b->secret, sizeof(b->secret));
 	if (!kd_unpack_complete(&u) || b->rank >= b->size || b->local_rank >= b->local_size ||

@@ -41,8 +41,8 @@ struct kd_boot {
 
 	/* The launcher tells of ranks that die, and does not end the job; see kd_boot_changed. */
 	int tells;
-	struct kd_boot_change *changes; /* told, and not taken */
-	uint32_t nchanges;
+	struct kd_boot_change *changes;
+	uint32_t nchanges, taken; /* the first so many have been taken */
 
 	/* Set by the caller before kd_boot_start. */
 	uint64_t build; /* what all ranks must agree on; kddsrun compares it */

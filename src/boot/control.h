@@ -6,7 +6,8 @@
  *
  *   rank to launcher                                launcher to rank
  *   HELLO  magic, protocol, version, build, pid     WELCOME  protocol, rank, size, local rank,
- *                                                            local size, incarnation, secret
+ *                                                            local size, one host (0, 1),
+ *                                                            incarnation, secret
  *   PUT    key, value
  *   FENCE  share (0, 1)                             FENCED   every rank has sent FENCE; with share
  *                                                            after the VALUEs of all
@@ -14,16 +15,17 @@
  *                                                            header's rank: whose
  *   AGAIN  number and names of tasks that it runs
  *          again; header's rank: for which
- *   OVER   rank 0: all tasks are complete           OVER     the same, to ranks that were started
- *                                                            again
+ *   OVER   rank 0: all tasks are complete           OVER     the same, to ranks that have joined
+ *                                                            the running job
  *   DEPART it leaves the job before its end, and    DEPART   leave the job
  *          exits soon, without BYE
  *   BYE                                             ABORT    end now
  *                                                   LOST     a rank has died, and the job goes on;
  *                                                            header's rank: which
  *                                                   MEMBER   header's rank: incarnation, 1, its
- *                                                            first value: it has been started
- *                                                            again; 0, nothing: it was dead before
+ *                                                            first value: it has joined the
+ *                                                            running job; 0, nothing: there is no
+ *                                                            process of that number
  *
  * HELLO comes first; after BYE another HELLO may come. Between kddsrun and an agent the same
  * messages travel, with the rank that they concern in the header, and those from KD_CONTROL_AGENT
@@ -39,7 +41,7 @@
 
 #define KD_CONTROL_ENV "KDDS_CONTROL_FD" /* "descriptor:inode of the socket" */
 #define KD_CONTROL_MAGIC 0x7364646bu     /* "kdds" */
-#define KD_CONTROL_PROTOCOL 6            /* raise it with every change of this file */
+#define KD_CONTROL_PROTOCOL 7            /* raise it with every change of this file */
 #define KD_CONTROL_HEADER_BYTES 12
 #define KD_CONTROL_KEY_BYTES 64    /* the longest key, with its NUL */
 #define KD_CONTROL_RANK_BYTES 1024 /* the longest frame from or to a rank */
@@ -75,7 +77,7 @@ enum kd_control_type {
 	KD_CONTROL_END,          /* kddsrun: end every rank, asking first or (1) at once */
 	KD_CONTROL_DONE,         /* agent: nothing of the job is left on this host */
 	KD_CONTROL_LEAVING,      /* agent: it ends its ranks and itself, unrequested; why */
-	KD_CONTROL_START,        /* kddsrun: start a rank that has died again; incarnation */
+	KD_CONTROL_START,        /* kddsrun: start a rank in the running job; incarnation */
 	KD_CONTROL_READY,        /* agent: that rank waits to join (in its first fence) */
 	KD_CONTROL_DROP,         /* kddsrun: it may not: kill it */
 };

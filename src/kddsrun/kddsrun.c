@@ -25,8 +25,8 @@
 #include "kddsrun/run_agent.h"
 #include "kddsrun/run_agent_limits.h"
 #include "kddsrun/run_job.h"
-#include "kddsrun/run_job_depart.h"
 #include "kddsrun/run_job_end.h"
+#include "kddsrun/run_job_request.h"
 #include "kddsrun/run_loop.h"
 #include "kddsrun/run_restart.h"
 #include "kddsrun/run_say.h"
@@ -37,7 +37,9 @@
 extern char **environ;
 
 static int progress;
-static const char *leaver; /* --leave */
+static const char *leaver;  /* --leave */
+static const char *to_join; /* --join */
+static uint32_t capacity;   /* 0: as many ranks as the job begins with */
 static struct run_options options = {.heartbeat_ms = 30000, .bind = 1};
 
 static const char help[] =
@@ -63,10 +65,17 @@ static const char help[] =
 	"                          run again (KDDS_SURVIVE)\n"
 	"      --respawn N         with --survive: restart ranks that were killed, at most N in\n"
 	"                          all\n"
+	"      --spare HOSTS       with --survive: replace ranks that were killed, have left or\n"
+	"                          were on a host that is lost by ranks on these hosts, one\n"
+	"                          for each slot\n"
+	"      --capacity N        with --survive: the job can have N ranks at a time\n"
+	"                          (default: as many as it begins with)\n"
 	"      --grace SECONDS     with --survive: kill a rank that has been told to leave the\n"
 	"                          job and is still there after this time (default: 30)\n"
 	"      --leave JOB:RANK    tell a rank of a running job to leave it; JOB is the process id\n"
 	"                          of its kddsrun\n"
+	"      --join JOB          add N ranks (-n) on hosts (--hosts, --hostfile) to a running\n"
+	"                          job; default: one on this host\n"
 	"      --label             prefix each line of output with the number of its rank\n"
 	"      --timeout SECONDS   end the job after this time, with status 124\n"
 	"      --heartbeat SECONDS give up a host that is silent this long; 0: never\n"
@@ -174,7 +183,7 @@ static void set_bind(const char *what, const char *text)
 
 enum {
 	HOSTS = 256, HOSTFILE, RSH, WORKERS, BIND, PROVIDER, ENV, STATS, PROGRESS, SURVIVE, LABEL,
-	TIMEOUT, HEARTBEAT, RESTART, RESPAWN, GRACE, LEAVE, VERSION
+	TIMEOUT, HEARTBEAT, RESTART, RESPAWN, SPARE, CAPACITY, GRACE, LEAVE, JOIN, VERSION
 };
 
 static const struct option long_options[] = {
@@ -190,8 +199,11 @@ static const struct option long_options[] = {
 	{"progress", no_argument, NULL, PROGRESS},
 	{"survive", no_argument, NULL, SURVIVE},
 	{"respawn", required_argument, NULL, RESPAWN},
+	{"spare", required_argument, NULL, SPARE},
+	{"capacity", required_argument, NULL, CAPACITY},
 	{"grace", required_argument, NULL, GRACE},
 	{"leave", required_argument, NULL, LEAVE},
+	{"join", required_argument, NULL, JOIN},
 	{"label", no_argument, NULL, LABEL},
 	{"timeout", required_argument, NULL, TIMEOUT},
 	{"heartbeat", required_argument, NULL, HEARTBEAT},
@@ -206,7 +218,7 @@ static void take_option(int option, char **argv)
 {
 	switch (option) {
 	case 'n':
-		options.size = number("-n", optarg, 1, RUN_MOST_RANKS);
+		options.ranks = number("-n", optarg, 1, RUN_MOST_RANKS);
 		break;
 	case HOSTS:
 		if (run_places_parse(&options.places, optarg))
@@ -247,11 +259,21 @@ static void take_option(int option, char **argv)
 	case RESPAWN:
 		options.respawns = number("--respawn", optarg, 0, KD_INCARNATIONS - 1);
 		break;
+	case SPARE:
+		if (run_places_parse(&options.spares, optarg))
+			usage("--spare %s: HOST[:SLOTS],... is expected", optarg);
+		break;
+	case CAPACITY:
+		capacity = number("--capacity", optarg, 1, RUN_MOST_RANKS);
+		break;
 	case GRACE:
 		options.grace_ms = milliseconds("--grace", optarg, 0.01);
 		break;
 	case LEAVE:
 		leaver = optarg;
+		break;
+	case JOIN:
+		to_join = optarg;
 		break;
 	case LABEL:
 		options.label = 1;
@@ -284,11 +306,26 @@ static void take_option(int option, char **argv)
 	}
 }
 
+/* Deals so many ranks, 0: one per slot, to the hosts given; without any, to this one. */
+static uint32_t deal(uint32_t ranks)
+{
+	char own[256] = "";
+
+	if (!options.places.count) {
+		if (gethostname(own, sizeof(own) - 1) || !*own)
+			strcpy(own, "localhost");
+		run_places_add(&options.places, own, strlen(own), ranks ? ranks : 1, 1);
+	}
+	ranks = run_places_deal(&options.places, ranks);
+	if (!ranks)
+		exit(USAGE);
+	return ranks;
+}
+
 /* The hosts: those given, or those of the Slurm allocation, or this one. */
 static void find_places(void)
 {
 	const char *rsh = getenv("KDDS_RSH"), *nodes = getenv("SLURM_JOB_NODELIST");
-	char own[256] = "";
 
 	if (!options.rsh && rsh && *rsh)
 		options.rsh = rsh;
@@ -297,15 +334,13 @@ static void find_places(void)
 			exit(USAGE);
 		options.srun = !options.rsh;
 	}
-	if (!options.places.count) {
-		if (gethostname(own, sizeof(own) - 1) || !*own)
-			strcpy(own, "localhost");
-		run_places_add(&options.places, own, strlen(own), options.size ? options.size : 1,
-			       1);
-	}
-	options.size = run_places_deal(&options.places, options.size);
-	if (!options.size)
-		exit(USAGE);
+	options.ranks = deal(options.ranks);
+	options.size = capacity ? capacity : options.ranks;
+	options.one_host = options.places.count == 1 && !capacity;
+	for (size_t i = 0; i < options.spares.count; i++)
+		options.one_host &= run_places_same(&options.spares.place[i], options.places.place);
+	if (options.size < options.ranks)
+		usage("--capacity %u: the job begins with %u ranks", capacity, options.ranks);
 }
 
 /* Errors in the ranks' KDDS_ variables are reported once, here. */
@@ -320,6 +355,10 @@ static void check_settings(void)
 	if (options.respawns && !options.survive)
 		usage("--respawn %u: without --survive the job ends when a rank is killed",
 		      options.respawns);
+	if (options.spares.count && !options.survive)
+		usage("--spare: without --survive the job ends when a rank is killed");
+	if (capacity && !options.survive)
+		usage("--capacity %u: without --survive no rank can join the job", capacity);
 	if (options.grace_ms && !options.survive)
 		usage("--grace %g: without --survive no rank can leave the job",
 		      options.grace_ms / 1000.0);
@@ -327,17 +366,37 @@ static void check_settings(void)
 		options.grace_ms = GRACE_MS;
 }
 
-/* kddsrun --leave starts nothing. */
+/* kddsrun --leave and --join start nothing themselves. */
+
 static int leave(int program)
 {
 	unsigned kddsrun, rank;
+	char request[32], option[64];
 	int end = 0;
 
 	if (sscanf(leaver, "%u:%u%n", &kddsrun, &rank, &end) != 2 || leaver[end])
 		usage("--leave %s: the process id of kddsrun, a colon and a rank are expected", leaver);
 	if (program)
 		usage("--leave %s: a program cannot be started at the same time", leaver);
-	return run_job_leave(kddsrun, rank);
+	snprintf(request, sizeof(request), "leave %u", rank);
+	snprintf(option, sizeof(option), "--leave %u:%u", kddsrun, rank);
+	return run_job_request(kddsrun, request, option);
+}
+
+static int join(int program)
+{
+	unsigned kddsrun;
+	char option[64], *request;
+	int end = 0;
+
+	if (sscanf(to_join, "%u%n", &kddsrun, &end) != 1 || to_join[end])
+		usage("--join %s: the process id of kddsrun is expected", to_join);
+	if (program)
+		usage("--join %s: the job has its program; none can be given", to_join);
+	deal(options.ranks);
+	request = run_places_text(&options.places, "join ");
+	snprintf(option, sizeof(option), "--join %u", kddsrun);
+	return run_job_request(kddsrun, request, option);
 }
 
 /* If kddsrun is started with a standard stream closed, no other file must take its number. */
@@ -371,6 +430,8 @@ int main(int argc, char **argv)
 		take_option(option, argv);
 	if (leaver)
 		return leave(argc > optind);
+	if (to_join)
+		return join(argc > optind);
 	if (optind == argc)
 		usage("no program given");
 	/* The ranks' stderr is a pipe, so kddsrun checks. Labelled lines appear only when

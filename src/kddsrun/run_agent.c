@@ -109,7 +109,7 @@ static int up_message(struct run_link *link, const struct kd_control_header *h, 
 		run_agent_over();
 		return 0;
 	case KD_CONTROL_START:
-		return run_agent_respawn(h->rank, u);
+		return run_agent_start_rank(h->rank, u);
 	case KD_CONTROL_DROP:
 		return handle_drop(run_agent_local(h->rank));
 	case KD_CONTROL_DEPART:

@@ -30,7 +30,7 @@ void run_agent_check_fence(void)
 		return;
 	fence_told = 1;
 	for (uint32_t i = 0; i < agent.job.size; i++)
-		if (!run_agent_local(i))
+		if (!run_agent_local(i) || run_agent_local(i)->lost)
 			kd_published_forget(&agent.values, i);
 	run_link_send(&agent.up, KD_CONTROL_FENCE, 0, &share, sizeof(share));
 }
@@ -43,8 +43,9 @@ static void send_welcome(struct run_rank *r)
 	kd_pack_uint(&p, KD_CONTROL_PROTOCOL, 4);
 	kd_pack_uint(&p, r->rank, 4);
 	kd_pack_uint(&p, agent.job.size, 4);
-	kd_pack_uint(&p, r->rank - agent.job.first, 4);
+	kd_pack_uint(&p, r->local_rank, 4);
 	kd_pack_uint(&p, agent.job.ranks, 4);
+	kd_pack_uint(&p, agent.job.one_host, 1);
 	kd_pack_uint(&p, r->incarnation, 4);
 	kd_pack_bytes(&p, agent.job.secret, KD_BOOT_SECRET_BYTES);
 	run_link_send(&r->control, KD_CONTROL_WELCOME, r->rank, payload, (size_t)(p.at - payload));
@@ -260,7 +261,7 @@ int run_agent_lost(uint32_t rank, struct kd_unpack *u)
 	return 0;
 }
 
-/* A rank that has been started again leaves its first fence. */
+/* A rank that joins the running job leaves its first fence. */
 static void admit(struct run_rank *r)
 {
 	if (!r->joined)
@@ -284,8 +285,10 @@ int run_agent_member(uint32_t rank, struct kd_unpack *u)
 			run_link_send(&r->control, KD_CONTROL_MEMBER, rank, u->at,
 				      (size_t)(u->end - u->at));
 	}
-	if (newcomer)
+	if (newcomer && newcomer->joins)
 		admit(newcomer);
+	else if (to == UINT32_MAX)
+		kd_published_forget(&agent.values, rank); /* its predecessor's */
 	return 0;
 }
 
@@ -300,7 +303,7 @@ int run_agent_depart(struct run_rank *r)
 
 int run_agent_depart_all(void)
 {
-	if (!agent.ranks || !agent.job.leaves)
+	if (!agent.running || !agent.job.leaves)
 		return 0;
 	for (uint32_t i = 0; i < agent.job.ranks; i++)
 		if (agent.ranks[i].pid && !is_member(&agent.ranks[i]))

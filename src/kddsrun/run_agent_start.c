@@ -74,12 +74,23 @@ static void start_rank(struct run_rank *r)
 	send_started(r);
 }
 
-int run_agent_respawn(uint32_t rank, struct kd_unpack *u)
+/* Where the rank was before, or where no rank runs. */
+static struct run_rank *find_slot(uint32_t rank)
 {
 	struct run_rank *r = run_agent_local(rank);
+
+	for (uint32_t i = 0; agent.job.idle && !r && i < agent.job.ranks; i++)
+		if (!agent.ranks[i].pid)
+			r = &agent.ranks[i];
+	return r;
+}
+
+int run_agent_start_rank(uint32_t rank, struct kd_unpack *u)
+{
+	struct run_rank *r = find_slot(rank);
 	uint32_t incarnation = (uint32_t)kd_unpack_uint(u, 4);
 
-	if (!kd_unpack_complete(u) || !r || r->pid)
+	if (!kd_unpack_complete(u) || rank >= agent.job.size || !r || r->pid)
 		return -1;
 	if (agent.stage != RUN_SERVING)
 		return 0;
@@ -87,8 +98,9 @@ int run_agent_respawn(uint32_t rank, struct kd_unpack *u)
 	if (r->program)
 		run_tree_tidy((pid_t)r->program);
 	r->program = 0;
+	r->rank = rank;
 	r->left = 0;
-	r->joins = 1;
+	r->lost = r->joins = 1;
 	r->incarnation = incarnation;
 	start_rank(r);
 	if (!r->pid)
@@ -108,6 +120,17 @@ static void start_some(struct run_timer *timer)
 	run_agent_check_end();
 }
 
+/* No rank can be started, neither now nor later. */
+static void give_up(const char *why)
+{
+	if (!agent.job.idle) {
+		run_agent_send_text(KD_CONTROL_FAILED, agent.job.first, why);
+		return;
+	}
+	run_agent_send_text(KD_CONTROL_LEAVING, 0, why);
+	run_agent_end(0);
+}
+
 /* Called before any rank is started. */
 static int check_files(void)
 {
@@ -119,7 +142,7 @@ static int check_files(void)
 	snprintf(text, sizeof(text), "the agent of its %u ranks needs %zu file descriptors, and "
 		 "its hard limit is %zu: raise it (ulimit -Hn), or start fewer ranks there",
 		 agent.job.ranks, all, most);
-	run_agent_send_text(KD_CONTROL_FAILED, agent.job.first, text);
+	give_up(text);
 	return -EMFILE;
 }
 
@@ -136,6 +159,7 @@ static int open_failures(void)
 
 void run_agent_start(void)
 {
+	char text[100];
 	int error;
 
 	agent.ranks = run_alloc(NULL, agent.job.ranks * sizeof(*agent.ranks));
@@ -143,7 +167,8 @@ void run_agent_start(void)
 	for (uint32_t i = 0; i < agent.job.ranks; i++) {
 		struct run_rank *r = &agent.ranks[i];
 
-		r->rank = agent.job.first + i;
+		r->rank = agent.job.idle ? UINT32_MAX : agent.job.first + i;
+		r->local_rank = i;
 		r->control.in.fd = r->input = -1;
 		r->control.message = run_agent_rank_message;
 		r->control.closed = run_agent_rank_closed;
@@ -151,15 +176,16 @@ void run_agent_start(void)
 			r->outlets[j].watch = (struct run_watch){-1, 0, 0, run_outlet_ready};
 	}
 	run_ranks_prepare(&agent.job);
-	agent.members = agent.job.ranks;
+	agent.members = agent.job.idle ? 0 : agent.job.ranks;
 	agent.started = agent.job.ranks;
 	if (check_files())
 		return;
 	error = open_failures();
 	if (error) {
-		fail_start(agent.job.first, "pipe", -error);
+		snprintf(text, sizeof(text), "pipe: %s", kd_errno_text(-error));
+		give_up(text);
 		return;
 	}
-	agent.started = 0;
+	agent.started = agent.job.idle ? agent.job.ranks : 0;
 	start_some(&next_timer);
 }

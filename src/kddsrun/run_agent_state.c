@@ -5,9 +5,15 @@ struct run_agent agent;
 
 struct run_rank *run_agent_local(uint32_t rank)
 {
-	if (!agent.ranks || rank - agent.job.first >= agent.job.ranks)
+	if (!agent.ranks)
 		return NULL;
-	return &agent.ranks[rank - agent.job.first];
+	if (!agent.job.idle)
+		return rank - agent.job.first < agent.job.ranks ?
+			       &agent.ranks[rank - agent.job.first] : NULL;
+	for (uint32_t i = 0; i < agent.job.ranks; i++)
+		if (agent.ranks[i].rank == rank)
+			return &agent.ranks[i];
+	return NULL;
 }
 
 void run_agent_send_exit(uint32_t rank, int status)

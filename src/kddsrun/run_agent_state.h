@@ -20,7 +20,7 @@ struct run_agent {
 	struct run_link up; /* to kddsrun */
 	struct run_order job;
 	struct kd_published values;
-	struct run_rank *ranks;
+	struct run_rank *ranks; /* job.ranks */
 	uint32_t started; /* ranks started so far, in order; job.ranks: no more will be */
 	uint32_t running;
 	uint32_t members; /* ranks that a fence waits for: all except those that left and ended */

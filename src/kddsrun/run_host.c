@@ -32,10 +32,12 @@
 	"srun --quiet --unbuffered --nodes=1 --ntasks=1 --overlap --cpu-bind=none --mpi=none " \
 	"--export=ALL --nodelist"
 
-struct run_host *run_hosts;
+struct run_host **run_hosts;
+size_t run_hosts_count;
 static const struct run_options *options;
 static const struct run_host_events *events;
-static size_t started, answered;
+static size_t started;  /* the first so many hosts */
+static size_t starting; /* agents that have not answered */
 static int stopping;
 static struct run_timer beat_timer;
 static char self[4096]; /* this program's path */
@@ -56,6 +58,8 @@ void run_host_enter(struct run_host *h, enum run_host_state next)
 	};
 
 	kd_assert(allowed[h->state] & 1u << next);
+	starting += next == RUN_HOST_STARTING;
+	starting -= h->state == RUN_HOST_STARTING;
 	h->state = next;
 }
 
@@ -75,16 +79,16 @@ void run_host_send(struct run_host *host, uint16_t type, uint32_t argument)
 
 void run_hosts_send(uint16_t type, uint32_t argument)
 {
-	for (size_t i = 0; i < options->places.count; i++)
-		if (is_serving(&run_hosts[i]))
-			run_host_send(&run_hosts[i], type, argument);
+	for (size_t i = 0; i < run_hosts_count; i++)
+		if (is_serving(run_hosts[i]))
+			run_host_send(run_hosts[i], type, argument);
 }
 
 void run_hosts_send_frame(uint16_t type, uint32_t rank, const void *payload, size_t size)
 {
-	for (size_t i = 0; i < options->places.count; i++)
-		if (is_serving(&run_hosts[i]))
-			run_link_send(&run_hosts[i].link, type, rank, payload, size);
+	for (size_t i = 0; i < run_hosts_count; i++)
+		if (is_serving(run_hosts[i]))
+			run_link_send(&run_hosts[i]->link, type, rank, payload, size);
 }
 
 static void host_kill(struct run_host *h)
@@ -97,15 +101,15 @@ static void host_kill(struct run_host *h)
 void run_hosts_kill(int all)
 {
 	stopping = 1;
-	for (size_t i = 0; i < options->places.count; i++)
-		if (all || run_hosts[i].state < RUN_HOST_SERVING)
-			host_kill(&run_hosts[i]);
+	for (size_t i = 0; i < run_hosts_count; i++)
+		if (all || run_hosts[i]->state < RUN_HOST_SERVING)
+			host_kill(run_hosts[i]);
 }
 
 int run_hosts_left(void)
 {
 	for (size_t i = 0; i < started; i++)
-		if (run_hosts[i].pid || run_hosts[i].state != RUN_HOST_LOST)
+		if (run_hosts[i]->pid || run_hosts[i]->state != RUN_HOST_LOST)
 			return 1;
 	return 0;
 }
@@ -113,8 +117,8 @@ int run_hosts_left(void)
 /* Losing agents. The reason is reported once ssh's status and last line are known, or after
  * LAST_WORDS_NS without them. */
 
-static void failed(const struct run_host *h, const char *format, ...) kd_printf(2, 3);
-static void failed(const struct run_host *h, const char *format, ...)
+static void failed(struct run_host *h, const char *format, ...) kd_printf(2, 3);
+static void failed(struct run_host *h, const char *format, ...)
 {
 	char text[1200];
 	int n = snprintf(text, sizeof(text), "host %s: ", h->place->name);
@@ -257,19 +261,21 @@ static void errors_ready(struct run_watch *watch, short ready)
 
 void run_hosts_child(pid_t pid, int status)
 {
-	for (size_t i = 0; i < options->places.count; i++)
-		if (run_hosts[i].pid == pid) {
-			run_hosts[i].pid = 0;
-			run_hosts[i].status = status;
-			run_link_drain(&run_hosts[i].link);
-			for (int n = 0; n < LAST_BLOCKS && errors_take(&run_hosts[i]); n++)
-				;
-			/* Its children may still have the other end open; they are not waited
-			 * for. */
-			run_link_close(&run_hosts[i].link);
-			run_timer_stop(&run_hosts[i].timer);
-			check_lost(&run_hosts[i]);
-		}
+	for (size_t i = 0; i < run_hosts_count; i++) {
+		struct run_host *h = run_hosts[i];
+
+		if (h->pid != pid)
+			continue;
+		h->pid = 0;
+		h->status = status;
+		run_link_drain(&h->link);
+		for (int n = 0; n < LAST_BLOCKS && errors_take(h); n++)
+			;
+		/* Its children may still have the other end open; they are not waited for. */
+		run_link_close(&h->link);
+		run_timer_stop(&h->timer);
+		check_lost(h);
+	}
 }
 
 /* Heartbeats. Both sides send them, and any message counts as one. */
@@ -278,8 +284,8 @@ static void beat(struct run_timer *timer)
 {
 	uint64_t now_ns = kd_os_now_ns(), period_ns = options->heartbeat_ms * 1000000ull;
 
-	for (size_t i = 0; i < options->places.count; i++) {
-		struct run_host *h = &run_hosts[i];
+	for (size_t i = 0; i < run_hosts_count; i++) {
+		struct run_host *h = run_hosts[i];
 
 		if (h->place->near || !is_serving(h) || !run_link_is_open(&h->link))
 			continue;
@@ -299,8 +305,8 @@ static void beat(struct run_timer *timer)
 
 void run_hosts_forgive(void)
 {
-	for (size_t i = 0; i < options->places.count; i++)
-		run_hosts[i].link.heard_ns = kd_os_now_ns();
+	for (size_t i = 0; i < run_hosts_count; i++)
+		run_hosts[i]->link.heard_ns = kd_os_now_ns();
 }
 
 /* Messages from agents. */
@@ -330,7 +336,6 @@ static int handle_agent(struct run_host *h, struct kd_unpack *u)
 		return -1;
 	run_host_enter(h, RUN_HOST_SERVING);
 	h->complaint[0] = 0; /* so far it was of no importance */
-	answered++;
 	events->answered(h);
 	start_some();
 	return 0;
@@ -452,53 +457,68 @@ static int start(struct run_host *h)
 
 static void start_some(void)
 {
-	for (; !stopping && started < options->places.count && started - answered < STARTS_AT_ONCE;
-	     started++) {
-		int error = start(&run_hosts[started]);
+	while (!stopping && started < run_hosts_count && starting < STARTS_AT_ONCE) {
+		struct run_host *h = run_hosts[started++];
+		int error = start(h);
 
 		if (!error)
 			continue;
-		run_host_enter(&run_hosts[started], RUN_HOST_LOST);
-		failed(&run_hosts[started], "cannot start the agent: %s", kd_errno_text(-error));
-		return;
+		run_host_enter(h, RUN_HOST_LOST);
+		failed(h, "cannot start the agent: %s", kd_errno_text(-error));
 	}
 }
 
 /* Each agent needs a link and a pipe, and both of their ends while it is started. */
-static int check_files(void)
+static int check_files(size_t hosts)
 {
-	size_t most, all = run_loop_lacks(2 * options->places.count + 2, &most);
+	size_t most, all = run_loop_lacks(2 * hosts + 2, &most);
 
 	if (!all)
 		return 0;
 	run_say("for %zu hosts kddsrun needs %zu file descriptors, and its hard limit is %zu: "
-		"raise it (ulimit -Hn), or use fewer hosts", options->places.count, all, most);
+		"raise it (ulimit -Hn), or use fewer hosts", run_hosts_count + hosts, all, most);
 	return -EMFILE;
+}
+
+static struct run_host *add(const struct run_place *place, int idle)
+{
+	struct run_host *h = run_alloc(NULL, sizeof(*h));
+
+	*h = (struct run_host){.place = place, .idle = idle};
+	h->running = h->members = idle ? 0 : place->ranks;
+	h->link.in.fd = h->errors.fd = -1;
+	h->link.frame_bytes = RUN_AGENT_FRAME_BYTES;
+	h->link.unsent_bytes = SIZE_MAX;
+	h->link.waiting_magic = 1;
+	h->link.message = message;
+	h->link.closed = closed;
+	h->timer.due = due;
+	run_hosts = run_alloc(run_hosts, (run_hosts_count + 1) * sizeof(struct run_host *));
+	run_hosts[run_hosts_count++] = h;
+	return h;
+}
+
+struct run_host *run_hosts_add(const struct run_place *place)
+{
+	struct run_host *h;
+
+	if (check_files(1))
+		return NULL;
+	h = add(place, 1);
+	start_some();
+	return h;
 }
 
 int run_hosts_start(const struct run_options *given, const struct run_host_events *callbacks)
 {
 	options = given;
 	events = callbacks;
-	if (check_files())
+	if (check_files(options->places.count))
 		return -EMFILE;
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		strcpy(self, "kddsrun");
-	run_hosts = run_alloc(NULL, options->places.count * sizeof(*run_hosts));
-	memset(run_hosts, 0, options->places.count * sizeof(*run_hosts));
-	for (size_t i = 0; i < options->places.count; i++) {
-		struct run_host *h = &run_hosts[i];
-
-		h->place = &options->places.place[i];
-		h->members = h->place->ranks;
-		h->link.in.fd = h->errors.fd = -1;
-		h->link.frame_bytes = RUN_AGENT_FRAME_BYTES;
-		h->link.unsent_bytes = SIZE_MAX;
-		h->link.waiting_magic = 1;
-		h->link.message = message;
-		h->link.closed = closed;
-		h->timer.due = due;
-	}
+	for (size_t i = 0; i < options->places.count; i++)
+		add(&options->places.place[i], 0);
 	beat_timer.due = beat;
 	if (options->heartbeat_ms)
 		run_timer_set(&beat_timer, 1);

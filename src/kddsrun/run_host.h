@@ -30,10 +30,14 @@ struct run_host {
 	char leaving[200];       /* why its agent leaves; reported together with ssh's last line */
 	/* for the agent to answer; later for its last messages or ssh's last lines */
 	struct run_timer timer;
+	int idle; /* its agent starts no rank before it is told to: START */
 	/* The job's: */
 	int fenced, shares; /* FENCE has come; it asks for the values of all ranks */
-	uint32_t members; /* ranks of it that a fence waits for */
+	uint32_t running; /* ranks of it that have not exited */
+	uint32_t members; /* of these, the ones that a fence waits for */
 	uint32_t taken;   /* bytes of output to be granted again */
+	int released;     /* its agent has been told to end, since none is left */
+	int given_up;     /* the job goes on without it; what its ranks still say does not count */
 };
 
 struct run_host_events {
@@ -44,16 +48,21 @@ struct run_host_events {
 	void (*answered)(struct run_host *host);
 	/* The job cannot continue without this host; why is a line. May be called several
 	 * times. */
-	void (*failed)(const struct run_host *host, const char *why);
+	void (*failed)(struct run_host *host, const char *why);
 };
 
-extern struct run_host *run_hosts; /* one per place */
+extern struct run_host **run_hosts; /* more may be added */
+extern size_t run_hosts_count;
 
 /* The only transitions. */
 void run_host_enter(struct run_host *host, enum run_host_state next);
 
-/* 0, or -EMFILE after a line on stderr: too few descriptors, and nothing is started. */
+/* Starts the agents of the places that the job begins with. 0, or -EMFILE after a line on stderr:
+ * too few descriptors, and nothing is started. */
 int run_hosts_start(const struct run_options *options, const struct run_host_events *events);
+/* Starts an agent in a running job, idle. The place must live as long as the job. NULL: the same as
+ * -EMFILE above. */
+struct run_host *run_hosts_add(const struct run_place *place);
 /* A child of this process has ended, which may be an agent or an ssh. */
 void run_hosts_child(pid_t pid, int status);
 void run_hosts_send(uint16_t type, uint32_t argument);

@@ -30,16 +30,21 @@ static int is_near(const char *name)
 	return n && strcspn(name, ".") == n && !strncmp(name, own, n) && (!name[n] || !own[n]);
 }
 
+int run_places_same(const struct run_place *a, const struct run_place *b)
+{
+	return (a->near && b->near) || !strcmp(a->name, b->name);
+}
+
 void run_places_add(struct run_places *p, const char *name, size_t length, uint32_t slots,
 		    int counted)
 {
 	char *own = memcpy(run_alloc(NULL, length + 1), name, length);
-	int near;
+	struct run_place added = {own, slots, counted, 0, 0, 0};
 
 	own[length] = 0;
-	near = is_near(own);
+	added.near = is_near(own);
 	for (size_t i = 0; i < p->count; i++)
-		if ((near && p->place[i].near) || !strcmp(p->place[i].name, own)) {
+		if (run_places_same(&p->place[i], &added)) {
 			/* either is below 2^30 */
 			p->place[i].slots = kd_min(p->place[i].slots + slots, RUN_MOST_RANKS + 1);
 			p->place[i].counted |= counted;
@@ -47,7 +52,7 @@ void run_places_add(struct run_places *p, const char *name, size_t length, uint3
 			return;
 		}
 	p->place = run_alloc(p->place, (p->count + 1) * sizeof(*p->place));
-	p->place[p->count++] = (struct run_place){own, slots, counted, near, 0, 0};
+	p->place[p->count++] = added;
 }
 
 static int parse_slots(const char *text, size_t length, uint32_t *slots_p)
@@ -115,6 +120,14 @@ int run_places_parse(struct run_places *p, const char *text)
 			return 0;
 		text += length + 1;
 	}
+}
+
+void run_places_free(struct run_places *p)
+{
+	for (size_t i = 0; i < p->count; i++)
+		free(p->place[i].name);
+	free(p->place);
+	*p = (struct run_places){NULL, 0};
 }
 
 static int read_line(struct run_places *p, char *line)
@@ -306,4 +319,19 @@ uint32_t run_places_deal(struct run_places *p, uint32_t size)
 	while (p->count && !p->place[p->count - 1].ranks)
 		free(p->place[--p->count].name);
 	return size;
+}
+
+char *run_places_text(const struct run_places *p, const char *prefix)
+{
+	size_t size = strlen(prefix) + 1, used;
+	char *text;
+
+	for (size_t i = 0; i < p->count; i++)
+		size += strlen(p->place[i].name) + sizeof(",[]:4294967295");
+	text = run_alloc(NULL, size);
+	used = (size_t)snprintf(text, size, "%s", prefix);
+	for (size_t i = 0; i < p->count; i++)
+		used += (size_t)snprintf(text + used, size - used, "%s[%s]:%u", i ? "," : "",
+					 p->place[i].name, p->place[i].ranks);
+	return text;
 }

@@ -23,8 +23,14 @@ struct run_places {
 /* Adds a host, or adds the slots to a host that is already listed. */
 void run_places_add(struct run_places *p, const char *name, size_t length, uint32_t slots,
 		    int counted);
+/* Whether the two are the same host, as far as names show. */
+int run_places_same(const struct run_place *a, const struct run_place *b);
 /* "a:2,b": 0, or -EINVAL. */
 int run_places_parse(struct run_places *p, const char *text);
+void run_places_free(struct run_places *p);
+/* The list that run_places_parse reads, with the ranks that were dealt as slots, after a prefix. The
+ * caller frees it. */
+char *run_places_text(const struct run_places *p, const char *prefix);
 /* A file with a host per line, "a:2" or "a slots=2", and comments after #. 0, or -errno after a
  * line on stderr. */
 int run_places_read(struct run_places *p, const char *path);

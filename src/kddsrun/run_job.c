@@ -20,6 +20,7 @@
 #include "kddsrun/run_job_end.h"
 #include "kddsrun/run_job_fence.h"
 #include "kddsrun/run_job_input.h"
+#include "kddsrun/run_job_request.h"
 #include "kddsrun/run_job_respawn.h"
 #include "kddsrun/run_job_state.h"
 #include "kddsrun/run_link.h"
@@ -38,16 +39,16 @@ static uint8_t secret[KD_BOOT_SECRET_BYTES];
 
 static void output_written(void)
 {
-	for (size_t i = 0; i < job.options->places.count; i++) {
+	for (size_t i = 0; i < run_hosts_count; i++) {
+		struct run_host *h = run_hosts[i];
 		uint8_t payload[4];
 		struct kd_pack p = {payload, payload + sizeof(payload), 0};
 
-		if (!run_hosts[i].taken)
+		if (!h->taken)
 			continue;
-		kd_pack_uint(&p, run_hosts[i].taken, 4);
-		run_hosts[i].taken = 0;
-		run_link_send(&run_hosts[i].link, KD_CONTROL_OUTPUT_TAKEN, 0, payload,
-			      sizeof(payload));
+		kd_pack_uint(&p, h->taken, 4);
+		h->taken = 0;
+		run_link_send(&h->link, KD_CONTROL_OUTPUT_TAKEN, 0, payload, sizeof(payload));
 	}
 }
 
@@ -82,25 +83,26 @@ static int handle_output(struct run_host *h, uint32_t rank, struct kd_unpack *u)
 
 static int handle_exit(struct run_job_rank *r, struct kd_unpack *u)
 {
+	struct run_host *h = r->host;
 	char text[128];
 
 	r->status = (int)kd_unpack_uint(u, 4);
 	if (u->bad || run_job_rank_exited(r))
 		return -1;
 	run_job_rank_exit(r);
-	r->host->members -= r->state == RUN_RANK_ENDED && !r->lost;
-	run_tell("rank %u (host %s, process %u) %s", (unsigned)(r - job.ranks),
-		 r->host->place->name, r->pid, run_job_status_text(r->status, text, sizeof(text)));
+	h->members -= r->state == RUN_RANK_ENDED && !r->lost;
+	run_tell("rank %u (host %s, process %u) %s", (unsigned)(r - job.ranks), h->place->name,
+		 r->pid, run_job_status_text(r->status, text, sizeof(text)));
 	if (r == job.ranks)
 		run_job_input_stop();
 	if (WIFSIGNALED(r->status) && r->state == RUN_RANK_ENDED && !job.ending)
 		run_say("rank %u (host %s, process %u) %s after it had left the job",
-			(unsigned)(r - job.ranks), r->host->place->name, r->pid, text);
+			(unsigned)(r - job.ranks), h->place->name, r->pid, text);
 	if (run_job_lose_rank(r))
-		run_job_respawn(r);
+		run_job_replace(r);
 	else
 		run_job_never_joined(r);
-	run_job_release(r->host);
+	run_job_release(h);
 	run_job_check();
 	run_job_check_fence();
 	return 0;
@@ -118,17 +120,29 @@ static int handle_started(struct run_job_rank *r, struct kd_unpack *u)
 	return 0;
 }
 
+/* Whether ranks on that host have its CPUs already, since another agent has been started there. */
+static int is_shared(const struct run_host *h)
+{
+	for (size_t i = 0; i < run_hosts_count && run_hosts[i] != h; i++)
+		if (run_hosts[i]->state != RUN_HOST_LOST &&
+		    run_places_same(run_hosts[i]->place, h->place))
+			return 1;
+	return 0;
+}
+
 static void send_job(struct run_host *h)
 {
 	char directory[4096];
 	struct run_order order = {
 		.size = job.options->size,
 		.first = h->place->first,
-		.ranks = h->place->ranks,
+		.ranks = h->idle ? h->place->slots : h->place->ranks,
+		.idle = (uint32_t)h->idle,
+		.one_host = (uint32_t)job.options->one_host,
 		.heartbeat_ms = h->place->near ? 0 : job.options->heartbeat_ms,
-		.stays = job.options->respawns != 0,
-		.leaves = job.options->survive && h->place->first,
-		.bind = (uint32_t)job.options->bind,
+		.stays = job.options->respawns || h->idle,
+		.leaves = job.options->survive && h != job.ranks[0].host,
+		.bind = job.options->bind && !is_shared(h),
 		.secret = secret,
 		.directory = getcwd(directory, sizeof(directory)) ? directory : "/",
 		.arguments = job.options->argument_count,
@@ -150,10 +164,13 @@ static void send_job(struct run_host *h)
 
 static void host_answered(struct run_host *h)
 {
-	if (job.ending)
+	if (job.ending || h->given_up) {
 		run_host_send(h, KD_CONTROL_END, 0);
-	else
-		send_job(h);
+		return;
+	}
+	send_job(h);
+	if (h->idle)
+		run_job_start_all(h);
 }
 
 /* EXIT follows, with status 127. */
@@ -193,8 +210,6 @@ static int rank_message(struct run_host *h, struct run_job_rank *r,
 		return 0;
 	case KD_CONTROL_EXIT:
 		return handle_exit(r, u);
-	case KD_CONTROL_OUTPUT:
-		return handle_output(h, head->rank, u);
 	case KD_CONTROL_COMPLAINT:
 		return handle_complaint(r, u);
 	case KD_CONTROL_READY:
@@ -237,8 +252,12 @@ static int host_message(struct run_host *h, const struct kd_control_header *head
 	default:
 		break;
 	}
-	if (head->rank - h->place->first >= h->place->ranks)
+	if (head->rank >= job.options->size)
 		return -1;
+	if (head->type == KD_CONTROL_OUTPUT)
+		return handle_output(h, head->rank, u);
+	if (h->given_up || job.ranks[head->rank].host != h)
+		return 0;
 	return rank_message(h, &job.ranks[head->rank], head, u);
 }
 
@@ -281,9 +300,10 @@ static void kill_orphans(void)
 	}
 }
 
-static void host_failed(const struct run_host *h, const char *why)
+static void host_failed(struct run_host *h, const char *why)
 {
 	run_job_host_failed(h, why);
+	run_job_replace_all(h);
 	run_job_check_fence(); /* it may have waited for ranks of that host */
 }
 
@@ -297,6 +317,10 @@ static int init(void)
 {
 	job.ranks = run_alloc(NULL, job.options->size * sizeof(*job.ranks));
 	memset(job.ranks, 0, job.options->size * sizeof(*job.ranks));
+	for (uint32_t i = job.options->ranks; i < job.options->size; i++) {
+		run_job_rank_enter(&job.ranks[i], RUN_RANK_NEVER_JOINED);
+		job.ranks[i].lost = 1;
+	}
 	run_job_fence_init();
 	if (getrandom(secret, sizeof(secret), 0) != sizeof(secret)) {
 		run_say("cannot draw the job's secret (getrandom): %s", kd_errno_text(errno));
@@ -325,9 +349,9 @@ int run_job(const struct run_options *given)
 		run_job_limit_time(job.options->left_ms * 1000000ull);
 	if (run_hosts_start(job.options, &events))
 		return 1;
-	for (size_t i = 0; i < job.options->places.count; i++)
-		for (uint32_t j = 0; j < run_hosts[i].place->ranks; j++)
-			job.ranks[run_hosts[i].place->first + j].host = &run_hosts[i];
+	for (size_t i = 0; i < run_hosts_count; i++)
+		for (uint32_t j = 0; j < run_hosts[i]->place->ranks; j++)
+			job.ranks[run_hosts[i]->place->first + j].host = run_hosts[i];
 	while (run_hosts_left())
 		run_loop_once();
 	run_job_say_unsaid();

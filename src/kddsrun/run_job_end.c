@@ -137,20 +137,20 @@ static void say_lost(struct run_job_rank *r)
 	char text[128];
 
 	r->said = 1;
-	if (r->departs && !r->lost_status)
+	if (r->lost_left)
 		strcpy(text, "has left the job");
 	else
 		run_job_status_text(r->lost_status, text, sizeof(text));
 	if (job.ending)
 		run_say("rank %u (host %s, process %u) %s", (unsigned)(r - job.ranks),
-			r->host->place->name, r->lost_pid, text);
+			r->lost_host->place->name, r->lost_pid, text);
 	else if (!r->again_tasks)
 		run_say("rank %u (host %s, process %u) %s; the job goes on, and nothing has to be run "
-			"again", (unsigned)(r - job.ranks), r->host->place->name, r->lost_pid,
+			"again", (unsigned)(r - job.ranks), r->lost_host->place->name, r->lost_pid,
 			text);
 	else
 		run_say("rank %u (host %s, process %u) %s; the job goes on, and %u rank%s run%s %u of "
-			"its tasks again: %s", (unsigned)(r - job.ranks), r->host->place->name,
+			"its tasks again: %s", (unsigned)(r - job.ranks), r->lost_host->place->name,
 			r->lost_pid, text, r->again_ranks, r->again_ranks > 1 ? "s" : "",
 			r->again_ranks > 1 ? "" : "s", r->again_tasks, r->again_names);
 	if (*r->next)
@@ -231,8 +231,10 @@ static void lose(struct run_job_rank *r)
 		say_lost(r);
 	r->lost = 1;
 	r->lost_ns = kd_os_now_ns();
+	r->lost_host = r->host;
 	r->lost_pid = r->pid;
 	r->lost_status = r->status;
+	r->lost_left = departed(r);
 	r->said = 0;
 	r->host->members--;
 	r->silent = r->again_ranks = r->again_tasks = 0;
@@ -266,27 +268,37 @@ int run_job_lose_rank(struct run_job_rank *r)
 	return 1;
 }
 
-/* The ranks of a host that is lost. Returns 0 if the job cannot go on without them. */
-static int lose_host(const struct run_host *h, const char *why)
+/* A host that is lost, with its ranks. Returns 0 if the job cannot go on without them. */
+static int lose_host(struct run_host *h, const char *why)
 {
-	struct run_job_rank *first = &job.ranks[h->place->first];
 	uint32_t lost = 0;
 
-	if (!dispensable(first))
+	if (!job.options->survive || !job.joined || job.ending || h == job.ranks[0].host)
 		return 0;
-	for (struct run_job_rank *r = first; r < first + h->place->ranks; r++) {
-		if (r->lost || run_job_rank_exited(r))
+	if (h->given_up)
+		return 1;
+	h->given_up = 1;
+	for (uint32_t i = 0; i < job.options->size; i++) {
+		struct run_job_rank *r = &job.ranks[i];
+
+		if (r->host != h || run_job_rank_exited(r))
 			continue;
-		r->status = SIGKILL; /* if it lives on, its agent ends it */
-		lose(r);
-		lost++;
+		if (!r->lost) {
+			r->status = SIGKILL; /* if it lives on, its agent ends it */
+			lose(r);
+			lost++;
+		}
+		run_job_rank_exit(r);
 	}
 	if (lost)
-		run_say("%s: the job goes on without the %u ranks there", why, lost);
+		run_say("%s: the job goes on without the %u rank%s there", why, lost,
+			lost > 1 ? "s" : "");
+	else if (h->idle)
+		run_say("%s", why);
 	return 1;
 }
 
-void run_job_host_failed(const struct run_host *h, const char *why)
+void run_job_host_failed(struct run_host *h, const char *why)
 {
 	if (lose_host(h, why))
 		return;

@@ -14,7 +14,7 @@ void run_job_fail(const char *format, ...) kd_printf(1, 2);
 void run_job_fail_rank(const struct run_job_rank *r, int status, const char *format, ...)
 	kd_printf(3, 4);
 /* The job cannot continue without a host. */
-void run_job_host_failed(const struct run_host *h, const char *why);
+void run_job_host_failed(struct run_host *h, const char *why);
 /* Whether a signal has ended the rank, or a program that a shell has started for it. */
 int run_job_rank_killed(const struct run_job_rank *r);
 /* A rank has been killed: if the job can go on without it, tells all hosts, and returns 1. */

@@ -28,28 +28,51 @@ static void share_values(struct run_host *h)
 			kd_published_each(&values, i, run_link_add_value, &h->link);
 }
 
+void run_job_tell_member(const struct run_job_rank *r, const struct run_job_rank *newcomer)
+{
+	uint32_t number = (uint32_t)(r - job.ranks);
+	uint8_t payload[KD_CONTROL_RANK_BYTES];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+	size_t size = 0;
+	const void *card = r->lost ? NULL : kd_published_first(&values, number, &size);
+
+	kd_pack_uint(&p, newcomer ? (uint32_t)(newcomer - job.ranks) : UINT32_MAX, 4);
+	kd_pack_uint(&p, r->incarnation, 4);
+	kd_pack_uint(&p, !r->lost, 1);
+	kd_pack_block(&p, card, size);
+	if (newcomer)
+		run_link_send(&newcomer->host->link, KD_CONTROL_MEMBER, number, payload,
+			      (size_t)(p.at - payload));
+	else
+		run_hosts_send_frame(KD_CONTROL_MEMBER, number, payload, (size_t)(p.at - payload));
+}
+
 void run_job_check_fence(void)
 {
 	int fenced = 0, share = job.options->size <= SHARE_RANKS;
 
-	for (size_t i = 0; i < job.options->places.count; i++) {
-		if (run_hosts[i].members && !run_hosts[i].fenced)
+	for (size_t i = 0; i < run_hosts_count; i++) {
+		if (run_hosts[i]->members && !run_hosts[i]->fenced)
 			return;
-		fenced |= run_hosts[i].fenced;
+		fenced |= run_hosts[i]->fenced;
 	}
-	if (fenced && !job.joined)
+	if (fenced && !job.joined) {
 		run_tell("all ranks have joined the job");
+		for (uint32_t i = job.options->ranks; i < job.options->size; i++)
+			run_job_tell_member(&job.ranks[i], NULL);
+	}
 	job.joined |= fenced;
-	for (size_t i = 0; i < job.options->places.count && fenced; i++)
-		if (run_hosts[i].fenced) {
-			uint8_t shared = (uint8_t)(share && run_hosts[i].shares);
+	for (size_t i = 0; i < run_hosts_count && fenced; i++) {
+		struct run_host *h = run_hosts[i];
+		uint8_t shared = (uint8_t)(share && h->shares);
 
-			run_hosts[i].fenced = 0;
-			if (shared)
-				share_values(&run_hosts[i]);
-			run_link_send(&run_hosts[i].link, KD_CONTROL_FENCED, 0, &shared,
-				      sizeof(shared));
-		}
+		if (!h->fenced)
+			continue;
+		h->fenced = 0;
+		if (shared)
+			share_values(h);
+		run_link_send(&h->link, KD_CONTROL_FENCED, 0, &shared, sizeof(shared));
+	}
 }
 
 static void compare_builds(void)
@@ -58,7 +81,7 @@ static void compare_builds(void)
 	size_t n = 0;
 	uint32_t other = 0;
 
-	for (uint32_t i = 0; i < job.options->size; i++) {
+	for (uint32_t i = 0; i < job.options->ranks; i++) {
 		if (job.ranks[i].version == job.ranks[0].version &&
 		    job.ranks[i].build == job.ranks[0].build)
 			continue;
@@ -103,7 +126,7 @@ int run_job_hello(struct run_job_rank *r, struct kd_unpack *u)
 			 (unsigned)(r - job.ranks), pid, r->pid);
 	greeted += r->state == RUN_RANK_STRANGER;
 	run_job_rank_enter(r, RUN_RANK_JOINED);
-	if (greeted == job.options->size)
+	if (greeted == job.options->ranks)
 		compare_builds();
 	run_job_check();
 	return 0;
@@ -118,11 +141,6 @@ int run_job_put(uint32_t rank, struct kd_unpack *u)
 	if (!kd_unpack_complete(u) || !kd_control_key_valid(key) || size > KD_BOOT_VALUE_BYTES)
 		return -1;
 	return kd_published_put(&values, rank, key, value, size);
-}
-
-const void *run_job_card(uint32_t rank, size_t *size_p)
-{
-	return kd_published_first(&values, rank, size_p);
 }
 
 int run_job_get(struct run_host *h, uint32_t rank, struct kd_unpack *u)

@@ -8,8 +8,9 @@
 void run_job_fence_init(void);
 /* Sends FENCED to every host if all ranks have reached the fence. */
 void run_job_check_fence(void);
-/* What the rank has published first; NULL: nothing. */
-const void *run_job_card(uint32_t rank, size_t *size_p);
+/* MEMBER, to a newcomer or (NULL) to all ranks: whether the rank is part of the job, and what it has
+ * published first. */
+void run_job_tell_member(const struct run_job_rank *r, const struct run_job_rank *newcomer);
 /* HELLO and PUT from a rank, GET from an agent. Not 0: the frame is malformed. */
 int run_job_hello(struct run_job_rank *r, struct kd_unpack *u);
 int run_job_put(uint32_t rank, struct kd_unpack *u);

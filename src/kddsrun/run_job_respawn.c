@@ -1,33 +1,84 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "kddsrun/run_job_respawn.h"
 
+#include "base/log.h"
+#include "base/member.h"
 #include "boot/boot.h"
 #include "kddsrun/run_job_end.h"
 #include "kddsrun/run_job_fence.h"
+#include "kddsrun/run_job_spare.h"
 #include "kddsrun/run_say.h"
 
-static uint32_t starts; /* of ranks that had died */
-static int over;
+static uint32_t respawns;  /* so far */
+static int newcomers, over; /* there have been some */
 
 static uint32_t number_of(const struct run_job_rank *r)
 {
 	return (uint32_t)(r - job.ranks);
 }
 
-void run_job_respawn(struct run_job_rank *r)
+int run_job_vacant(const struct run_job_rank *r)
+{
+	return r->lost && run_job_rank_exited(r) && r->incarnation < KD_INCARNATIONS - 1;
+}
+
+static void send_start(const struct run_job_rank *r)
 {
 	uint8_t payload[4];
 	struct kd_pack p = {payload, payload + sizeof(payload), 0};
 
-	if (over || job.ending || r->departs || starts >= job.options->respawns ||
-	    !run_job_rank_exited(r) || r->host->state != RUN_HOST_SERVING)
-		return;
-	starts++;
-	r->incarnation++;
-	r->status = 0;
-	run_job_rank_enter(r, RUN_RANK_STRANGER);
 	kd_pack_uint(&p, r->incarnation, 4);
 	run_link_send(&r->host->link, KD_CONTROL_START, number_of(r), payload, sizeof(payload));
+}
+
+void run_job_start_on(struct run_job_rank *r, struct run_host *h)
+{
+	kd_assert(run_job_vacant(r) && !over);
+	newcomers = 1;
+	r->host = h;
+	h->running++;
+	r->incarnation++;
+	r->pid = 0;
+	r->status = r->dropped = r->departs = r->dismissed = 0;
+	run_job_rank_enter(r, RUN_RANK_STRANGER);
+	if (h->state == RUN_HOST_SERVING)
+		send_start(r);
+}
+
+void run_job_start_all(struct run_host *h)
+{
+	for (uint32_t i = 0; i < job.options->size; i++)
+		if (job.ranks[i].host == h && job.ranks[i].state == RUN_RANK_STRANGER)
+			send_start(&job.ranks[i]);
+}
+
+static int may_stay(const struct run_job_rank *r)
+{
+	return !r->departs && respawns < job.options->respawns && !r->host->given_up &&
+	       !r->host->released && r->host->state == RUN_HOST_SERVING;
+}
+
+void run_job_replace(struct run_job_rank *r)
+{
+	struct run_host *spare;
+
+	if (over || job.ending || r->dismissed || !run_job_vacant(r))
+		return;
+	if (may_stay(r)) {
+		respawns++;
+		run_job_start_on(r, r->host);
+		return;
+	}
+	spare = run_job_spare();
+	if (spare)
+		run_job_start_on(r, spare);
+}
+
+void run_job_replace_all(struct run_host *h)
+{
+	for (uint32_t i = 0; i < job.options->size && h->given_up; i++)
+		if (job.ranks[i].host == h)
+			run_job_replace(&job.ranks[i]);
 }
 
 static void drop(struct run_job_rank *r)
@@ -53,42 +104,22 @@ void run_job_never_joined(struct run_job_rank *r)
 			 number_of(r), r->host->place->name, r->pid,
 			 run_job_status_text(r->status, text, sizeof(text)));
 	if (run_job_rank_killed(r))
-		run_job_respawn(r);
-}
-
-/* MEMBER, for rank `to'; UINT32_MAX: for all others. */
-static size_t pack_member(const struct run_job_rank *r, uint32_t to, uint8_t *payload, size_t room)
-{
-	struct kd_pack p = {payload, payload + room, 0};
-	size_t size = 0;
-	const void *card = r->lost ? NULL : run_job_card(number_of(r), &size);
-
-	kd_pack_uint(&p, to, 4);
-	kd_pack_uint(&p, r->incarnation, 4);
-	kd_pack_uint(&p, !r->lost, 1);
-	kd_pack_block(&p, card, size);
-	return (size_t)(p.at - payload);
+		run_job_replace(r);
 }
 
 /* Who is not what it was at the beginning. */
 static void tell_newcomer(const struct run_job_rank *newcomer)
 {
-	uint8_t payload[KD_CONTROL_RANK_BYTES];
-
 	for (uint32_t i = 0; i < job.options->size; i++) {
 		const struct run_job_rank *r = &job.ranks[i];
 
 		if (r != newcomer && (r->lost || r->incarnation))
-			run_link_send(&newcomer->host->link, KD_CONTROL_MEMBER, i, payload,
-				      pack_member(r, number_of(newcomer), payload,
-						  sizeof(payload)));
+			run_job_tell_member(r, newcomer);
 	}
 }
 
 int run_job_ready(struct run_job_rank *r)
 {
-	uint8_t payload[KD_CONTROL_RANK_BYTES];
-
 	if (r->state != RUN_RANK_JOINED || !r->lost)
 		return -1;
 	if (over || job.ending) {
@@ -102,33 +133,48 @@ int run_job_ready(struct run_job_rank *r)
 	tell_newcomer(r);
 	r->lost = 0;
 	r->host->members++;
-	run_hosts_send_frame(KD_CONTROL_MEMBER, number_of(r), payload,
-			     pack_member(r, UINT32_MAX, payload, sizeof(payload)));
-	run_job_say_next(r, "rank %u (host %s, process %u) has joined the job in place of process "
-			 "%u", number_of(r), r->host->place->name, r->pid, r->lost_pid);
+	run_job_tell_member(r, NULL);
+	if (r->lost_pid)
+		run_job_say_next(r, "rank %u (host %s, process %u) has joined the job in place of "
+				 "process %u", number_of(r), r->host->place->name, r->pid,
+				 r->lost_pid);
+	else
+		run_say("rank %u (host %s, process %u) has joined the job", number_of(r),
+			r->host->place->name, r->pid);
 	return 0;
 }
 
 void run_job_over(void)
 {
 	over = 1;
-	if (!starts)
+	if (!newcomers)
 		return;
-	for (uint32_t i = 0; i < job.options->size; i++)
-		if (job.ranks[i].lost && job.ranks[i].incarnation &&
-		    !run_job_rank_exited(&job.ranks[i]))
-			drop(&job.ranks[i]);
+	for (uint32_t i = 0; i < job.options->size; i++) {
+		struct run_job_rank *r = &job.ranks[i];
+
+		if (!r->lost || run_job_rank_exited(r))
+			continue;
+		if (r->host->state == RUN_HOST_SERVING)
+			drop(r);
+		else
+			run_job_rank_exit(r);
+	}
+	for (size_t i = 0; i < run_hosts_count; i++)
+		run_hosts[i]->given_up |= run_hosts[i]->state < RUN_HOST_SERVING;
+	run_hosts_kill(0);
 	run_hosts_send_frame(KD_CONTROL_OVER, 0, NULL, 0);
+}
+
+int run_job_is_over(void)
+{
+	return over;
 }
 
 void run_job_release(struct run_host *h)
 {
-	const struct run_job_rank *first = &job.ranks[h->place->first];
-
-	if (!job.options->respawns || h->state != RUN_HOST_SERVING)
+	if ((!job.options->respawns && !h->idle) || h->released || h->running ||
+	    h->state != RUN_HOST_SERVING)
 		return;
-	for (const struct run_job_rank *r = first; r < first + h->place->ranks; r++)
-		if (!run_job_rank_exited(r))
-			return;
+	h->released = 1;
 	run_host_send(h, KD_CONTROL_END, 0);
 }

@@ -33,6 +33,7 @@ void run_job_rank_exit(struct run_job_rank *r)
 
 	kd_assert(!run_job_rank_exited(r));
 	run_job_rank_enter(r, next[r->state]);
+	r->host->running--;
 }
 
 int run_job_rank_exited(const struct run_job_rank *r)

@@ -17,21 +17,23 @@ enum run_rank_state {
 };
 
 struct run_job_rank {
-	struct run_host *host;
+	struct run_host *host; /* NULL: it has never been started */
 	uint32_t pid;
 	enum run_rank_state state; /* run_job_rank_enter changes it */
 	int status;                /* wait status, once it has exited */
-	int lost;                  /* it was killed, or its host is lost, and the job goes on; not
-				      since it has joined again */
-	uint32_t incarnation;      /* how often it has been started again */
+	int lost;                  /* the job goes on without it; not since it has joined again */
+	uint32_t incarnation;      /* how often it has been started in the running job */
 	int dropped;               /* what has been started is killed, since it may not join */
-	int departs;               /* it has been told to leave, and is not started again */
+	int departs;               /* it has been told to leave */
+	int dismissed;             /* by kddsrun --leave: nothing takes its place */
 	uint64_t killed_ns;        /* then; UINT64_MAX: it has been, or is about to be */
 	uint32_t version;
 	uint64_t build;
 	/* The process that was lost last, and when that was noticed; 0: none was. */
+	const struct run_host *lost_host;
 	uint32_t lost_pid;
 	int lost_status;
+	int lost_left; /* it had been told to leave, and has */
 	uint64_t lost_ns;
 	int said; /* in a line on standard error */
 	char next[400]; /* the line to print after that one */

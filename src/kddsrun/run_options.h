@@ -6,8 +6,9 @@
 #include "kddsrun/run_hosts.h"
 
 struct run_options {
-	uint32_t size;
-	struct run_places places;
+	uint32_t ranks; /* that the job begins with */
+	uint32_t size;  /* that it can have at a time */
+	struct run_places places, spares;
 	const char *rsh;       /* NULL: ssh, or srun */
 	int srun;              /* the places are the nodes of the Slurm allocation */
 	uint32_t timeout_ms;   /* 0: none */
@@ -18,6 +19,7 @@ struct run_options {
 	uint32_t respawns;     /* so often is a rank that was killed started again */
 	uint32_t grace_ms;     /* for a rank that has been told to leave */
 	int survive;           /* the job goes on when ranks other than 0 are killed */
+	int one_host;          /* all ranks are on one host, now and later */
 	char **settings; /* NAME=VALUE for every rank */
 	uint32_t setting_count;
 	char **argument; /* the program and its arguments, NULL-terminated */

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "kddsrun/run_hosts.h"
 #include "kddsrun/run_loop.h"
 
-#define FIXED_BYTES (9 * 4 + KD_BOOT_SECRET_BYTES)
+#define FIXED_BYTES (11 * 4 + KD_BOOT_SECRET_BYTES)
 
 static size_t strings_bytes(char **strings, uint32_t n)
 {
@@ -25,8 +26,9 @@ void *run_order_pack(const struct run_order *o, size_t *size_p)
 		      strings_bytes(o->setting, o->settings);
 	uint8_t *payload = run_alloc(NULL, size);
 	struct kd_pack p = {payload, payload + size, 0};
-	const uint32_t numbers[] = {o->size, o->first, o->ranks, o->heartbeat_ms, o->stays,
-				    o->leaves, o->bind, o->arguments, o->settings};
+	const uint32_t numbers[] = {o->size, o->first, o->ranks, o->idle, o->one_host,
+				    o->heartbeat_ms, o->stays, o->leaves, o->bind, o->arguments,
+				    o->settings};
 
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++)
 		kd_pack_uint(&p, numbers[i], 4);
@@ -57,8 +59,9 @@ int run_order_unpack(struct run_order *o, const struct kd_unpack *given)
 	size_t size = (size_t)(given->end - given->at);
 	uint8_t *copy = memcpy(run_alloc(NULL, size), given->at, size);
 	struct kd_unpack u = {copy, copy + size, 0};
-	uint32_t *const numbers[] = {&o->size, &o->first, &o->ranks, &o->heartbeat_ms,
-				     &o->stays, &o->leaves, &o->bind, &o->arguments, &o->settings};
+	uint32_t *const numbers[] = {&o->size, &o->first, &o->ranks, &o->idle, &o->one_host,
+				     &o->heartbeat_ms, &o->stays, &o->leaves, &o->bind,
+				     &o->arguments, &o->settings};
 
 	*o = (struct run_order){.storage = copy};
 	if (size < FIXED_BYTES)
@@ -69,8 +72,10 @@ int run_order_unpack(struct run_order *o, const struct kd_unpack *given)
 	u.at += KD_BOOT_SECRET_BYTES;
 	o->directory = kd_unpack_string(&u);
 	/* A string takes at least 5 bytes. */
-	if (!o->ranks || o->first >= o->size || o->ranks > o->size - o->first || !o->arguments ||
-	    o->arguments > size / 5 || o->settings > size / 5)
+	if (!o->ranks || o->first >= o->size || !o->arguments || o->arguments > size / 5 ||
+	    o->settings > size / 5)
+		return -1;
+	if (o->ranks > (o->idle ? RUN_MOST_RANKS : o->size - o->first))
 		return -1;
 	o->argument = unpack_strings(&u, o->arguments);
 	o->setting = unpack_strings(&u, o->settings);

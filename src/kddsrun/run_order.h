@@ -7,8 +7,10 @@
 #include "boot/control.h"
 
 struct run_order {
-	/* the job's size; this host's ranks are first, first + 1, ... */
-	uint32_t size, first, ranks;
+	/* the job's size; this host's ranks are first, first + 1, ... or, if it is idle, at most so
+	 * many, whose numbers come with START */
+	uint32_t size, first, ranks, idle;
+	uint32_t one_host;           /* all ranks of the job are on this host, now and later */
 	uint32_t heartbeat_ms;       /* 0: none; the link shows when kddsrun ends */
 	uint32_t stays;              /* the agent does not end by itself when its ranks have */
 	uint32_t leaves;             /* these ranks may leave the job before its end */

@@ -41,6 +41,8 @@ static void divide_cpus(const struct run_order *job)
 	const char *workers = getenv("KDDS_WORKERS");
 	int ranks = (int)job->ranks, cpus, all;
 
+	if (!job->bind)
+		setenv("KDDS_BIND", "none", 1);
 	if (ranks < 2 || kd_topo_init())
 		return;
 	cpus = kd_topo_cpus();
@@ -78,13 +80,13 @@ void run_ranks_prepare(const struct run_order *job)
 
 /* In the child. */
 
-static void set_environment(const struct run_rank *r, const struct run_order *job, int control_fd)
+static void set_environment(const struct run_rank *r, int control_fd)
 {
 	struct stat st;
 	char text[64];
 
 	set_number("KDDS_RANK", r->rank);
-	set_number("KDDS_LOCAL_RANK", r->rank - job->first);
+	set_number("KDDS_LOCAL_RANK", r->local_rank);
 	fstat(control_fd, &st);
 	snprintf(text, sizeof(text), "%d:%ju", control_fd, (uintmax_t)st.st_ino);
 	setenv(KD_CONTROL_ENV, text, 1);
@@ -100,12 +102,12 @@ static kd_noreturn void become_rank(const struct run_rank *r, const struct run_o
 	setpgid(0, 0);
 	run_loop_restore();
 	if (shared)
-		kd_topo_bind_share((int)(r->rank - job->first), (int)job->ranks);
+		kd_topo_bind_share((int)r->local_rank, (int)job->ranks);
 	dup2(p->in[0], STDIN_FILENO);
 	dup2(p->out[1], STDOUT_FILENO);
 	dup2(p->err[1], STDERR_FILENO);
 	fcntl(p->control[1], F_SETFD, 0);
-	set_environment(r, job, p->control[1]);
+	set_environment(r, p->control[1]);
 	if (!chdir(job->directory)) {
 		failure.in_directory = 0;
 		execvp(job->argument[0], job->argument);

@@ -14,15 +14,16 @@ struct run_outlet {
 };
 
 struct run_rank {
-	uint32_t rank;
+	uint32_t rank; /* UINT32_MAX: none yet */
+	uint32_t local_rank;
 	pid_t pid; /* 0: not running */
 	struct run_link control;
 	struct run_outlet outlets[2];
 	int input; /* rank 0: the pipe to its stdin, handed to the caller; else -1 */
 	int joined, left, fenced; /* HELLO has come; then BYE; FENCE */
 	int lost; /* it was killed, and the job goes on; not since it has joined again */
-	uint32_t incarnation; /* how often it has been started again */
-	int joins; /* it has been started again, and has not joined the job */
+	uint32_t incarnation; /* how often it has been started in the running job */
+	int joins; /* it has been, and has not joined the job */
 	uint32_t program; /* the process that sent HELLO; 0: none has */
 	uint32_t wants_rank; /* the pending GET; no key: none */
 	char wants_key[KD_CONTROL_KEY_BYTES];

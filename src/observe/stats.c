@@ -391,8 +391,8 @@ static void report_ranks(FILE *out, const struct kd_rank_counts *t)
 			put_rank(out, name, &ranks[r].counts);
 		else
 			fprintf(out, "kdds: %8u did not say (%s)\n", r,
-				t->lost ? "it died or left, or ended with tasks of a rank that had died" :
-					  "is KDDS_STATS set there?");
+				kd_env.survive ? "it died, left or never joined, or ended with tasks of a rank "
+						 "that had died" : "is KDDS_STATS set there?");
 	}
 	put_rank(out, "all", t);
 }
@@ -425,13 +425,11 @@ static void report_text(FILE *out, const struct kd_rank_counts *t)
 	}
 	if (t->lost)
 		fprintf(out, "kdds: %" PRIu64 " rank%s died or left; %" PRIu64 " of the tasks that they had "
-			"were run again by the ranks that had exported them", t->lost,
+			"were run again by the ranks that had exported them\n", t->lost,
 			t->lost > 1 ? "s" : "", t->again);
 	if (t->joined)
-		fprintf(out, ", and %" PRIu64 " restarted rank%s joined", t->joined,
+		fprintf(out, "kdds: %" PRIu64 " rank%s joined the running job\n", t->joined,
 			t->joined > 1 ? "s" : "");
-	if (t->lost)
-		fprintf(out, "\n");
 }
 
 static void say(const char *text, size_t size)

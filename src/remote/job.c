@@ -54,7 +54,7 @@ static int publish_info(struct kd_net *net)
 					.provider = kd_env.provider,
 					.listen = kd_env.address,
 					.ports = kd_env.ports,
-					.local = net->boot.local_size == net->boot.size,
+					.local = net->boot.one_host,
 					.rank = net->rank,
 					.size = net->size,
 					.incarnation = net->incarnation,
@@ -95,14 +95,14 @@ static int compare_builds(struct kd_net *net)
 }
 
 /* Some launchers bind their processes to CPUs. Where neighbours on one host have the same
- * CPUs, each takes its share. */
+ * CPUs, each takes its share. (kddsrun, whose ranks can join a running job, divides the CPUs.) */
 static int divide_cpus(struct kd_net *net)
 {
 	uint32_t neighbour = net->boot.local_rank ? net->boot.rank - 1 : net->boot.rank + 1;
 	struct kd_endpoint_info theirs;
 	int error;
 
-	if (net->boot.local_size < 2 || neighbour >= net->boot.size)
+	if (net->boot.local_size < 2 || neighbour >= net->boot.size || net->incarnation)
 		return 0;
 	error = get_info(net, neighbour, &theirs);
 	if (!error && theirs.cpus == kd_topo_mask())
@@ -171,6 +171,9 @@ int kd_job_start(struct kd_net *net)
 	net->worker = (struct kd_worker){
 		.pool = net->pool, .id = -1, .place = -1, .random = (net->rank + 1) * 2654435769u};
 	kd_rsteal_start(net);
+	pthread_mutex_lock(&net->lock);
+	kd_net_take_changes(net); /* before a message to a rank that is not there */
+	pthread_mutex_unlock(&net->lock);
 	net->remote.ops = &remote_ops;
 	net->pool->remote = &net->remote;
 	return 0;

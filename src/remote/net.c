@@ -23,8 +23,7 @@ static uint64_t work(struct kd_net *net, uint64_t now)
 	return kd_load(&net->demand) ? kd_min(due, net->duties->ask(net, now)) : due;
 }
 
-/* Also those that the launcher has told while it was asked for something else. */
-static void take_changes(struct kd_net *net)
+void kd_net_take_changes(struct kd_net *net)
 {
 	struct kd_boot_change change;
 
@@ -44,7 +43,7 @@ static void *serve(void *arg)
 		uint64_t now, due;
 
 		if (!net->leaving && kd_unlikely(net->boot.nchanges))
-			take_changes(net);
+			kd_net_take_changes(net);
 		now = kd_os_now_ns();
 		due = work(net, now);
 		if (events || due <= now)

@@ -95,7 +95,6 @@ static void lose(struct kd_net *net, uint32_t rank)
 	if (net->lost[rank])
 		return;
 	kd_store_relaxed(&net->lost[rank], 1);
-	net->counts.lost++;
 	kd_comm_forget(net->comm, rank);
 	kd_peer_lost(net, rank);
 	kd_read_lost(net, rank);
@@ -125,6 +124,7 @@ void kd_survive_changed(struct kd_net *net, const struct kd_boot_change *c)
 		return;
 	switch (c->kind) {
 	case KD_BOOT_LOST:
+		net->counts.lost += !net->lost[c->rank];
 		lose(net, c->rank);
 		tasks = kd_again_added(net, &names);
 		kd_boot_again(&net->boot, c->rank, tasks, tasks ? names : "");

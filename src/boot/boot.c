@@ -157,7 +157,7 @@ int kd_boot_start(struct kd_boot *b, const struct kd_boot_launcher *launcher)
 		launcher = find_launcher(b);
 	b->rank = b->incarnation = b->local_rank = b->local_size = 0;
 	b->size = 1;
-	b->fd = -1;
+	b->fd = b->one_host = -1;
 	b->tells = 0;
 	memset(b->secret, 0, sizeof(b->secret));
 	if (!launcher) {
@@ -177,6 +177,8 @@ int kd_boot_start(struct kd_boot *b, const struct kd_boot_launcher *launcher)
 	} else {
 		error = complete(b);
 	}
+	if (b->one_host < 0)
+		b->one_host = b->local_size == b->size;
 	if (error) {
 		launcher->cancel(b);
 		b->launcher = NULL;

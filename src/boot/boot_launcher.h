@@ -15,8 +15,8 @@ struct kd_boot_launcher;
 /* What the launcher tells a rank of the others, unrequested. */
 enum kd_boot_kind {
 	KD_BOOT_LOST,   /* the rank has died */
-	KD_BOOT_ABSENT, /* it was dead when this one joined */
-	KD_BOOT_JOINED, /* it has been started again */
+	KD_BOOT_ABSENT, /* no process has that number, since before this one joined */
+	KD_BOOT_JOINED, /* a process has joined the running job under that number */
 	KD_BOOT_OVER,   /* all tasks are complete */
 	KD_BOOT_DEPART, /* this one is to leave the job */
 };
@@ -33,8 +33,9 @@ struct kd_boot_change {
 /* A rank, as its launcher sees it. All zeroes before the first kd_boot_start. */
 struct kd_boot {
 	uint32_t rank, size;
-	uint32_t incarnation; /* of the rank: how often it has been started before */
+	uint32_t incarnation; /* base/member.h */
 	uint32_t local_rank, local_size; /* among the job's processes on this host */
+	int one_host; /* all processes of the job are on this host, now and later */
 	/* -1, or readable when kd_boot_event has something to handle. */
 	int fd;
 	uint8_t secret[KD_BOOT_SECRET_BYTES]; /* the job's, the same on every rank */
@@ -65,9 +66,9 @@ struct kd_boot_launcher {
 	/* Whether this launcher has started this process: determined from the environment, cheaply
 	 * and without messages. Not asked of a launcher that the caller brings along. */
 	int (*present)(const struct kd_boot *b);
-	/* Sets rank and size, and local_rank, local_size, fd and secret if it knows them. boot.c
-	 * sets local_size to 0, fd to -1 and the secret to zeroes before, and determines what is
-	 * still unset. After an error there is nothing to cancel. */
+	/* Sets rank and size, and local_rank, local_size, one_host, fd and secret if it knows them.
+	 * boot.c sets local_size to 0, one_host and fd to -1 and the secret to zeroes before, and
+	 * determines what is still unset. After an error there is nothing to cancel. */
 	int (*start)(struct kd_boot *b);
 	int (*put)(struct kd_boot *b, const char *key, const void *value, size_t size);
 	int (*fence)(struct kd_boot *b, int share);

@@ -6,7 +6,8 @@
  * failures.c, on a network that loses, doubles, delays and alters messages and reads. Ranks die at
  * every k-th event of one job, and by chance in others; reads from them fail or never end; some
  * that are declared dead go on for a while. In half of the jobs, ranks that have died are started
- * again. In half of them, ranks leave before the end: of what they have begun nothing is run again.
+ * again; in a quarter, others join that were not there. In half of them, ranks leave before the end:
+ * of what they have begun nothing is run again.
  *
  *   check_survive                      some jobs, for `make check'
  *   check_survive FIRST COUNT          the jobs of so many seeds, on all CPUs: make soak-sim
@@ -272,6 +273,8 @@ static uint32_t draw_job(uint64_t s, struct sim_faults *f)
 		f->start_ns = 1000ull << roll(&d, 13);
 		f->deaths += roll(&d, 4);
 	}
+	if (f->starts && n > 2 && roll(&d, 2))
+		f->absent = 1 + roll(&d, n - 2);
 	if (roll(&d, 2)) {
 		f->leaves = 20 + roll(&d, 81);
 		f->leave = leave;
@@ -318,7 +321,7 @@ static int run_job(uint32_t n, const struct sim_faults *f, struct sim_soak *sums
 	return wrong != 0;
 }
 
-/* One that has ended before anybody died or left is run again, with an early death. */
+/* One that has ended before anybody died, left or was started is run again, with an early death. */
 static int run_seed(uint64_t s, struct sim_soak *sums)
 {
 	struct sim_faults f;
@@ -326,7 +329,7 @@ static int run_seed(uint64_t s, struct sim_soak *sums)
 
 	if (run_job(n, &f, sums))
 		return 1;
-	if (sim.deaths || sim.left)
+	if (sim.deaths || sim.left || sim.processes > n)
 		return 0;
 	f.die_at = 1 + mix(s) % (sim.events / 2 + 1);
 	return run_job(n, &f, sums);

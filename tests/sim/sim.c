@@ -292,7 +292,7 @@ static void *end_zombie(void *arg)
 	return NULL;
 }
 
-/* The rank has lost its process, and gets another one. */
+/* The rank has no process, and gets one. */
 static void start_again(uint32_t rank)
 {
 	struct sim_fiber *f;
@@ -301,6 +301,17 @@ static void start_again(uint32_t rank)
 		return;
 	f = create_process(rank, starts[rank].main);
 	f->wake_ns += sim_draw(sim.faults.start_ns + 1);
+}
+
+/* An absent rank, or one that was not started again when it died. */
+static void start_absent(void)
+{
+	uint32_t rank = (uint32_t)sim_draw(sim.ranks);
+
+	for (uint32_t i = 0; i < sim.ranks && !dead[last[rank]]; i++)
+		rank = (rank + 1) % sim.ranks;
+	if (dead[last[rank]])
+		start_again(rank);
 }
 
 static int may_die(uint32_t rank)
@@ -337,10 +348,14 @@ static void kill_one(void)
 void sim_event(void)
 {
 	sim.events++;
-	if (sim.events < next_death || sim.deaths >= sim.faults.deaths || !sim_boot_joined())
+	if (sim.events < next_death || !sim_boot_joined() ||
+	    (sim.deaths >= sim.faults.deaths && !sim.faults.absent))
 		return;
 	next_death = sim.events + 1 + sim_draw(2 * sim.faults.death_events + 1);
-	kill_one();
+	if (sim.faults.absent && sim_draw(2))
+		start_absent();
+	else if (sim.deaths < sim.faults.deaths)
+		kill_one();
 }
 
 int sim_dead(uint32_t process)
@@ -358,7 +373,13 @@ void sim_run(void (*main)(uint32_t rank), uint64_t limit_ns)
 	limit = limit_ns;
 	left = 0;
 	for (uint32_t r = 0; r < sim.ranks; r++)
-		create_process(r, main);
+		if (r < sim.ranks - sim.faults.absent) {
+			create_process(r, main);
+		} else {
+			starts[sim.processes] = (struct start){main, r, sim.processes};
+			last[r] = sim.processes++;
+			dead[r] = ended[r] = 1;
+		}
 	give_way();
 	kd_self_worker = NULL;
 	for (; nfibers; nfibers--) {

@@ -11,7 +11,8 @@
  *
  * Ranks other than 0 may die: at a given event, that is when a message or a read is sent or
  * arrives, or by chance. The launcher says so to each of the others, sooner or later. Some that are
- * declared dead go on for a while. Some are started again: a rank is a process after the other.
+ * declared dead go on for a while. Some are started again, and some for the first time in the
+ * running job: a rank is a process after the other.
  *
  * Every choice follows from the seed: one seed, one run, as long as data have the same addresses. A
  * fiber gives way to others where a thread yields, sleeps or computes (sim_work), never elsewhere.
@@ -35,7 +36,8 @@ struct sim_faults {
 	uint32_t victim;        /* the rank that dies first; 0: any */
 	unsigned leaves;        /* per cent of the deaths: the rank is told to leave instead */
 	void (*leave)(uint32_t process); /* how */
-	unsigned starts;        /* so many that have died are started again, at most */
+	unsigned absent;        /* so many ranks, the last ones, are not there at first */
+	unsigned starts;        /* so many of these, or that have died, are started later, at most */
 	uint64_t start_ns;      /* up to that much later */
 	uint64_t yield_ns;      /* a yield takes that long, and up to five times as long; 0: 200 */
 };
@@ -47,7 +49,7 @@ struct sim {
 	uint32_t ranks;
 	uint64_t events; /* messages and reads, sent and arrived */
 	unsigned deaths; /* ranks that have died, or have been declared dead */
-	uint32_t processes; /* so far: the first of each rank, then those started again */
+	uint32_t processes; /* so far: the first of each rank, there or not, then those started later */
 	unsigned joined; /* of these, those that have joined the job */
 	unsigned left;   /* processes that have left the job before its end */
 	struct sim_faults faults;

@@ -206,6 +206,10 @@ static int fence(struct kd_boot *b, int share)
 	}
 	while (waits(arrived[process]))
 		sim_work(POLL_NS + sim_draw(POLL_NS));
+	if (arrived[process] == 1)
+		for (uint32_t r = sim.ranks - sim.faults.absent; r < sim.ranks; r++)
+			kd_boot_add_change(b, &(struct kd_boot_change){.kind = KD_BOOT_ABSENT,
+								       .rank = r});
 	return 0;
 }
 

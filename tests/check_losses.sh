@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves that a job of kddsrun --survive gives the same values when its ranks other than 0 are killed
 # by SIGKILL at random moments, some at once, some one after the other, up to all of them, and that
-# nothing is left behind. In half of the jobs ranks are started again (--respawn), and killed again.
+# nothing is left behind. In half of the jobs ranks are started again (--respawn, --spare, --join),
+# and killed again.
 # usage: check_losses.sh KILLS [SEED]: jobs of 2 to 8 ranks until so many have been killed. Prints
 # how long it took until what they ran was queued again (kddsrun -v), and ends with a line: KILLS
 # kills, JOINED joined again, JOBS jobs, WRONG wrong.
@@ -68,11 +69,19 @@ await_start()
 }
 
 # kill_ranks VICTIM SECONDS...: kills each after the time since the one before. One that has been
-# started again may not run yet, or not any more.
+# started again may not run yet, or not any more. The victim join: a rank is added, if there is room
+# for one.
 kill_ranks()
 {
 	while [ $# -gt 1 ]; do
 		sleep "$2"
+		if [ "$1" = join ]; then
+			./kddsrun --join $job 2> "$dir/refused" || # the job may be over
+				grep -q 'has room for 0\|is ending\|is not a kddsrun' "$dir/refused" ||
+				bad "a rank cannot join: $(cat "$dir/refused")"
+			shift 2
+			continue
+		fi
 		pid=$(sed -n "s/.*rank $1 runs on host .* as process //p" "$dir/err" | tail -n 1)
 		# its number may be another process's by now
 		name=$(cat "/proc/$pid/comm" 2> /dev/null || :)
@@ -109,8 +118,11 @@ job()
 	due "$number"
 	jobs=$((jobs + 1))
 	: > "$dir/err" # of the job before
-	TMPDIR=$dir/tmp KDDS_WORKERS=1 timeout -k 5 240 ./kddsrun -v -n "$ranks" --survive \
-		--respawn "$starts" --provider "$provider" $program > "$dir/out" 2> "$dir/err" &
+	spare=
+	[ "$starts" = 0 ] || spare="--spare localhost:$((starts - starts / 2))"
+	TMPDIR=$dir/tmp KDDS_WORKERS=1 ./kddsrun --timeout 240 -v -n "$ranks" --survive $spare \
+		--respawn $((starts / 2)) --provider "$provider" $program \
+		> "$dir/out" 2> "$dir/err" < /dev/null &
 	job=$!
 	await_start && kill_ranks "$@"
 	status=0
@@ -146,7 +158,8 @@ while [ $kills -lt "$most" ]; do
 			at[i] = at[n]
 		}
 		for (i = 0; i < starts; i++)
-			printf " %d %.3f", 1 + int(rand() * (ranks - 1)), rand() * slow
+			printf " %d %.3f join %.3f", 1 + int(rand() * (ranks - 1)), rand() * slow,
+				rand() * slow
 	}')
 done
 sort -n "$dir/queued" | awk '{ ms[NR] = $1 } END {

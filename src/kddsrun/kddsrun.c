@@ -387,7 +387,7 @@ static int join(int program)
 {
 	unsigned kddsrun;
 	char option[64], *request;
-	int end = 0;
+	int end = 0, status;
 
 	if (sscanf(to_join, "%u%n", &kddsrun, &end) != 1 || to_join[end])
 		usage("--join %s: the process id of kddsrun is expected", to_join);
@@ -396,7 +396,9 @@ static int join(int program)
 	deal(options.ranks);
 	request = run_places_text(&options.places, "join ");
 	snprintf(option, sizeof(option), "--join %u", kddsrun);
-	return run_job_request(kddsrun, request, option);
+	status = run_job_request(kddsrun, request, option);
+	free(request);
+	return status;
 }
 
 /* If kddsrun is started with a standard stream closed, no other file must take its number. */

@@ -43,6 +43,11 @@ int kd_boot_event(struct kd_boot *b);
 /* Takes the next change that the launcher has told, by kd_boot_event or while it was asked for
  * something else. 0: there is none. */
 int kd_boot_changed(struct kd_boot *b, struct kd_boot_change *change_p);
+/* Whether another rank has come or gone. */
+static inline int kd_boot_of_others(const struct kd_boot_change *change)
+{
+	return change->kind <= KD_BOOT_JOINED;
+}
 /* Tells the launcher that this rank runs so many tasks of the dead rank again. */
 void kd_boot_again(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char *names);
 /* Rank 0 tells the launcher that all tasks are complete: no rank is started again, and those that

@@ -172,7 +172,7 @@ int kd_job_start(struct kd_net *net)
 		.pool = net->pool, .id = -1, .place = -1, .random = (net->rank + 1) * 2654435769u};
 	kd_rsteal_start(net);
 	pthread_mutex_lock(&net->lock);
-	kd_net_take_changes(net); /* before a message to a rank that is not there */
+	kd_net_take_members(net); /* before a message to a rank that is not there */
 	pthread_mutex_unlock(&net->lock);
 	net->remote.ops = &remote_ops;
 	net->pool->remote = &net->remote;

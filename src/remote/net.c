@@ -23,11 +23,21 @@ static uint64_t work(struct kd_net *net, uint64_t now)
 	return kd_load(&net->demand) ? kd_min(due, net->duties->ask(net, now)) : due;
 }
 
-void kd_net_take_changes(struct kd_net *net)
+static void take_changes(struct kd_net *net)
 {
 	struct kd_boot_change change;
 
 	while (kd_boot_changed(&net->boot, &change))
+		net->duties->changed(net, &change);
+}
+
+void kd_net_take_members(struct kd_net *net)
+{
+	const struct kd_boot *b = &net->boot;
+	struct kd_boot_change change;
+
+	while (b->taken < b->nchanges && kd_boot_of_others(&b->changes[b->taken]) &&
+	       kd_boot_changed(&net->boot, &change))
 		net->duties->changed(net, &change);
 }
 
@@ -43,7 +53,7 @@ static void *serve(void *arg)
 		uint64_t now, due;
 
 		if (!net->leaving && kd_unlikely(net->boot.nchanges))
-			kd_net_take_changes(net);
+			take_changes(net);
 		now = kd_os_now_ns();
 		due = work(net, now);
 		if (events || due <= now)

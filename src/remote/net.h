@@ -161,8 +161,9 @@ static inline void kd_step(const struct kd_net *net, enum kd_step step, uint64_t
 
 /* Before there are workers. */
 void kd_net_start(struct kd_net *net, const struct kd_net_duties *duties);
-/* What the launcher has told, also while it was asked for something else. Under the lock. */
-void kd_net_take_changes(struct kd_net *net);
+/* Handles which ranks have come and gone, as the launcher has reported it. This is for the time
+ * before there are workers: a change that ends this rank waits for them. Under the lock. */
+void kd_net_take_members(struct kd_net *net);
 /* Starts the communication thread. 0 or -errno after an error line. */
 int kd_net_run(struct kd_net *net);
 /* Events of the launcher are ignored from then on. Under the lock. */

@@ -191,6 +191,8 @@ static void join(struct kd_boot *b)
 	tell_others(&c);
 }
 
+static int event(struct kd_boot *b);
+
 static int fence(struct kd_boot *b, int share)
 {
 	uint32_t process = sim_process();
@@ -202,6 +204,11 @@ static int fence(struct kd_boot *b, int share)
 			sim_work(sim_draw(JOIN_NS));
 		while (sim_dead(process));
 		join(b);
+		/* further changes may arrive right behind the launcher's answer */
+		if (sim_draw(2)) {
+			sim_work(sim_draw(NEWS_NS));
+			event(b);
+		}
 		return 0;
 	}
 	while (waits(arrived[process]))

@@ -5,7 +5,8 @@
 # --spare: ranks on other hosts replace those that are killed, leave, or were on a host that is
 # lost; not those that kddsrun --leave has told to leave; each spare slot once. A spare host that
 # cannot be reached is passed over, and one that does not answer delays nothing when the job is
-# over. Requests that cannot be granted get a line. Nothing is left of any job.
+# over. No rank is started on a host that is to be given back. The program may be a script that runs
+# several programs. Requests that cannot be granted get a line. Nothing is left of any job.
 set -eu
 run=$PWD/kddsrun program=$PWD/tests/join
 [ -x "$run" ] || exit 77
@@ -120,6 +121,13 @@ for provider in tcp loop; do
 	said "$gone" 1
 done
 
+for script in '"$@" 3 "die 1" 3 && "$@" 3 "die 2" 2 && "$@" 2' \
+	'"$@" 3 "leave 1" 3; "$@" 3 "die 2" 2; "$@" 2'; do
+	begin "several programs, $script" --spare localhost -n 3 sh -c "$script" sh "$program"
+	done_after 2
+	said "$joined" 1
+done
+
 what='usage'
 refused '--spare: without --survive ' --spare a true
 refused '--capacity 3: without --survive ' --capacity 3 true
@@ -160,7 +168,7 @@ said '^kdds: 5 ranks died or left; ' 1
 cat > "$dir/rsh" <<'END'
 #!/bin/sh
 case $1 in
-none) echo 'no such host' >&2; exit 255 ;;
+none*) echo 'no such host' >&2; exit 255 ;;
 slow) exec sleep 1000 ;;
 esac
 shift
@@ -174,6 +182,13 @@ job 'spare hosts' $far --hosts localhost,a,b --spare none,c:2,d:2 "$program" \
 said "$replaced" 4
 said '^kddsrun: host none: cannot start the agent: .* 255: no such host$' 1
 said '^kddsrun: host c: its agent is lost: .*: the job goes on without the 2 ranks there$' 1
+job 'an agent that ends its ranks' $far --hosts localhost,a:2 --spare b:2 "$program" 3 'hangup 1' 3
+said '^kddsrun: host a: its agent has ended the ranks there: it got signal 1 .*: the job goes on' 1
+said "^kddsrun: rank [12] \(host b, process [0-9]+\) has joined the job in place of" 2
+job 'a host that is given back' $far --hosts localhost,a --respawn 9 --spare b:9,c "$program" \
+	2 'host 1' 2 'preempt 1' 2
+said '\(host b, process [0-9]+\) has left the job' 1
+said "^kddsrun: rank 1 \(host c, process [0-9]+\) has joined the job in place of" 1
 job 'restarted before it is replaced' $far --hosts localhost,a --respawn 1 --spare b "$program" \
 	2 'die 1' 2 'die 1' 2 'die 1' 1
 said "rank 1 \(host a, .*$replaced" 0
@@ -189,6 +204,18 @@ reached 2
 done_after 3
 said "$joined" 4
 said '^kddsrun: host none: cannot start the agent: ' 1
+
+# more hosts than are started at one time
+begin 'many hosts that cannot be reached' $far -n 1 --capacity 99 "$program" 1 2
+reached 1
+"$run" --join $job --hosts "$(seq -s, -f none%g 70),c" || fail 'cannot join'
+done_after 2
+said '^kddsrun: host none[0-9]+: cannot start the agent: ' 70
+
+begin 'labels' $far --label --hosts localhost,a --spare b sh -c \
+	'[ "$KDDS_RANK" = 0 ] || printf unfinished; exec "$@"' sh "$program" 2 'host 1' 2
+wait $job || fail 'status $?'
+[ "$(grep -cx '1: unfinished' "$dir/out")" = 2 ] || fail 'lines of two processes are one'
 
 start=$(date +%s)
 job 'a spare host that does not answer' $far --hosts localhost,a --spare slow "$program" 2 'die 1' 1

@@ -3,10 +3,14 @@
  * For check_join.sh, in a job of kddsrun --survive whose ranks change. Each argument is done in
  * turn, and printed when it is:
  *
- *   N        waits until N ranks are live, and each of them runs what is placed on it
- *   leave R  rank R sends itself SIGUSR1
- *   die R    rank R kills itself
- *   host R   rank R kills the agent of its host
+ *   N          waits until N ranks are live, and each of them runs what is placed on it
+ *   leave R    rank R sends itself SIGUSR1
+ *   die R      rank R kills itself
+ *   host R     rank R kills the agent of its host
+ *   hangup R   it sends the agent SIGHUP
+ *   preempt R  it sends the agent SIGTERM
+ *
+ * The last five wait until the process is no longer part of the job.
  *
  * Meanwhile main lets the ranks compute, with data that need messages of their own, and compares
  * the values with its own. Every wait is bounded.
@@ -21,20 +25,31 @@
 #include <kdds.h>
 
 #define LENGTH 5000 /* more than a message has room for */
-#define RANKS 64
+#define RANKS 99
 #define PATIENCE 100 /* seconds */
 
-enum end { LEAVE, DIE, HOST };
+static const struct end {
+	const char *name;
+	int signal;
+	int agent; /* gets it */
+	int waits; /* until it has ended this process */
+} ends[] = {
+	{"leave", SIGUSR1, 0, 0},
+	{"die", SIGKILL, 0, 0},
+	{"host", SIGKILL, 1, 1},
+	{"hangup", SIGHUP, 1, 1},
+	{"preempt", SIGTERM, 1, 0},
+};
 
 /* Runs at rank 0 once its rank is not there. */
 KDDS_TASK(finish, VALUE(int, how), WRITE(int, done))
 {
-	if (kdds_rank() && how == LEAVE)
-		raise(SIGUSR1);
-	else if (kdds_rank())
-		kill(how == HOST ? getppid() : getpid(), SIGKILL);
-	while (kdds_rank() && how == HOST)
-		pause(); /* until the agent's end has killed this process */
+	const struct end *end = &ends[how];
+
+	if (kdds_rank())
+		kill(end->agent ? getppid() : getpid(), end->signal);
+	while (kdds_rank() && end->waits)
+		pause();
 	**done = 1;
 }
 
@@ -43,6 +58,12 @@ KDDS_TASK(add, VALUE(long, n), READ_ARRAY(long, x), UPDATE_ARRAY(long, y), WRITE
 	for (size_t i = 0; i < LENGTH; i++)
 		(*y)[i] += n * (*x)[i];
 	**rank = kdds_rank();
+}
+
+/* Whoever runs what is placed on a rank. */
+KDDS_TASK(identify, WRITE(pid_t, pid))
+{
+	**pid = getpid();
 }
 
 static long x[LENGTH], y[RANKS][LENGTH], due[RANKS][LENGTH];
@@ -91,18 +112,38 @@ static void await(int ranks)
 	}
 }
 
-static void end_rank(enum end how, int rank)
+static pid_t process(int rank)
 {
 	struct kdds_frame *const kd_self = kdds_frame_current();
-	int done = 0;
+	pid_t pid = 0;
+	KDDS_OVER(pid_t, p, &pid);
+
+	kdds_spawn_with(KDDS_ON_RANK(rank), identify, p);
+	kdds_sync();
+	return pid;
+}
+
+static void end_rank(const char *name, int rank)
+{
+	struct kdds_frame *const kd_self = kdds_frame_current();
+	time_t end = time(NULL) + PATIENCE;
+	int done = 0, how = 0, count = sizeof(ends) / sizeof(*ends);
+	pid_t before = process(rank);
 	KDDS_OVER(int, d, &done);
 
+	while (how < count && strcmp(ends[how].name, name))
+		how++;
+	if (how == count)
+		abort();
 	kdds_spawn_with(KDDS_ON_RANK(rank), finish, how, d);
 	kdds_sync();
+	while (process(rank) == before && time(NULL) <= end)
+		usleep(1000);
 }
 
 int main(int argc, char **argv)
 {
+	char name[20];
 	int rank;
 
 	setlinebuf(stdout);
@@ -113,12 +154,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < LENGTH; i++)
 		x[i] = (long)(i * i % 101);
 	for (int i = 1; i < argc; i++) {
-		if (sscanf(argv[i], "leave %d", &rank) == 1)
-			end_rank(LEAVE, rank);
-		else if (sscanf(argv[i], "die %d", &rank) == 1)
-			end_rank(DIE, rank);
-		else if (sscanf(argv[i], "host %d", &rank) == 1)
-			end_rank(HOST, rank);
+		if (sscanf(argv[i], "%19[a-z] %d", name, &rank) == 2)
+			end_rank(name, rank);
 		else
 			await(atoi(argv[i]));
 		printf("%s\n", argv[i]);

@@ -80,6 +80,7 @@ enum kd_control_type {
 	KD_CONTROL_START,        /* kddsrun: start a rank in the running job; incarnation */
 	KD_CONTROL_READY,        /* agent: that rank waits to join (in its first fence) */
 	KD_CONTROL_DROP,         /* kddsrun: it may not: kill it */
+	KD_CONTROL_DEPARTS,      /* agent: its host is to be given back: it starts no more ranks */
 };
 
 struct kd_control_header {

@@ -58,8 +58,13 @@ static int handle_hello(struct run_rank *r, struct kd_unpack *u)
 	uint32_t pid;
 	char text[256];
 
-	if (u->bad || magic != KD_CONTROL_MAGIC || r->joined)
+	if (u->bad || magic != KD_CONTROL_MAGIC)
 		return -1;
+	if (r->joined) {
+		complain(r, "runs another program, although the one before has not called "
+			    "kdds_finalize");
+		return 0;
+	}
 	if (protocol != KD_CONTROL_PROTOCOL) {
 		snprintf(text, sizeof(text),
 			 "is linked with a libkdds that speaks protocol %u with kddsrun; this one "
@@ -287,7 +292,7 @@ int run_agent_member(uint32_t rank, struct kd_unpack *u)
 	}
 	if (newcomer && newcomer->joins)
 		admit(newcomer);
-	else if (to == UINT32_MAX)
+	else if (to == UINT32_MAX && (!newcomer || newcomer->lost))
 		kd_published_forget(&agent.values, rank); /* its predecessor's */
 	return 0;
 }
@@ -306,10 +311,15 @@ int run_agent_depart_all(void)
 	if (!agent.running || !agent.job.leaves)
 		return 0;
 	for (uint32_t i = 0; i < agent.job.ranks; i++)
-		if (agent.ranks[i].pid && !is_member(&agent.ranks[i]))
+		if (agent.ranks[i].pid && !is_member(&agent.ranks[i]) && !agent.ranks[i].joins)
 			return 0;
+	agent.departs = 1;
+	run_link_send(&agent.up, KD_CONTROL_DEPARTS, 0, NULL, 0);
 	for (uint32_t i = 0; i < agent.job.ranks; i++)
-		run_agent_depart(&agent.ranks[i]);
+		if (agent.ranks[i].pid && agent.ranks[i].joins)
+			kill(-agent.ranks[i].pid, SIGKILL); /* it holds nothing yet */
+		else
+			run_agent_depart(&agent.ranks[i]);
 	return 1;
 }
 

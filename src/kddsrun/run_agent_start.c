@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -94,6 +95,10 @@ int run_agent_start_rank(uint32_t rank, struct kd_unpack *u)
 		return -1;
 	if (agent.stage != RUN_SERVING)
 		return 0;
+	if (agent.departs) {
+		run_agent_send_exit(rank, SIGKILL);
+		return 0;
+	}
 	run_outlets_finish(r);
 	if (r->program)
 		run_tree_tidy((pid_t)r->program);

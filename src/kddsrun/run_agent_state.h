@@ -25,6 +25,7 @@ struct run_agent {
 	uint32_t running;
 	uint32_t members; /* ranks that a fence waits for: all except those that left and ended */
 	uint32_t fenced;  /* of these, how many have reached it */
+	int departs; /* the host is to be given back: no more ranks are started */
 	enum run_agent_stage stage; /* run_agent_end.c changes it */
 };
 

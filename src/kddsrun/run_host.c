@@ -182,6 +182,7 @@ static void lose(struct run_host *h)
 		failed(h, "its agent is lost: %s %s", shell_name(h),
 		       status_text(h, status, sizeof(status)));
 	host_kill(h);
+	start_some();
 }
 
 static void check_lost(struct run_host *h)
@@ -328,6 +329,7 @@ static int handle_agent(struct run_host *h, struct kd_unpack *u)
 		       KD_CONTROL_PROTOCOL);
 		run_link_close(&h->link);
 		host_kill(h);
+		start_some();
 		return 0;
 	}
 	pid = (uint32_t)kd_unpack_uint(u, 4);
@@ -348,7 +350,8 @@ static int handle_leaving(struct run_host *h, struct kd_unpack *u)
 	if (!kd_unpack_complete(u))
 		return -1;
 	snprintf(h->leaving, sizeof(h->leaving), "%s", why);
-	if (h->place->near)
+	/* where the job goes on, its ranks are lost before they can report that they were ended */
+	if (h->place->near || events->dispensable(h))
 		tell_leaving(h);
 	else
 		run_timer_set(&h->timer, LAST_WORDS_NS);
@@ -469,15 +472,16 @@ static void start_some(void)
 }
 
 /* Each agent needs a link and a pipe, and both of their ends while it is started. */
-static int check_files(size_t hosts)
+int run_hosts_lack_files(size_t hosts, char *why, size_t size)
 {
-	size_t most, all = run_loop_lacks(2 * hosts + 2, &most);
+	size_t waiting = run_hosts_count - started, most;
+	size_t all = run_loop_lacks(2 * (waiting + hosts) + 2, &most);
 
-	if (!all)
-		return 0;
-	run_say("for %zu hosts kddsrun needs %zu file descriptors, and its hard limit is %zu: "
-		"raise it (ulimit -Hn), or use fewer hosts", run_hosts_count + hosts, all, most);
-	return -EMFILE;
+	if (all)
+		snprintf(why, size, "for %zu hosts kddsrun needs %zu file descriptors, and its hard "
+			 "limit is %zu: raise it (ulimit -Hn), or use fewer hosts",
+			 run_hosts_count + hosts, all, most);
+	return all != 0;
 }
 
 static struct run_host *add(const struct run_place *place, int idle)
@@ -500,21 +504,22 @@ static struct run_host *add(const struct run_place *place, int idle)
 
 struct run_host *run_hosts_add(const struct run_place *place)
 {
-	struct run_host *h;
+	struct run_host *h = add(place, 1);
 
-	if (check_files(1))
-		return NULL;
-	h = add(place, 1);
 	start_some();
 	return h;
 }
 
 int run_hosts_start(const struct run_options *given, const struct run_host_events *callbacks)
 {
+	char why[200];
+
 	options = given;
 	events = callbacks;
-	if (check_files(options->places.count))
+	if (run_hosts_lack_files(options->places.count, why, sizeof(why))) {
+		run_say("%s", why);
 		return -EMFILE;
+	}
 	if (readlink("/proc/self/exe", self, sizeof(self) - 1) < 0)
 		strcpy(self, "kddsrun");
 	for (size_t i = 0; i < options->places.count; i++)

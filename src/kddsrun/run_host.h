@@ -37,6 +37,7 @@ struct run_host {
 	uint32_t members; /* of these, the ones that a fence waits for */
 	uint32_t taken;   /* bytes of output to be granted again */
 	int released;     /* its agent has been told to end, since none is left */
+	int departs;      /* it is to be given back: no more ranks are started there */
 	int given_up;     /* the job goes on without it; what its ranks still say does not count */
 };
 
@@ -46,8 +47,9 @@ struct run_host_events {
 	int (*message)(struct run_host *host, const struct kd_control_header *header,
 		       struct kd_unpack *payload);
 	void (*answered)(struct run_host *host);
-	/* The job cannot continue without this host; why is a line. May be called several
-	 * times. */
+	/* Whether the job can continue without this host. */
+	int (*dispensable)(const struct run_host *host);
+	/* It has to; why is a line. May be called several times. */
 	void (*failed)(struct run_host *host, const char *why);
 };
 
@@ -60,8 +62,9 @@ void run_host_enter(struct run_host *host, enum run_host_state next);
 /* Starts the agents of the places that the job begins with. 0, or -EMFILE after a line on stderr:
  * too few descriptors, and nothing is started. */
 int run_hosts_start(const struct run_options *options, const struct run_host_events *events);
-/* Starts an agent in a running job, idle. The place must live as long as the job. NULL: the same as
- * -EMFILE above. */
+/* Whether there are too few descriptors for so many more hosts; then writes the line. */
+int run_hosts_lack_files(size_t hosts, char *why, size_t size);
+/* Starts an agent in a running job, idle. The place must live as long as the job. */
 struct run_host *run_hosts_add(const struct run_place *place);
 /* A child of this process has ended, which may be an agent or an ssh. */
 void run_hosts_child(pid_t pid, int status);

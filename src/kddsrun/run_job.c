@@ -136,7 +136,7 @@ static void send_job(struct run_host *h)
 	struct run_order order = {
 		.size = job.options->size,
 		.first = h->place->first,
-		.ranks = h->idle ? h->place->slots : h->place->ranks,
+		.ranks = h->idle ? kd_min(h->place->slots, job.options->size) : h->place->ranks,
 		.idle = (uint32_t)h->idle,
 		.one_host = (uint32_t)job.options->one_host,
 		.heartbeat_ms = h->place->near ? 0 : job.options->heartbeat_ms,
@@ -188,6 +188,9 @@ static int handle_complaint(struct run_job_rank *r, struct kd_unpack *u)
 
 	if (r->lost && r->incarnation)
 		run_job_refuse(r, what);
+	else if (run_job_rank_dispensable(r))
+		run_say("rank %u (host %s, process %u) %s: killing it", (unsigned)(r - job.ranks),
+			r->host->place->name, r->pid, what);
 	else
 		run_job_fail_rank(r, 1, "%s", what);
 	return u->bad;
@@ -249,6 +252,9 @@ static int host_message(struct run_host *h, const struct kd_control_header *head
 		if (h->state == RUN_HOST_SERVING)
 			run_host_enter(h, RUN_HOST_DONE);
 		return 0;
+	case KD_CONTROL_DEPARTS:
+		h->departs = 1;
+		return 0;
 	default:
 		break;
 	}
@@ -303,7 +309,7 @@ static void kill_orphans(void)
 static void host_failed(struct run_host *h, const char *why)
 {
 	run_job_host_failed(h, why);
-	run_job_replace_all(h);
+	run_job_replace_stranded();
 	run_job_check_fence(); /* it may have waited for ranks of that host */
 }
 
@@ -340,7 +346,7 @@ static int init(void)
 int run_job(const struct run_options *given)
 {
 	static const struct run_host_events events = {host_message, host_answered,
-						      host_failed};
+						      run_job_host_dispensable, host_failed};
 
 	job.options = given;
 	if (init())

@@ -103,7 +103,7 @@ static int may_be_sent_to_all(int status)
 }
 
 /* Until all have joined, and without rank 0, there is nothing to go on with. */
-static int dispensable(const struct run_job_rank *r)
+int run_job_rank_dispensable(const struct run_job_rank *r)
 {
 	return job.options->survive && job.joined && !job.ending && r != job.ranks;
 }
@@ -250,7 +250,7 @@ int run_job_lose_rank(struct run_job_rank *r)
 {
 	char text[128];
 
-	if (!dispensable(r) || r->lost || r->state != RUN_RANK_NEVER_LEFT ||
+	if (!run_job_rank_dispensable(r) || r->lost || r->state != RUN_RANK_NEVER_LEFT ||
 	    (!run_job_rank_killed(r) && !departed(r)))
 		return 0;
 	if (crashed(r) && job.crashed) {
@@ -268,15 +268,18 @@ int run_job_lose_rank(struct run_job_rank *r)
 	return 1;
 }
 
-/* A host that is lost, with its ranks. Returns 0 if the job cannot go on without them. */
-static int lose_host(struct run_host *h, const char *why)
+int run_job_host_dispensable(const struct run_host *h)
 {
-	uint32_t lost = 0;
+	return job.options->survive && job.joined && !job.ending && h != job.ranks[0].host;
+}
 
-	if (!job.options->survive || !job.joined || job.ending || h == job.ranks[0].host)
-		return 0;
+/* A host that is lost, with its ranks. */
+static void lose_host(struct run_host *h, const char *why)
+{
+	uint32_t lost = 0, stranded = 0;
+
 	if (h->given_up)
-		return 1;
+		return;
 	h->given_up = 1;
 	for (uint32_t i = 0; i < job.options->size; i++) {
 		struct run_job_rank *r = &job.ranks[i];
@@ -289,19 +292,24 @@ static int lose_host(struct run_host *h, const char *why)
 			lost++;
 		}
 		run_job_rank_exit(r);
+		r->stranded = 1;
+		stranded++;
+		run_out_add(i, 1, "", 0);
+		run_out_add(i, 2, "", 0);
 	}
 	if (lost)
 		run_say("%s: the job goes on without the %u rank%s there", why, lost,
 			lost > 1 ? "s" : "");
-	else if (h->idle)
+	else if (stranded || h->idle)
 		run_say("%s", why);
-	return 1;
 }
 
 void run_job_host_failed(struct run_host *h, const char *why)
 {
-	if (lose_host(h, why))
+	if (run_job_host_dispensable(h)) {
+		lose_host(h, why);
 		return;
+	}
 	if (unsaid.host == h) {
 		unsaid.host = NULL;
 		job.end_status = 1;

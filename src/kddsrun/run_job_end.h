@@ -13,7 +13,10 @@ void run_job_fail(const char *format, ...) kd_printf(1, 2);
 /* The same with a line about a rank. */
 void run_job_fail_rank(const struct run_job_rank *r, int status, const char *format, ...)
 	kd_printf(3, 4);
-/* The job cannot continue without a host. */
+/* Whether the job can go on without that rank or host. */
+int run_job_rank_dispensable(const struct run_job_rank *r);
+int run_job_host_dispensable(const struct run_host *h);
+/* It goes on without the host, or ends. */
 void run_job_host_failed(struct run_host *h, const char *why);
 /* Whether a signal has ended the rank, or a program that a shell has started for it. */
 int run_job_rank_killed(const struct run_job_rank *r);

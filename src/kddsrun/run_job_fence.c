@@ -14,6 +14,7 @@
 
 static struct kd_published values;
 static uint32_t greeted; /* ranks that have joined at some time */
+static int begins; /* ranks have called kdds_init since the last fence */
 
 void run_job_fence_init(void)
 {
@@ -47,6 +48,16 @@ void run_job_tell_member(const struct run_job_rank *r, const struct run_job_rank
 		run_hosts_send_frame(KD_CONTROL_MEMBER, number, payload, (size_t)(p.at - payload));
 }
 
+/* Ranks that have called kdds_init, perhaps for the second time, know none but those that the job
+ * began with. */
+static void tell_changes(void)
+{
+	for (uint32_t i = 0; i < job.options->size && begins; i++)
+		if (job.ranks[i].lost || job.ranks[i].incarnation)
+			run_job_tell_member(&job.ranks[i], NULL);
+	begins = 0;
+}
+
 void run_job_check_fence(void)
 {
 	int fenced = 0, share = job.options->size <= SHARE_RANKS;
@@ -56,11 +67,10 @@ void run_job_check_fence(void)
 			return;
 		fenced |= run_hosts[i]->fenced;
 	}
-	if (fenced && !job.joined) {
+	if (fenced && !job.joined)
 		run_tell("all ranks have joined the job");
-		for (uint32_t i = job.options->ranks; i < job.options->size; i++)
-			run_job_tell_member(&job.ranks[i], NULL);
-	}
+	if (fenced)
+		tell_changes();
 	job.joined |= fenced;
 	for (size_t i = 0; i < run_hosts_count && fenced; i++) {
 		struct run_host *h = run_hosts[i];
@@ -126,6 +136,7 @@ int run_job_hello(struct run_job_rank *r, struct kd_unpack *u)
 			 (unsigned)(r - job.ranks), pid, r->pid);
 	greeted += r->state == RUN_RANK_STRANGER;
 	run_job_rank_enter(r, RUN_RANK_JOINED);
+	begins |= !r->lost;
 	if (greeted == job.options->ranks)
 		compare_builds();
 	run_job_check();

@@ -25,6 +25,8 @@ static void check(const struct run_places *places, char *why, size_t size)
 	uint64_t slots = 0;
 	uint32_t room = vacancies();
 
+	if (run_hosts_lack_files(places->count, why, size))
+		return;
 	for (size_t i = 0; i < places->count; i++) {
 		slots += places->place[i].slots;
 		if (!is_reachable(&places->place[i])) {
@@ -40,18 +42,16 @@ static void check(const struct run_places *places, char *why, size_t size)
 			 job.options->size);
 }
 
-/* 0, or -1: no agent can be started there. */
-static int start_there(const struct run_place *place)
+static void start_there(const struct run_place *place)
 {
 	struct run_host *h = run_hosts_add(place);
-	uint32_t left = h && !h->given_up ? place->slots : 0;
+	uint32_t left = h->given_up ? 0 : place->slots;
 
 	for (uint32_t i = 0; i < job.options->size && left; i++)
 		if (run_job_vacant(&job.ranks[i])) {
 			run_job_start_on(&job.ranks[i], h);
 			left--;
 		}
-	return h ? 0 : -1;
 }
 
 void run_job_join(const char *hosts, char *why, size_t size)
@@ -71,8 +71,6 @@ void run_job_join(const char *hosts, char *why, size_t size)
 		run_places_free(&places);
 		return;
 	}
-	for (size_t i = 0; i < places.count && !*why; i++)
-		if (start_there(&places.place[i])) /* the place lives on */
-			snprintf(why, size, "kddsrun has too few file descriptors for host %.100s",
-				 places.place[i].name);
+	for (size_t i = 0; i < places.count; i++)
+		start_there(&places.place[i]); /* the place lives on */
 }

@@ -151,7 +151,8 @@ int run_job_request(unsigned kddsrun, const char *request, const char *option)
 	}
 	error = receive(fd, &parcel);
 	if (error == -EAGAIN)
-		run_say("%s: process %u has not answered for %u s", option, kddsrun, ANSWER_S);
+		run_say("%s: process %u has not answered for %u s; it may still grant the request",
+			option, kddsrun, ANSWER_S);
 	else if (error)
 		run_say("%s: process %u: %s", option, kddsrun, kd_errno_text(-error));
 	else if (parcel.size)

@@ -19,7 +19,8 @@ static uint32_t number_of(const struct run_job_rank *r)
 
 int run_job_vacant(const struct run_job_rank *r)
 {
-	return r->lost && run_job_rank_exited(r) && r->incarnation < KD_INCARNATIONS - 1;
+	return r->lost && r->incarnation < KD_INCARNATIONS - 1 &&
+	       (r->state == RUN_RANK_NEVER_JOINED || r->state == RUN_RANK_NEVER_LEFT);
 }
 
 static void send_start(const struct run_job_rank *r)
@@ -54,8 +55,10 @@ void run_job_start_all(struct run_host *h)
 
 static int may_stay(const struct run_job_rank *r)
 {
-	return !r->departs && respawns < job.options->respawns && !r->host->given_up &&
-	       !r->host->released && r->host->state == RUN_HOST_SERVING;
+	const struct run_host *h = r->host;
+
+	return !r->departs && respawns < job.options->respawns && !h->departs && !h->given_up &&
+	       !h->released && h->state == RUN_HOST_SERVING;
 }
 
 void run_job_replace(struct run_job_rank *r)
@@ -74,11 +77,13 @@ void run_job_replace(struct run_job_rank *r)
 		run_job_start_on(r, spare);
 }
 
-void run_job_replace_all(struct run_host *h)
+void run_job_replace_stranded(void)
 {
-	for (uint32_t i = 0; i < job.options->size && h->given_up; i++)
-		if (job.ranks[i].host == h)
+	for (uint32_t i = 0; i < job.options->size; i++)
+		if (job.ranks[i].stranded) {
+			job.ranks[i].stranded = 0;
 			run_job_replace(&job.ranks[i]);
+		}
 }
 
 static void drop(struct run_job_rank *r)
@@ -100,9 +105,10 @@ void run_job_never_joined(struct run_job_rank *r)
 
 	if (!r->lost || !r->incarnation || r->dropped || over || job.ending)
 		return;
-	run_job_say_next(r, "rank %u (host %s, process %u) %s before it could join the job",
-			 number_of(r), r->host->place->name, r->pid,
-			 run_job_status_text(r->status, text, sizeof(text)));
+	if (r->pid)
+		run_job_say_next(r, "rank %u (host %s, process %u) %s before it could join the job",
+				 number_of(r), r->host->place->name, r->pid,
+				 run_job_status_text(r->status, text, sizeof(text)));
 	if (run_job_rank_killed(r))
 		run_job_replace(r);
 }

@@ -20,8 +20,8 @@ void run_job_start_on(struct run_job_rank *r, struct run_host *h);
 /* The rank has died, or has left, and the job goes on: starts it again, on its host or a spare one,
  * if it may be. */
 void run_job_replace(struct run_job_rank *r);
-/* The same of the ranks of a host that is lost. */
-void run_job_replace_all(struct run_host *h);
+/* The same of the ranks of hosts that are lost. */
+void run_job_replace_stranded(void);
 /* The agent of an idle host has its job, and is told which ranks to start. */
 void run_job_start_all(struct run_host *h);
 /* READY. Not 0: the frame is malformed. */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "kddsrun/run_loop.h"
+#include "kddsrun/run_say.h"
 
 /* What has become of the slots of job.options->spares: as many. */
 static struct spare {
@@ -20,6 +21,7 @@ static int ended(const struct run_host *h)
 struct run_host *run_job_spare(void)
 {
 	const struct run_places *places = &job.options->spares;
+	char why[200];
 
 	if (!spares && places->count) {
 		spares = run_alloc(NULL, places->count * sizeof(*spares));
@@ -28,12 +30,16 @@ struct run_host *run_job_spare(void)
 	for (size_t i = 0; i < places->count; i++) {
 		struct spare *s = &spares[i];
 
-		if (s->used == places->place[i].slots || (s->host && s->host->given_up))
+		if (s->used == places->place[i].slots ||
+		    (s->host && (s->host->given_up || s->host->departs)))
 			continue;
-		if (!s->host || ended(s->host))
+		if (!s->host || ended(s->host)) {
+			if (run_hosts_lack_files(1, why, sizeof(why))) {
+				run_say("%s", why);
+				return NULL;
+			}
 			s->host = run_hosts_add(&places->place[i]);
-		if (!s->host)
-			return NULL;
+		}
 		s->used++;
 		if (!s->host->given_up)
 			return s->host;

@@ -25,6 +25,7 @@ struct run_job_rank {
 	uint32_t incarnation;      /* how often it has been started in the running job */
 	int dropped;               /* what has been started is killed, since it may not join */
 	int departs;               /* it has been told to leave */
+	int stranded;              /* its host is lost, and nothing has taken its place yet */
 	int dismissed;             /* by kddsrun --leave: nothing takes its place */
 	uint64_t killed_ns;        /* then; UINT64_MAX: it has been, or is about to be */
 	uint32_t version;

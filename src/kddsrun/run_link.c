@@ -201,6 +201,7 @@ void run_link_open(struct run_link *link, int in, int out)
 	link->in = (struct run_watch){in, POLLIN, 0, in_ready};
 	link->out = (struct run_watch){out, 0, 0, out_ready};
 	link->heard_ns = link->sent_ns = kd_os_now_ns();
+	run_bytes_free(&link->received); /* a previous peer's */
 	run_watch_add(&link->in);
 	if (!is_single(link))
 		run_watch_add(&link->out);

@@ -413,6 +413,7 @@ static void run_stack(struct kd_worker *w, struct kd_stack *s)
 		struct kd_range range;
 		int merge;
 
+		kd_assert(!w->polls); /* nobody would handle messages while s runs */
 		make_current(w, s);
 		kd_stack_check(s);
 		switch (kd_watch.tasks ? run_observed(w, s, &s->base, NULL, 1) :
@@ -533,6 +534,7 @@ int kd_sched_overtake(struct kd_worker *w, struct kd_stack *s, const struct kd_r
 
 	if (!kd_steal(w, s, request, &range))
 		return 0;
+	kd_idle_end(w); /* if s waits: from here on the communication thread handles messages */
 	other = kd_worker_stack(w);
 	kd_stack_start(other, &range);
 	w->nest++;

@@ -3,7 +3,8 @@
  * Proves that ranks are objects: a job of several ranks runs in one thread of this process, under a
  * virtual clock (sim/sim.h), from joining the job to leaving it. Its ranks steal from each other
  * ten thousand times; each task runs once and sums are right, also when the network loses, doubles,
- * delays, refuses and alters what it carries. A run depends on its seed and on addresses alone.
+ * delays, refuses and alters what it carries. What an idle rank could run does not wait for a rank
+ * that is busy. A run depends on its seed and on addresses alone.
  * Nothing is left.
  */
 #include <check.h>
@@ -12,6 +13,7 @@
 #include <string.h>
 
 #include "child.h"
+#include "remote/weigh.h"
 #include "sim/sim.h"
 #include "sim/sim_rank.h"
 
@@ -165,6 +167,105 @@ static void deep(void)
 	ck_assert(!late);
 }
 
+/* Rank 0 is busy with a long task, and the task that another rank could run has large inputs. */
+static int away;
+
+KDDS_TASK(hold, VALUE(int, dummy))
+{
+	uint64_t begin = sim.now_ns;
+
+	(void)dummy;
+	while (!away && sim.now_ns - begin < 5 * SECOND)
+		sim_work(LEAF_NS / 100);
+}
+
+KDDS_TASK(weigh, READ_ARRAY(long, x), WRITE(long, last))
+{
+	away = kdds_rank();
+	**last = (*x)[kdds_count(x) - 1];
+}
+
+static void large_trial(void)
+{
+	static long x[3 * KD_WEIGH_SMALL / sizeof(long)];
+	struct kdds_frame *const kd_self = kdds_frame_current();
+	long last = 0;
+	KDDS_OVER_ARRAY(long, all, x, sizeof(x) / sizeof(*x));
+	KDDS_OVER(long, l, &last);
+
+	x[sizeof(x) / sizeof(*x) - 1] = 7;
+	away = 0;
+	kdds_spawn_with(KDDS_LOCAL, hold, 0);
+	kdds_spawn(weigh, all, l);
+	kdds_sync();
+	ck_assert_int_eq(last, 7);
+	ck_assert(away);
+}
+
+/* It keeps another rank busy, while rank 0 asks for work in vain. */
+KDDS_TASK(linger, WRITE(int, ran))
+{
+	**ran = away = kdds_rank();
+	sim_work(50 * LEAF_NS);
+}
+
+KDDS_TASK(inner, READ_ARRAY(long, x), UPDATE_ARRAY(long, y))
+{
+	for (size_t i = 0; i < kdds_count(y); i++)
+		(*y)[i] += (*x)[i];
+	sim_work(LEAF_NS);
+}
+
+KDDS_TASK(all_done, READ_ARRAY(long, y), READ_ARRAY(long, z), WRITE(long, sum))
+{
+	**sum = (*y)[0] + (*z)[0];
+	away = 1;
+}
+
+/* Rank 0, which was idle a moment ago, gets some of its children. */
+KDDS_TASK(outer, READ_ARRAY(long, x), WRITE(long, sum))
+{
+	KDDS_DATA_ARRAY(long, y, LENGTH);
+	KDDS_DATA_ARRAY(long, z, LENGTH);
+
+	memset(*y, 0, LENGTH * sizeof(**y));
+	memset(*z, 0, LENGTH * sizeof(**z));
+	for (int i = 0; i < 4; i++) {
+		kdds_spawn(inner, x, y);
+		kdds_spawn(inner, x, z);
+	}
+	kdds_spawn(all_done, y, z, sum);
+}
+
+static void children_of_others(void)
+{
+	static long x[LENGTH];
+	struct kdds_frame *const kd_self = kdds_frame_current();
+
+	for (size_t i = 0; i < LENGTH; i++)
+		x[i] = 1;
+	for (int i = 0; i < 30; i++) {
+		long sum = 0;
+		int ran = 0;
+		uint64_t begin;
+		KDDS_OVER_ARRAY(long, all, x, LENGTH);
+		KDDS_OVER(long, s, &sum);
+		KDDS_OVER(int, r, &ran);
+
+		away = 0;
+		kdds_spawn_with(KDDS_LOCAL, hold, 0);
+		kdds_spawn(linger, r);
+		kdds_sync();
+		begin = sim.now_ns;
+		away = 0;
+		kdds_spawn_with(KDDS_LOCAL, hold, 0);
+		kdds_spawn(outer, all, s);
+		kdds_sync();
+		ck_assert_int_eq(sum, 8);
+		ck_assert_uint_lt(sim.now_ns - begin, SECOND / 10);
+	}
+}
+
 /* The sum of the numbers below LEAVES, each by a task of its own. */
 static void sum(void)
 {
@@ -182,7 +283,7 @@ static void sum(void)
 	ck_assert_uint_eq(wrong, 0);
 }
 
-static void program(void)
+static void steal_much(void)
 {
 	do
 		sum();
@@ -191,6 +292,8 @@ static void program(void)
 	for (int i = 0; i < 10; i++)
 		deep();
 }
+
+static void (*program)(void);
 
 static void run_rank(uint32_t number)
 {
@@ -219,6 +322,7 @@ static uint64_t run_job(uint64_t seed, uint32_t nranks, int workers, uint64_t ns
 static void setup(void)
 {
 	sim_library_start();
+	program = steal_much;
 }
 
 static void teardown(void)
@@ -241,6 +345,16 @@ START_TEST(many)
 	uint64_t seed = (uint64_t)_i + 100;
 
 	run_job(seed, 2 + (uint32_t)_i % (RANKS_MAX - 1), 1 + _i % 3, 20, _i % 2 ? &harsh : NULL);
+}
+END_TEST
+
+START_TEST(busy_rank)
+{
+	static void (*const programs[])(void) = {large_trial, children_of_others};
+
+	program = programs[_i];
+	for (uint64_t seed = 1; seed <= 20; seed++)
+		run_job(seed, 2 + (uint32_t)seed % 3, 1, 0, NULL);
 }
 END_TEST
 
@@ -280,6 +394,7 @@ int main(void)
 	tcase_set_timeout(tcase, 120);
 	tcase_add_test(tcase, two_ranks);
 	tcase_add_loop_test(tcase, many, 0, 12);
+	tcase_add_loop_test(tcase, busy_rank, 0, 2);
 	tcase_add_test(tcase, same_seed);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);

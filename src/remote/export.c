@@ -36,6 +36,8 @@
 #define SMALL_NS 50000u         /* between looks for something smaller */
 #define IDLE_NS 1000000u        /* a thief that requests nothing may have work of others then */
 #define BUSY 2u                 /* steal messages that a thief has not answered */
+#define OVERDUE_NS 4000000u     /* away for so long and not begun: an idle rank has it returned */
+#define OVERDUE_DOUBLINGS 6     /* of that time, between requests in vain */
 #define PACKAGE_NS 30000u       /* that both ranks are busy with a steal message and its results */
 
 /* The life of an export; doc/protocol.md describes the states and has the drawing. */
@@ -93,7 +95,12 @@ struct kd_exports {
 	uint32_t prompts;
 	uint64_t dear_until_ns; /* all that there was is too dear until then; 0: it was not */
 	uint32_t dear;          /* looks in a row that found nothing else */
-	uint64_t large_ns; /* there has been nothing but large trials since then; 0: there is not */
+	uint64_t large_ns; /* nothing but large trials has been found since then; 0: none has */
+	/* Requests for exports to be returned: the next one, how many were in vain, the slot of the
+	 * last, and how many exports had been sent and returned by then. */
+	uint64_t recall_ns;
+	uint32_t recalls, recalled;
+	uint64_t recall_count;
 	uint32_t listens; /* owners know that thieves wait; loaded without the lock */
 	uint32_t available, ahead; /* set by any thread, cleared under the lock */
 	struct kd_export *making; /* its steal message */
@@ -217,7 +224,8 @@ static int find(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uin
 	want = kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
 	f.large = me->large_ns && now - me->large_ns >= LARGE_NS;
 	found = kd_search_remote(&net->worker, want, &f.filter, hint, range_p);
-	if (found || !f.too_large)
+	/* without a hint it may have passed over stacks that were visited in vain a moment ago */
+	if (found || (hint && !f.too_large))
 		me->large_ns = 0;
 	else if (!me->large_ns)
 		me->large_ns = now;
@@ -380,11 +388,18 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 	kd_peer_send(net, from, m, 1);
 }
 
+static void request_back(struct kd_net *net, const struct kd_export *x)
+{
+	struct kd_wire_head *m = kd_peer_message(KD_WIRE_BACK, sizeof(struct kd_wire_back));
+
+	*(struct kd_wire_back *)(m + 1) = (struct kd_wire_back){x->slot, x->generation};
+	kd_peer_send(net, x->thief, m, 1);
+}
+
 void kd_export_recall(struct kd_net *net, const char *closure)
 {
 	const struct kd_table *table = &net->exports->table;
 	struct kd_export *x = NULL;
-	struct kd_wire_head *m;
 
 	kd_net_assert_locked(net);
 	for (uint32_t i = 0; i < table->size; i++) {
@@ -393,11 +408,51 @@ void kd_export_recall(struct kd_net *net, const char *closure)
 			break;
 		x = NULL;
 	}
-	if (!x || x->state != EXPORT_OUT)
-		return;
-	m = kd_peer_message(KD_WIRE_BACK, sizeof(struct kd_wire_back));
-	*(struct kd_wire_back *)(m + 1) = (struct kd_wire_back){x->slot, x->generation};
-	kd_peer_send(net, x->thief, m, 1);
+	if (x && x->state == EXPORT_OUT)
+		request_back(net, x);
+}
+
+/* It has been away for longer than it takes to move its data twice, as in balance.h. */
+static int is_overdue(struct kd_net *net, const struct kd_export *x, uint64_t now)
+{
+	struct kd_load load = {.end = NULL};
+	uint64_t away = now - x->sent_ns;
+
+	if (x->state != EXPORT_OUT || away < OVERDUE_NS)
+		return 0;
+	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
+		kd_load_add(net, &load, kd_closure_at(c), UINT64_MAX);
+	return away - OVERDUE_NS >= 2 * kd_balance_ns(load.bytes / 2);
+}
+
+uint64_t kd_export_recall_overdue(struct kd_net *net, uint64_t now)
+{
+	struct kd_exports *me = net->exports;
+	uint64_t count = me->generation + net->counts.returned;
+
+	kd_net_assert_locked(net);
+	if (me->table.nfree == me->table.size || net->over)
+		return UINT64_MAX;
+	if (count != me->recall_count) {
+		me->recalls = 0;
+		me->recall_ns = kd_min(me->recall_ns, now + OVERDUE_NS);
+	}
+	me->recall_count = count;
+	if (now < me->recall_ns)
+		return me->recall_ns;
+	for (uint32_t i = 0; i < me->table.size; i++) {
+		const struct kd_export *x;
+
+		me->recalled = (me->recalled + 1) % me->table.size;
+		x = me->table.at[me->recalled];
+		if (x && is_overdue(net, x, now)) {
+			request_back(net, x);
+			break;
+		}
+	}
+	me->recall_ns = now + ((uint64_t)OVERDUE_NS << me->recalls);
+	me->recalls = kd_min(me->recalls + 1, OVERDUE_DOUBLINGS);
+	return me->recall_ns;
 }
 
 void kd_export_back(struct kd_net *net, uint32_t from, const void *body, size_t bytes)

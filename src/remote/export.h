@@ -25,6 +25,9 @@ void kd_export_declined(struct kd_net *net, uint32_t from, const void *body, siz
 /* A worker waits for that closure: if it has been exported, asks the thief to return it unless it
  * has begun it. Looks through all exports. */
 void kd_export_recall(struct kd_net *net, const char *closure);
+/* A worker is idle: asks for one of the exports that have not been answered for long. The thief may
+ * have become busy since it requested work. Returns when to call again. */
+uint64_t kd_export_recall_overdue(struct kd_net *net, uint64_t now);
 
 /* Sends WORK: the range, which has been taken for that rank. request: the number of its request; 0:
  * it has made none. */

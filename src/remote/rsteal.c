@@ -122,6 +122,11 @@ static uint64_t tick(struct kd_net *net, uint64_t now)
 	return kd_min(due, kd_peer_tick(net, now));
 }
 
+static uint64_t ask(struct kd_net *net, uint64_t now)
+{
+	return kd_min(kd_import_ask(net, now), kd_export_recall_overdue(net, now));
+}
+
 static void changed(struct kd_net *net, const struct kd_boot_change *change)
 {
 	if (change->kind == KD_BOOT_OVER)
@@ -134,7 +139,7 @@ static void changed(struct kd_net *net, const struct kd_boot_change *change)
 
 void kd_rsteal_start(struct kd_net *net)
 {
-	static const struct kd_net_duties duties = {tick, kd_import_ask, kd_export_recall,
+	static const struct kd_net_duties duties = {tick, ask, kd_export_recall,
 						    changed};
 
 	net->over = net->departs = 0;

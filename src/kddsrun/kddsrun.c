@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +38,7 @@
 extern char **environ;
 
 static int progress;
-static const char *leaver;  /* --leave */
+static char *leaver;        /* --leave */
 static const char *to_join; /* --join */
 static uint32_t capacity;   /* 0: as many ranks as the job begins with */
 static struct run_options options = {.heartbeat_ms = 30000, .bind = 1};
@@ -370,14 +371,18 @@ static void check_settings(void)
 
 static int leave(int program)
 {
+	char request[32], option[64], *colon = strchr(leaver, ':');
 	unsigned kddsrun, rank;
-	char request[32], option[64];
-	int end = 0;
 
-	if (sscanf(leaver, "%u:%u%n", &kddsrun, &rank, &end) != 2 || leaver[end])
+	if (!colon)
 		usage("--leave %s: the process id of kddsrun, a colon and a rank are expected", leaver);
 	if (program)
 		usage("--leave %s: a program cannot be started at the same time", leaver);
+	if (to_join)
+		usage("--leave %s, --join %s: these are two commands", leaver, to_join);
+	*colon = 0;
+	kddsrun = number("--leave", leaver, 1, INT_MAX);
+	rank = number("--leave", colon + 1, 0, INT_MAX);
 	snprintf(request, sizeof(request), "leave %u", rank);
 	snprintf(option, sizeof(option), "--leave %u:%u", kddsrun, rank);
 	return run_job_request(kddsrun, request, option);
@@ -385,12 +390,10 @@ static int leave(int program)
 
 static int join(int program)
 {
-	unsigned kddsrun;
+	unsigned kddsrun = number("--join", to_join, 1, INT_MAX);
 	char option[64], *request;
-	int end = 0, status;
+	int status;
 
-	if (sscanf(to_join, "%u%n", &kddsrun, &end) != 1 || to_join[end])
-		usage("--join %s: the process id of kddsrun is expected", to_join);
 	if (program)
 		usage("--join %s: the job has its program; none can be given", to_join);
 	deal(options.ranks);

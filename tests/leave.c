@@ -2,7 +2,8 @@
 /*
  * For check_leave.sh, in a job of kddsrun --survive: leave FILE SIGNAL RANK... The ranks tell
  * themselves to leave by that signal, one after the other, while each runs a task and others wait;
- * if it is negative, their agent gets it; 0: another process tells them.
+ * if it is negative, their agent gets it; 0: another process tells them. They leave although short
+ * tasks are placed on them all the time.
  * Their values are right, and each task adds one byte to the file: none has been run twice. With
  * "stuck" in place of a file the task never ends there.
  */
@@ -58,6 +59,8 @@ KDDS_TASK(leave, VALUE(int, number), UPDATE(unsigned long, x), WRITE(int, rank),
 		kdds_spawn(work, n, x, rank);
 }
 
+KDDS_TASK(step, UPDATE(unsigned long, x)) { **x += 1; }
+
 static unsigned long x[TASKS], due[TASKS];
 static int rank[TASKS];
 static int process; /* of the rank that has been told to leave */
@@ -97,6 +100,38 @@ static void spawn_some(int on, const int *number_p)
 	}
 }
 
+/* Spawns short tasks that are placed there, without a pause, until the process has ended. */
+static void stream(int on)
+{
+	struct kdds_frame *const kd_self = kdds_frame_current();
+	static unsigned long sum[8];
+	kdds_data(unsigned long) sums[8];
+	unsigned long n = 0;
+	time_t end = time(NULL) + PATIENCE;
+
+	for (int i = 0; i < 8; i++) {
+		sum[i] = 0;
+		kdds_bind(sums[i], &sum[i]);
+	}
+	while (process != getpid() && !kill(process, 0)) {
+		for (int i = 0; i < 8; i++)
+			kdds_spawn_with(KDDS_ON_RANK(on), step, kdds_ref(sums[i]));
+		if (++n % 4)
+			continue;
+		kdds_wait(kdds_ref(sums[0]));
+		if (time(NULL) > end) {
+			printf("rank %d does not leave\n", on);
+			exit(1);
+		}
+	}
+	kdds_sync();
+	for (int i = 0; i < 8; i++)
+		if (sum[i] != n) {
+			printf("wrong sum\n");
+			exit(1);
+		}
+}
+
 /* Until nothing runs on that rank, and its process has ended. */
 static void await_end(int on)
 {
@@ -129,8 +164,10 @@ int main(int argc, char **argv)
 		int on = atoi(argv[i]);
 
 		spawn_some(on, &number);
-		if (on)
+		if (on) {
+			stream(on);
 			await_end(on);
+		}
 	}
 	size = stuck ? 0 : lseek(file, 0, SEEK_END);
 	if (!stuck && (size_t)size != spawned)

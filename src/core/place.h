@@ -12,8 +12,8 @@
  *
  * On its rank it arrives as a LOCAL closure. Of a placed closure, bits of attr and state have the
  * number that the program has given; the rank is that number modulo the size of the job. A closure
- * whose rank is this one is treated as LOCAL, and so is one whose rank has died, until that rank is
- * started again.
+ * whose rank is this one is treated as LOCAL, and so is one whose rank has died, or leaves, until
+ * that rank is started again.
  *
  * Results that are retained elsewhere are complete for all: what depends on them is ready, and the
  * place of the data only determines where it runs. Data come to be elsewhere only when a closure
@@ -27,7 +27,8 @@
 #include "core/worker.h"
 #include "kdds.h"
 
-/* The rank on which the program has placed c; -1: none, or this one; -2: one that has died. */
+/* The rank on which the program has placed c; -1: none, or this one; -2: one that has died, or
+ * leaves. */
 int kd_place_rank(const struct kd_pool *p, const struct kdds_closure *c);
 int kd_place_look(const struct kd_pool *p, const struct kdds_closure *c);
 

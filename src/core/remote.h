@@ -46,7 +46,7 @@ struct kd_remote_ops {
 	void (*lower)(struct kd_remote *r, struct kdds_flag *f);
 
 	/* place.h, without locks. The rank that the number of a placed closure stands for; -1: this
-	 * one; -2: it has died. */
+	 * one; -2: it has died, or leaves. */
 	int (*rank)(struct kd_remote *r, uint32_t number);
 	/* There may be ready closures of other ranks. Locks may be held. */
 	void (*placed)(struct kd_remote *r);

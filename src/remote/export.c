@@ -325,6 +325,17 @@ static void forget_waiting(struct kd_net *net, uint32_t i)
 		do_not_listen(net);
 }
 
+static void stop_waiting(struct kd_net *net, uint32_t thief)
+{
+	const struct kd_exports *me = net->exports;
+
+	for (uint32_t i = 0; i < me->nwaiting; i++)
+		if (me->waiting[i] == thief) {
+			forget_waiting(net, i);
+			return;
+		}
+}
+
 /* Looks for work for the thief. hint: it is remembered. While all that there was is too dear, owners
  * are not disturbed; the next look after that does so only if it finds nothing at all. */
 static int look(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uint64_t now,
@@ -375,11 +386,7 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 	if (r.wait)
 		remember(net, from, r.want);
 	if (look(net, from, r.want, (int)r.wait, now, &range)) {
-		for (uint32_t i = 0; i < me->nwaiting; i++)
-			if (me->waiting[i] == from) {
-				forget_waiting(net, i);
-				break;
-			}
+		stop_waiting(net, from);
 		kd_export_send(net, from, r.request, &range);
 		return;
 	}
@@ -816,11 +823,14 @@ void kd_export_declined(struct kd_net *net, uint32_t from, const void *body, siz
 	struct kd_export *x;
 
 	kd_net_assert_locked(net);
-	if (bytes < sizeof(b))
+	if (bytes < sizeof(b) || !net->survives)
 		return;
+	/* or what is placed there would go to and fro, and the rank could not leave */
+	kd_store_relaxed(&net->leaves[from], 1);
+	stop_waiting(net, from);
 	memcpy(&b, body, sizeof(b));
 	x = kd_table_get(&net->exports->table, b.slot);
-	if (!net->survives || !x || x->thief != from || x->generation != b.generation ||
+	if (!x || x->thief != from || x->generation != b.generation ||
 	    x->state != EXPORT_OUT)
 		return;
 	turn(x, EXPORT_LOST);
@@ -834,11 +844,7 @@ void kd_export_lost(struct kd_net *net, uint32_t rank)
 
 	kd_net_assert_locked(net);
 	me->rooms[rank] = 0;
-	for (uint32_t i = 0; i < me->nwaiting; i++)
-		if (me->waiting[i] == rank) {
-			forget_waiting(net, i);
-			break;
-		}
+	stop_waiting(net, rank);
 	for (uint32_t i = 0; i < me->table.size; i++) {
 		struct kd_export *x = me->table.at[i];
 

@@ -79,6 +79,7 @@ struct kd_net {
 	int survives;            /* the job goes on without ranks that die: survive.h */
 	uint8_t *lost;           /* by rank: it has died; NULL unless `survives' is set. Loaded
 				    without the lock, too */
+	uint8_t *leaves;         /* by rank: it leaves the job, and gets nothing more; as above */
 	uint32_t incarnation;    /* of this rank (base/member.h) */
 	uint16_t *incarnations;  /* of the ranks; NULL unless `survives' is set */
 	uint32_t told_to_depart; /* set by any thread, cleared under the lock */
@@ -133,6 +134,13 @@ static inline struct kd_net *kd_net_of(struct kd_remote *r)
 static inline int kd_net_lost(const struct kd_net *net, uint32_t rank)
 {
 	return kd_unlikely(net->lost != NULL) && kd_load_relaxed(&net->lost[rank]);
+}
+
+/* The rank can be given closures. */
+static inline int kd_net_takes(const struct kd_net *net, uint32_t rank)
+{
+	return !kd_net_lost(net, rank) &&
+	       !(kd_unlikely(net->leaves != NULL) && kd_load_relaxed(&net->leaves[rank]));
 }
 
 static inline uint32_t kd_net_incarnation(const struct kd_net *net, uint32_t rank)

@@ -81,7 +81,7 @@ int kd_placement_rank(struct kd_remote *r, uint32_t number)
 	const struct kd_net *net = kd_net_of(r);
 	uint32_t rank = number % net->size;
 
-	return rank == net->rank ? -1 : kd_net_lost(net, rank) ? -2 : (int)rank;
+	return rank == net->rank ? -1 : kd_net_takes(net, rank) ? (int)rank : -2;
 }
 
 void kd_placement_look(struct kd_remote *r)

@@ -35,6 +35,7 @@ int kd_survive_start(struct kd_net *net)
 		return -EINVAL;
 	}
 	net->lost = kd_must(calloc(net->size, 1));
+	net->leaves = kd_must(calloc(net->size, 1));
 	net->incarnations = kd_must(calloc(net->size, sizeof(*net->incarnations)));
 	net->survives = 1;
 	return 0;
@@ -43,8 +44,10 @@ int kd_survive_start(struct kd_net *net)
 void kd_survive_stop(struct kd_net *net)
 {
 	free(net->lost);
+	free(net->leaves);
 	free(net->incarnations);
 	net->lost = NULL;
+	net->leaves = NULL;
 	net->incarnations = NULL;
 	net->survives = 0;
 }
@@ -108,6 +111,7 @@ static void join(struct kd_net *net, const struct kd_boot_change *c)
 	lose(net, c->rank);
 	net->incarnations[c->rank] = (uint16_t)c->incarnation;
 	kd_peer_joined(net, c->rank, c->card, c->size);
+	kd_store_relaxed(&net->leaves[c->rank], 0);
 	kd_store_relaxed(&net->lost[c->rank], 0);
 	net->counts.joined++;
 	net->announces |= !net->rank && net->raised; /* it does not know of raised flags */

@@ -126,7 +126,9 @@ for script in '"$@" 3 "die 1" 3 && "$@" 3 "die 2" 2 && "$@" 2' \
 	begin "several programs, $script" --spare localhost -n 3 sh -c "$script" sh "$program"
 	done_after 2
 	said "$joined" 1
+	said "$gone" "$(echo "$script" | grep -c leave)"
 done
+job 'two programs' -n 3 sh -c '"$0" 20 > /dev/null && exec "$@"' "$PWD/examples/fib" "$program" 3
 
 what='usage'
 refused '--spare: without --survive ' --spare a true

@@ -65,7 +65,7 @@ static void child_ended(pid_t pid, int status)
 	agent.fenced -= (uint32_t)r->fenced;
 	r->fenced = r->joined = r->joins = 0;
 	r->wants_key[0] = 0;
-	run_agent_send_exit(r->rank, status);
+	run_agent_send_exit(r->rank, r->departs == 2 ? 0 : status);
 	run_agent_check_fence();
 	run_agent_check_end();
 }

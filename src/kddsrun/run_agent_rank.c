@@ -60,8 +60,13 @@ static int handle_hello(struct run_rank *r, struct kd_unpack *u)
 
 	if (u->bad || magic != KD_CONTROL_MAGIC)
 		return -1;
+	if (r->joined && r->departs) {
+		r->departs = 2; /* its script goes on, but not as part of the job */
+		kill(-r->pid, SIGKILL);
+		return 0;
+	}
 	if (r->joined) {
-		complain(r, "runs another program, although the one before has not called "
+		complain(r, "runs another program, although the one before has ended without "
 			    "kdds_finalize");
 		return 0;
 	}
@@ -173,6 +178,7 @@ int run_agent_rank_message(struct run_link *link, const struct kd_control_header
 			run_link_send(&agent.up, KD_CONTROL_OVER, 0, NULL, 0);
 		return 0;
 	case KD_CONTROL_DEPART:
+		r->departs = 1;
 		run_link_send(&agent.up, KD_CONTROL_DEPART, r->rank, NULL, 0);
 		return 0;
 	case KD_CONTROL_BYE:

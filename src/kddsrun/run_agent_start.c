@@ -104,7 +104,7 @@ int run_agent_start_rank(uint32_t rank, struct kd_unpack *u)
 		run_tree_tidy((pid_t)r->program);
 	r->program = 0;
 	r->rank = rank;
-	r->left = 0;
+	r->left = r->departs = 0;
 	r->lost = r->joins = 1;
 	r->incarnation = incarnation;
 	start_rank(r);

@@ -13,7 +13,6 @@
 #define SHARE_RANKS 2048
 
 static struct kd_published values;
-static uint32_t greeted; /* ranks that have joined at some time */
 static int begins; /* ranks have called kdds_init since the last fence */
 
 void run_job_fence_init(void)
@@ -48,52 +47,15 @@ void run_job_tell_member(const struct run_job_rank *r, const struct run_job_rank
 		run_hosts_send_frame(KD_CONTROL_MEMBER, number, payload, (size_t)(p.at - payload));
 }
 
-/* Ranks that have called kdds_init, perhaps for the second time, know none but those that the job
- * began with. */
-static void tell_changes(void)
-{
-	for (uint32_t i = 0; i < job.options->size && begins; i++)
-		if (job.ranks[i].lost || job.ranks[i].incarnation)
-			run_job_tell_member(&job.ranks[i], NULL);
-	begins = 0;
-}
-
-void run_job_check_fence(void)
-{
-	int fenced = 0, share = job.options->size <= SHARE_RANKS;
-
-	for (size_t i = 0; i < run_hosts_count; i++) {
-		if (run_hosts[i]->members && !run_hosts[i]->fenced)
-			return;
-		fenced |= run_hosts[i]->fenced;
-	}
-	if (fenced && !job.joined)
-		run_tell("all ranks have joined the job");
-	if (fenced)
-		tell_changes();
-	job.joined |= fenced;
-	for (size_t i = 0; i < run_hosts_count && fenced; i++) {
-		struct run_host *h = run_hosts[i];
-		uint8_t shared = (uint8_t)(share && h->shares);
-
-		if (!h->fenced)
-			continue;
-		h->fenced = 0;
-		if (shared)
-			share_values(h);
-		run_link_send(&h->link, KD_CONTROL_FENCED, 0, &shared, sizeof(shared));
-	}
-}
-
 static void compare_builds(void)
 {
 	char text[700];
 	size_t n = 0;
 	uint32_t other = 0;
 
-	for (uint32_t i = 0; i < job.options->ranks; i++) {
-		if (job.ranks[i].version == job.ranks[0].version &&
-		    job.ranks[i].build == job.ranks[0].build)
+	for (uint32_t i = 0; i < job.options->size; i++) {
+		if (job.ranks[i].lost || (job.ranks[i].version == job.ranks[0].version &&
+					  job.ranks[i].build == job.ranks[0].build))
 			continue;
 		if (!other)
 			other = i;
@@ -120,6 +82,45 @@ static void compare_builds(void)
 			job.options->argument[0], text, job.ranks[0].host->place->name);
 }
 
+/* Ranks that have called kdds_init, perhaps for the second time, know none but those that the job
+ * began with. */
+static void tell_changes(void)
+{
+	for (uint32_t i = 0; i < job.options->size; i++)
+		if (job.ranks[i].lost || job.ranks[i].incarnation)
+			run_job_tell_member(&job.ranks[i], NULL);
+}
+
+void run_job_check_fence(void)
+{
+	int fenced = 0, share = job.options->size <= SHARE_RANKS;
+
+	for (size_t i = 0; i < run_hosts_count; i++) {
+		if (run_hosts[i]->members && !run_hosts[i]->fenced)
+			return;
+		fenced |= run_hosts[i]->fenced;
+	}
+	if (fenced && !job.joined)
+		run_tell("all ranks have joined the job");
+	if (fenced && begins) {
+		begins = 0;
+		compare_builds();
+		tell_changes();
+	}
+	job.joined |= fenced;
+	for (size_t i = 0; i < run_hosts_count && fenced; i++) {
+		struct run_host *h = run_hosts[i];
+		uint8_t shared = (uint8_t)(share && h->shares);
+
+		if (!h->fenced)
+			continue;
+		h->fenced = 0;
+		if (shared)
+			share_values(h);
+		run_link_send(&h->link, KD_CONTROL_FENCED, 0, &shared, sizeof(shared));
+	}
+}
+
 int run_job_hello(struct run_job_rank *r, struct kd_unpack *u)
 {
 	uint32_t pid;
@@ -134,11 +135,8 @@ int run_job_hello(struct run_job_rank *r, struct kd_unpack *u)
 	if (pid != r->pid)
 		run_tell("rank %u: the program is process %u, started by %u",
 			 (unsigned)(r - job.ranks), pid, r->pid);
-	greeted += r->state == RUN_RANK_STRANGER;
 	run_job_rank_enter(r, RUN_RANK_JOINED);
 	begins |= !r->lost;
-	if (greeted == job.options->ranks)
-		compare_builds();
 	run_job_check();
 	return 0;
 }

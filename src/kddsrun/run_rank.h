@@ -24,6 +24,7 @@ struct run_rank {
 	int lost; /* it was killed, and the job goes on; not since it has joined again */
 	uint32_t incarnation; /* how often it has been started in the running job */
 	int joins; /* it has been, and has not joined the job */
+	int departs; /* it leaves the job; 2: it has, and what its script does next is killed */
 	uint32_t program; /* the process that sent HELLO; 0: none has */
 	uint32_t wants_rank; /* the pending GET; no key: none */
 	char wants_key[KD_CONTROL_KEY_BYTES];

@@ -419,13 +419,14 @@ void kd_export_recall(struct kd_net *net, const char *closure)
 		request_back(net, x);
 }
 
-/* It has been away for longer than it takes to move its data twice, as in balance.h. */
+/* It has been away for longer than it takes to move its data twice, as in balance.h, and is not to
+ * stay at the thief. */
 static int is_overdue(struct kd_net *net, const struct kd_export *x, uint64_t now)
 {
 	struct kd_load load = {.end = NULL};
 	uint64_t away = now - x->sent_ns;
 
-	if (x->state != EXPORT_OUT || away < OVERDUE_NS)
+	if (x->state != EXPORT_OUT || x->range.stays || away < OVERDUE_NS)
 		return 0;
 	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
 		kd_load_add(net, &load, kd_closure_at(c), UINT64_MAX);

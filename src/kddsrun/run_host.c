@@ -478,8 +478,9 @@ int run_hosts_lack_files(size_t hosts, char *why, size_t size)
 	size_t all = run_loop_lacks(2 * (waiting + hosts) + 2, &most);
 
 	if (all)
-		snprintf(why, size, "for %zu hosts kddsrun needs %zu file descriptors, and its hard "
-			 "limit is %zu: raise it (ulimit -Hn), or use fewer hosts",
+		snprintf(why, size,
+			 "for %zu hosts kddsrun needs %zu file descriptors, and its hard limit is "
+			 "%zu: raise it (ulimit -Hn), or use fewer hosts",
 			 run_hosts_count + hosts, all, most);
 	return all != 0;
 }

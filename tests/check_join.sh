@@ -128,6 +128,10 @@ for script in '"$@" 3 "die 1" 3 && "$@" 3 "die 2" 2 && "$@" 2' \
 	said "$joined" 1
 	said "$gone" "$(echo "$script" | grep -c leave)"
 done
+begin 'a program that follows a dead one' -n 3 sh -c '"$@" 3 "die 1" 2; "$@" 2' sh "$program"
+done_after 2
+said 'runs another program, although the one before has ended without kdds_finalize: killing it$' 1
+said "$killed" 1
 job 'two programs' -n 3 sh -c '"$0" 20 > /dev/null && exec "$@"' "$PWD/examples/fib" "$program" 3
 
 what='usage'
@@ -216,7 +220,10 @@ said '^kddsrun: host none[0-9]+: cannot start the agent: ' 70
 
 begin 'labels' $far --label --hosts localhost,a --spare b sh -c \
 	'[ "$KDDS_RANK" = 0 ] || printf unfinished; exec "$@"' sh "$program" 2 'host 1' 2
-wait $job || fail 'status $?'
+status=0
+wait $job || status=$?
+[ $status = 0 ] || fail "status $status"
+nothing_left
 [ "$(grep -cx '1: unfinished' "$dir/out")" = 2 ] || fail 'lines of two processes are one'
 
 start=$(date +%s)

@@ -137,8 +137,13 @@ static void end_rank(const char *name, int rank)
 		abort();
 	kdds_spawn_with(KDDS_ON_RANK(rank), finish, how, d);
 	kdds_sync();
-	while (process(rank) == before && time(NULL) <= end)
+	while (process(rank) == before) {
+		if (time(NULL) > end) {
+			printf("rank %d is still part of the job\n", rank);
+			exit(1);
+		}
 		usleep(1000);
+	}
 }
 
 int main(int argc, char **argv)

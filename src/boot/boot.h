@@ -46,7 +46,7 @@ int kd_boot_changed(struct kd_boot *b, struct kd_boot_change *change_p);
 /* Whether another rank has come or gone. */
 static inline int kd_boot_of_others(const struct kd_boot_change *change)
 {
-	return change->kind <= KD_BOOT_JOINED;
+	return change->kind != KD_BOOT_OVER && change->kind != KD_BOOT_DEPART;
 }
 /* Tells the launcher that this rank runs so many tasks of the dead rank again. */
 void kd_boot_again(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char *names);

@@ -1,7 +1,7 @@
 dnl SPDX-License-Identifier: BSD-3-Clause
 dnl KDDS_BUILD_MODES: the --enable switches; .ci/run builds and tests each of them. Sets
 dnl WERROR_CFLAGS, DEBUG_CPPFLAGS, SANITIZE (the list of sanitizers, or empty), SANITIZE_CFLAGS and
-dnl SANITIZE_LDFLAGS.
+dnl SANITIZE_LDFLAGS, and the conditional TSAN.
 AC_DEFUN([KDDS_BUILD_MODES], [
 	AC_ARG_ENABLE([werror], [AS_HELP_STRING([--enable-werror], [warnings are errors])], [],
 		[enable_werror=no])
@@ -20,6 +20,7 @@ AC_DEFUN([KDDS_BUILD_MODES], [
 	AC_SUBST([SANITIZE])
 	AC_SUBST([SANITIZE_CFLAGS])
 	AC_SUBST([SANITIZE_LDFLAGS])
+	AM_CONDITIONAL([TSAN], [test "x$enable_sanitize" = xthread])
 	AS_CASE([$enable_sanitize],
 		[no], [],
 		[yes],

@@ -371,12 +371,12 @@ static int differs(uint64_t seed)
 int main(int argc, char **argv)
 {
 	uint64_t seed = 1, count = 0, most = UINT64_MAX;
-	time_t end = time(NULL) + 2;
-	int option, failed = 0;
+	int option, failed, seconds = 2;
+	time_t end;
 
 	while ((option = getopt(argc, argv, "s:n:")) != -1)
 		if (option == 's')
-			end = time(NULL) + atol(optarg);
+			seconds = atoi(optarg);
 		else if (option == 'n')
 			most = strtoull(optarg, NULL, 10);
 		else
@@ -385,8 +385,10 @@ int main(int argc, char **argv)
 		seed = strtoull(argv[optind], NULL, 10);
 	if (kdds_init())
 		return 1;
-	for (; !failed && count < most && (most != UINT64_MAX || time(NULL) < end); count++)
-		failed = differs(seed + count);
+	end = time(NULL) + seconds;
+	do
+		failed = differs(seed + count++);
+	while (!failed && count < most && (most != UINT64_MAX || time(NULL) < end));
 	printf("%llu programs\n", (unsigned long long)count);
 	return kdds_finalize() || failed;
 }

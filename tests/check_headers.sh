@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves that each public header compiles alone, and when included twice, in C11 and C++17, with
 # every compiler installed and all its warnings enabled. So does a program in which other headers
-# define the short names of parameters as macros, with the prefixed names, and one with tasks in C++
-# namespaces.
+# define the short names of parameters as macros, with the prefixed names, one with tasks in C++
+# namespaces, and one whose tasks have names that the library's own names end in.
 set -eu
 srcdir=${srcdir:-.}
 dir=$(mktemp -d)
@@ -27,6 +27,17 @@ compiles()
 
 names='VALUE READ WRITE UPDATE REDUCE READ_ARRAY WRITE_ARRAY UPDATE_ARRAY REDUCE_ARRAY RANGE
 	READ_EACH WRITE_EACH UPDATE_EACH READ_LIST WRITE_LIST UPDATE_LIST'
+
+# What follows an underscore in a name that begins with kd_, and, if the name is completed with that
+# of a task, x.
+ends=$(cat "$srcdir/include/kdds.h" "$srcdir"/include/kdds/*.h | tr -cs 'a-zA-Z0-9_' '\n' |
+	awk '/^kd_/ {
+		end = substr($0, 4)
+		while (i = index(end, "_")) {
+			end = substr(end, i + 1)
+			print end (end ~ /_$/ ? "x" : "")
+		}
+	}' | sort -u | grep '^[a-z]' | grep -vxE 'do|double|float|for|int|long|return')
 
 for compiler in gcc clang g++ clang++; do
 	for header in kdds.h kdds/inline.h kdds/saved.h kdds/task.h; do
@@ -75,6 +86,15 @@ for compiler in gcc clang g++ clang++; do
 		END
 	} > "$dir/program"
 	compiles 'the prefixed names' $compiler
+	{
+		echo '#include <kdds.h>'
+		for end in x $ends; do
+			echo "KDDS_TASK($end, VALUE(int, n), WRITE(long, r)) { **r = n; }"
+			echo "void use_$end(long *const *r);"
+			echo "void use_$end(long *const *r) { kdds_spawn($end, 1, r); }"
+		done
+	} > "$dir/program"
+	compiles 'tasks of any name' $compiler
 	case $compiler in *++) ;; *) continue ;; esac
 	cat > "$dir/program" <<-'END'
 	#include <kdds.h>

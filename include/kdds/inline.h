@@ -412,14 +412,14 @@ KD_INLINE char *kd_frame_first(struct kdds_frame *f)
 #endif
 #if defined(KD_KEEP) && !defined(KD_TSAN)
 void kdds_push_keep(void); /* declares the symbol; C cannot call it */
-KD_INLINE char *kd_push_slow(char *end)
+KD_INLINE char *kd_slow_push(char *end)
 {
 	__asm__ volatile("lea 1f(%%rip), %%r11\n\tjmp *kdds_push_keep@GOTPCREL(%%rip)\n1:"
 			 : "+a"(end) : : "r11", "cc", "memory");
 	return end;
 }
 #else
-#define kd_push_slow kdds_push_slow
+#define kd_slow_push kdds_push_slow
 #endif
 
 /* Returns the place for a closure of size bytes in the running frame. keep: registers, rather than
@@ -429,7 +429,7 @@ KD_INLINE char *kd_push(struct kdds_frame *f, size_t size, int keep)
 	char *c = f->tail;
 
 	if (KD_UNLIKELY(c + size > __atomic_load_n(&f->limit, __ATOMIC_RELAXED)))
-		c = keep ? kd_push_slow(c + size) : kdds_push_slow(c + size);
+		c = keep ? kd_slow_push(c + size) : kdds_push_slow(c + size);
 	return c;
 }
 
@@ -590,7 +590,7 @@ KD_INLINE int kd_callable(struct kdds_frame *f, struct kd_room *room)
 
 /*
  * The same where calls are counted: asked by what would push a closure, so that calls cost nothing
- * where they are not. A jump, as in kd_push_slow: a call would cost bodies registers (fib 5 %), and
+ * where they are not. A jump, as in kd_slow_push: a call would cost bodies registers (fib 5 %), and
  * the code itself their being inlined into each other (fib 30 %).
  */
 #if defined(KD_KEEP) && !defined(KD_TSAN)

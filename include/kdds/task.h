@@ -8,6 +8,9 @@
  * (KD_READ, long, a, NULL). Each generator then pastes the kind to its own prefix: KD_FIELD_KD_READ
  * generates the field of the closure, KD_ARG_KD_READ the argument of the push function, and so on.
  * READ itself is only pasted, so KDDS_READ works where another header defines READ as a macro.
+ *
+ * A generated name is kd_, one word without an underscore, and the name that the program has given.
+ * So tasks sum and loop_sum do not meet.
  */
 #ifndef KDDS_TASK_H
 #define KDDS_TASK_H
@@ -729,7 +732,7 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
 		if (kd_f->keep < kd_top) \
 			kd_f->keep = kd_top; \
 	} \
-	__attribute__((unused, noinline)) static void kd_push_lists_##t( \
+	__attribute__((unused, noinline)) static void kd_pushlists_##t( \
 		struct kdds_frame *kd_f, char *kd_top, const struct kdds_type *kd_type, \
 		const struct kdds_loop *kd_loop, uint32_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
 	{ \
@@ -748,7 +751,7 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
 		struct kdds_frame *kd_f, struct kd_room *kd_r, uint32_t kd_attr KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
 	{ \
 		if (0 KD_MAP(KD_LISTED, t, ##__VA_ARGS__)) { \
-			kd_push_lists_##t(kd_frame_of(kd_f), kd_r ? kd_r->top : NULL, &kd_type_##t, NULL, \
+			kd_pushlists_##t(kd_frame_of(kd_f), kd_r ? kd_r->top : NULL, &kd_type_##t, NULL, \
 					  kd_attr KD_MAP(KD_TELL, t, ##__VA_ARGS__)); \
 			kd_place(kd_attr); \
 			return; \
@@ -778,46 +781,46 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
 			kd_place(kd_attr); \
 		} \
 	} \
-	struct kd_loop_closure_##t { struct kd_closure_##t kd_c; struct kdds_loop_part kd_part; } __attribute__((aligned(16))); \
+	struct kd_loopclosure_##t { struct kd_closure_##t kd_c; struct kdds_loop_part kd_part; } __attribute__((aligned(16))); \
 	static const struct kdds_cut kd_cuts_##t[] __attribute__((unused)) = {KD_MAP(KD_CUT, t, ##__VA_ARGS__) {0, 0, NULL}}; \
 	KD_ASSERT(sizeof(kd_cuts_##t) == sizeof(struct kdds_cut) || \
-		  sizeof(struct kd_loop_closure_##t) <= KD_CLOSURE_MAX, \
+		  sizeof(struct kd_loopclosure_##t) <= KD_CLOSURE_MAX, \
 		  "task " #t ": a closure has no room for VALUEs of 64 KiB or more: share some") \
 	static const struct kdds_loop kd_loop_##t __attribute__((unused)) = {&kd_type_##t, kd_cuts_##t, sizeof(struct kd_closure_##t)}; \
-	__attribute__((unused)) static void kd_run_loop_##t(struct kdds_closure *kd_h, struct kdds_frame *kd_f) \
+	__attribute__((unused)) static void kd_runloop_##t(struct kdds_closure *kd_h, struct kdds_frame *kd_f) \
 	{ \
 		kdds_loop_run(kd_h, kd_f, &kd_loop_##t); \
 	} \
-	static const struct kdds_type kd_loop_type_##t __attribute__((unused)) = { \
-		kd_run_loop_##t, sizeof(struct kd_loop_closure_##t), \
+	static const struct kdds_type kd_looptype_##t __attribute__((unused)) = { \
+		kd_runloop_##t, sizeof(struct kd_loopclosure_##t), \
 		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), \
 		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t, KD_TYPE_MAGIC, 0 KD_MAP(KD_POINTS, t, ##__VA_ARGS__), \
 		0 KD_MAP(KD_LISTED, t, ##__VA_ARGS__)}; \
-	__attribute__((unused)) static void kd_commit_loop_##t( \
+	__attribute__((unused)) static void kd_commitloop_##t( \
 		struct kdds_frame *kd_f KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
 		struct kdds_anchor *const kd_all[] = {KD_MAP(KD_AMONG, t, ##__VA_ARGS__) NULL}; \
-		KD_TRACK(t, kd_loop_type_##t, KD_TRACKS, KD_PLACES, ##__VA_ARGS__) \
-		char *kd_a = kd_push(kd_f, kd_loop_type_##t.size, 0); \
+		KD_TRACK(t, kd_looptype_##t, KD_TRACKS, KD_PLACES, ##__VA_ARGS__) \
+		char *kd_a = kd_push(kd_f, kd_looptype_##t.size, 0); \
 		uint32_t kd_s __attribute__((unused)) = kd_link_of(kd_f, kd_a); \
 		struct kd_closure_##t *kd_c = (struct kd_closure_##t *)kd_a; \
-		kd_closure_init(&kd_c->kd_head, &kd_loop_type_##t, kd_loop_type_##t.size, 0, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
+		kd_closure_init(&kd_c->kd_head, &kd_looptype_##t, kd_looptype_##t.size, 0, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
 		kd_order(kd_f, kd_all, kd_type_##t.naccess); \
 		kd_f->keep = kd_f->arena; \
 		KD_MAP(KD_FILL, t, ##__VA_ARGS__) \
 		kdds_loop_begin(&kd_c->kd_head, &kd_loop_##t); \
-		kd_commit(kd_f, kd_a, kd_loop_type_##t.size); \
+		kd_commit(kd_f, kd_a, kd_looptype_##t.size); \
 	} \
 	__attribute__((unused, always_inline)) static inline void kd_for_##t( \
 		struct kdds_frame *kd_f KD_MAP(KD_ARG, t, ##__VA_ARGS__)) \
 	{ \
 		if (0 KD_MAP(KD_LISTED, t, ##__VA_ARGS__)) { \
-			kd_push_lists_##t(kd_f, kd_f->arena, &kd_loop_type_##t, &kd_loop_##t, \
+			kd_pushlists_##t(kd_f, kd_f->arena, &kd_looptype_##t, &kd_loop_##t, \
 					  0 KD_MAP(KD_TELL, t, ##__VA_ARGS__)); \
 			return; \
 		} \
 		KD_MAP(KD_VALID, t, ##__VA_ARGS__) \
-		kd_commit_loop_##t(kd_f KD_MAP(KD_FIND, t, ##__VA_ARGS__)); \
+		kd_commitloop_##t(kd_f KD_MAP(KD_FIND, t, ##__VA_ARGS__)); \
 	}
 
 #define KD_BODY(t, for_run, for_call, ...) \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The way of a push into the library that preserves the caller's registers: see kd_push_slow in
+/* The way of a push into the library that preserves the caller's registers: see kd_slow_push in
  * kdds/inline.h. */
 #ifndef KD_KEEP_H
 #define KD_KEEP_H

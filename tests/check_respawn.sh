@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves for kddsrun --respawn: a rank that has been killed is started again and takes part in the
 # job as before, on this host and on another one, several times; at most as often as allowed; also
-# if it is killed again before it has joined. A rank that cannot be started again, or has not joined
-# when the job is over, delays nothing. Nothing is left of any job.
+# if it is killed again before it has joined. It runs the tasks that were placed on its predecessor;
+# another rank may run those that it had stolen. A rank that cannot be started again, or has not
+# joined when the job is over, delays nothing. Nothing is left of any job.
 set -eu
 run=$PWD/kddsrun program=$PWD/tests/respawn
 [ -x "$run" ] || exit 77
@@ -71,6 +72,16 @@ job 'four ranks' 0 --stats --respawn 10 -n 4 "$program" 2
 said "$joined" 6
 said "$lost" 6
 said '^kdds: [0-9]+ ranks joined the running job' 1
+
+for provider in tcp loop; do
+	rm -f "$dir/file"
+	job "placed tasks, $provider" 0 --respawn 1 --provider $provider -n 2 "$program" \
+		placed "$dir/file"
+	said "$joined" 1
+	rm -f "$dir/file"
+	job "stolen tasks, $provider" 0 --provider $provider -n 3 "$program" stolen "$dir/file"
+	said "$lost" 1
+done
 
 # A remote shell that is none.
 cat > "$dir/rsh" <<'END'

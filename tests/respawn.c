@@ -5,10 +5,17 @@
  * gets the tasks that are placed on it, from rank 0 and from the other ranks, as before: their
  * values are right, and a process of its own has made them. With a second argument, that is so only
  * for the ranks up to that one: main does not wait for the others.
+ *
+ *   respawn placed|stolen FILE
+ *
+ * A rank dies with tasks that are placed there, or that it has stolen, while main, on the only
+ * worker of rank 0, does not wait. The rank that joins in its place runs them, or the third rank.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -100,12 +107,81 @@ static void kill_rank(int rank)
 	kdds_sync();
 }
 
+/* The number of lines of the file, those of that rank or, with -1, all. */
+static int lines(const char *file, int rank)
+{
+	FILE *f = fopen(file, "r");
+	int n = 0, at;
+
+	while (f && fscanf(f, "%d", &at) == 1)
+		n += rank < 0 || at == rank;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+/* Adds a line to the file. Whoever creates it ends its rank. */
+KDDS_TASK(note, READ_ARRAY(char, file), WRITE(int, rank))
+{
+	int fd = open(*file, O_WRONLY | O_APPEND | O_CREAT | O_EXCL, 0666), first = fd >= 0;
+
+	usleep(10000); /* worth moving */
+	if (!first)
+		fd = open(*file, O_WRONLY | O_APPEND);
+	if (fd < 0 || dprintf(fd, "%d\n", kdds_rank()) < 0)
+		exit(1);
+	close(fd);
+	if (first && kdds_rank())
+		kill(getpid(), SIGKILL);
+	**rank = kdds_rank();
+}
+
+enum { HELD = 40 };
+
+/* Spawns tasks, on rank 1 or anywhere, and does not wait for them until the file has as many lines
+ * of that rank, or of all. Then none has run on rank 0. */
+static int others_run(const char *file, int rank, int count)
+{
+	struct kdds_frame *const kd_self = kdds_frame_current();
+	time_t end = time(NULL) + PATIENCE;
+	int ran[HELD];
+	kdds_array(char) name;
+
+	kdds_bind_array(name, (char *)(uintptr_t)file, strlen(file) + 1);
+	for (int i = 0; i < HELD; i++) {
+		KDDS_OVER(int, r, &ran[i]);
+		if (rank < 0)
+			kdds_spawn(note, &name.at, r);
+		else
+			kdds_spawn_with(KDDS_ON_RANK(rank), note, &name.at, r);
+	}
+	while (lines(file, rank) < count) {
+		if (time(NULL) > end) {
+			printf("no other rank runs what was lost\n");
+			exit(1);
+		}
+		usleep(1000);
+	}
+	kdds_sync();
+	for (int i = 0; i < HELD; i++)
+		if (rank < 0 ? !ran[i] : ran[i] != rank) {
+			printf("task %d has run on rank %d\n", i, ran[i]);
+			exit(1);
+		}
+	printf("done\n");
+	return kdds_finalize() ? 1 : 0;
+}
+
 int main(int argc, char **argv)
 {
 	int times = atoi(argv[1]), last = argc > 2 ? atoi(argv[2]) : 1 << 20;
 
 	if (kdds_init())
 		return 1;
+	if (!strcmp(argv[1], "placed"))
+		return others_run(argv[2], 1, 2);
+	if (!strcmp(argv[1], "stolen"))
+		return others_run(argv[2], -1, HELD + 1);
 	for (size_t i = 0; i < LENGTH; i++)
 		x[i] = (long)(i * i % 101);
 	for (int k = 0; k < times; k++)

@@ -817,7 +817,7 @@ static void lose(struct kd_export *x)
 	free_export(x);
 }
 
-/* The thief leaves the job and has not begun the closures: they are run here. */
+/* The thief leaves the job and has not begun the closures. */
 void kd_export_declined(struct kd_net *net, uint32_t from, const void *body, size_t bytes)
 {
 	struct kd_wire_back b;
@@ -835,7 +835,7 @@ void kd_export_declined(struct kd_net *net, uint32_t from, const void *body, siz
 	    x->state != EXPORT_OUT)
 		return;
 	turn(x, EXPORT_LOST);
-	kd_again_stay(net, &x->range);
+	kd_again_back(net, &x->range);
 	free_export(x);
 }
 

@@ -95,8 +95,13 @@ void kd_placement_look(struct kd_remote *r)
 
 void kd_placement_joined(struct kd_net *net)
 {
-	if (kd_load_relaxed(&net->placement->any))
-		kd_placement_look(&net->remote);
+	struct kd_range range;
+
+	if (!kd_load_relaxed(&net->placement->any))
+		return;
+	while (kd_again_placed(net, &range))
+		kd_placement_give(&net->remote, &range);
+	kd_placement_look(&net->remote);
 }
 
 void kd_placement_passed(struct kd_remote *r)

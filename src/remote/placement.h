@@ -25,7 +25,8 @@ int kd_placement_rank(struct kd_remote *r, uint32_t number);
 void kd_placement_look(struct kd_remote *r);
 /* The same, if an owner that has gone on makes any ready. */
 void kd_placement_passed(struct kd_remote *r);
-/* A rank has been started again: closures that are placed there go there. */
+/* A rank has joined: closures that are placed there go there, also those that were lost with its
+ * predecessor. Under the lock. */
 void kd_placement_joined(struct kd_net *net);
 /* The range has been taken by its owner. Any thread, no lock. */
 void kd_placement_give(struct kd_remote *r, const struct kd_range *range);

@@ -200,6 +200,7 @@ job 'restarted before it is replaced' $far --hosts localhost,a --respawn 1 --spa
 said "rank 1 \(host a, .*$replaced" 0
 said "^kddsrun: rank 1 \(host a, process [0-9]+\) has joined the job in place of" 1
 said "^kddsrun: rank 1 \(host b, process [0-9]+\) has joined the job in place of" 1
+said '^kddsrun: rank 1 is not replaced: no slot of --spare is left$' 1
 
 begin 'other hosts join' $far -n 1 --capacity 4 "$program" 1 4 'host 2' 2 3
 reached 1

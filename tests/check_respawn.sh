@@ -100,6 +100,7 @@ fi
 job 'no more than allowed' 0 --respawn 1 -n 3 "$program" 1 1
 said "$joined" 1
 said "$lost" 2
+said '^kddsrun: rank 2 is not restarted: --respawn 1 allows no more$' 1
 job 'not at all' 0 --respawn 0 -n 3 "$program" 1 0
 said "$joined" 0
 said "$lost" 2

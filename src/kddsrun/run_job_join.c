@@ -62,7 +62,7 @@ void run_job_join(const char *hosts, char *why, size_t size)
 	if (!job.joined)
 		snprintf(why, size, "the ranks have not joined the job yet: repeat the command later");
 	else if (run_job_is_over() || job.ending)
-		snprintf(why, size, "the job is ending");
+		snprintf(why, size, "the job, or its first program, is ending");
 	else if (run_places_parse(&places, hosts))
 		snprintf(why, size, "not a list of hosts: %.100s", hosts);
 	else

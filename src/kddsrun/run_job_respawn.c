@@ -75,6 +75,12 @@ void run_job_replace(struct run_job_rank *r)
 	spare = run_job_spare();
 	if (spare)
 		run_job_start_on(r, spare);
+	else if (job.options->spares.count)
+		run_job_say_next(r, "rank %u is not replaced: no slot of --spare is left",
+				 number_of(r));
+	else if (job.options->respawns && respawns == job.options->respawns)
+		run_job_say_next(r, "rank %u is not restarted: --respawn %u allows no more",
+				 number_of(r), respawns);
 }
 
 void run_job_replace_stranded(void)

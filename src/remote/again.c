@@ -11,7 +11,6 @@
 #include "core/idle.h"
 #include "core/place.h"
 #include "core/visit.h"
-#include "remote/export.h"
 #include "remote/import.h"
 #include "remote/net.h"
 
@@ -89,8 +88,6 @@ static void add(struct kd_net *net, const struct kd_range *range, int leaves)
 	me->last = &r->next;
 	kd_store(&me->lock, 0); /* before kd_idle_wake_one looks at the sleepers */
 	kd_idle_wake_one(net->pool);
-	if (leaves)
-		kd_export_available(&net->remote);
 }
 
 void kd_again_stay(struct kd_net *net, const struct kd_range *range)

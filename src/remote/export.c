@@ -814,6 +814,7 @@ static void lose(struct kd_export *x)
 
 	turn(x, EXPORT_LOST);
 	kd_again_add(net, &x->range);
+	kd_export_available(&net->remote);
 	free_export(x);
 }
 
@@ -836,6 +837,7 @@ void kd_export_declined(struct kd_net *net, uint32_t from, const void *body, siz
 		return;
 	turn(x, EXPORT_LOST);
 	kd_again_back(net, &x->range);
+	kd_export_available(&net->remote);
 	free_export(x);
 }
 

@@ -14,6 +14,8 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "child.h"
+
 #define RANKS 3
 #define MS 1000000u
 
@@ -606,7 +608,7 @@ int main(void)
 	tcase_add_test(t, started_again);
 	tcase_add_test(t, false_acknowledgement);
 	tcase_add_test(t, leave);
-	tcase_add_loop_test(t, storm, 0, 20);
+	tcase_add_loop_test(t, storm, 0, SANITIZED ? 5 : 20);
 #ifdef KDDS_DEBUG
 	tcase_add_loop_test_raise_signal(t, broken, SIGABRT, 0, 6);
 #endif

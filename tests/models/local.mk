@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The protocols as models for spin; see tests/models/README.md. Not part of `make check': they take some minutes.
+# The protocols as models for spin; see tests/models/README.md. Not part of `make check': they take
+# some minutes. make check-models QUICK=-q leaves out the largest searches.
 EXTRA_DIST += \
 	tests/models/README.md \
 	tests/models/call.pml \
@@ -32,7 +33,8 @@ EXTRA_DIST += \
 	tests/models/tso.pml \
 	tests/models/wait.pml
 
+QUICK =
 .PHONY: check-models
 check-models:
-	CC='$(CC)' $(srcdir)/tests/models/run all
+	CC='$(CC)' $(srcdir)/tests/models/run $(QUICK) all
 	$(srcdir)/tests/models/litmus/run || [ $$? = 77 ]

@@ -468,18 +468,18 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 #define KDDS_OVER(T, x, ptr) \
 	kdds_data(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
-	T *const *const x = (KD_BIND(kd_data_##x, ptr), kd_handle_on(kd_handle_##x, kd_data_##x))
+	T *const *const x = (KD_BIND(kd_data_##x, ptr), kd_make_handle(kd_handle_##x, kd_data_##x))
 /** Declares @p x, a reference to the @p n consecutive T at @p ptr. */
 #define KDDS_OVER_ARRAY(T, x, ptr, n) \
 	kdds_array(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
-	T *const *const x = (KD_BIND_ARRAY(kd_data_##x, ptr, n), kd_handle_on(kd_handle_##x, kd_data_##x))
+	T *const *const x = (KD_BIND_ARRAY(kd_data_##x, ptr, n), kd_make_handle(kd_handle_##x, kd_data_##x))
 /** Declares @p x, a reference to a 2-D view of the T at @p ptr: see kdds_bind_tile. */
 #define KDDS_OVER_TILE(T, x, ptr, rows, cols, ld) \
 	kdds_array(T) kd_data_##x; \
 	kd_handle(T) kd_handle_##x; \
 	T *const *const x = (KD_BIND_TILE(kd_data_##x, ptr, rows, cols, ld, NULL), \
-			     kd_handle_on(kd_handle_##x, kd_data_##x))
+			     kd_make_handle(kd_handle_##x, kd_data_##x))
 /** Declares @p x, a reference to @p n new T that live as long as those of KDDS_DATA. */
 #define KDDS_DATA_ARRAY(T, x, n) \
 	KD_NEW(T) \
@@ -488,7 +488,7 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 	kd_handle(T) kd_handle_##x; \
 	KD_LIFETIME(x); \
 	T *const *const x = (kd_anchor_init_row(&kd_data_##x.kd_shape, kd_frame_array(&kd_life_##x, kd_array_bytes(kd_n_##x, sizeof(T)), __alignof__(T)), \
-						KDDS_MODE_ANY, 0, kd_n_##x), kd_handle_on(kd_handle_##x, kd_data_##x))
+						KDDS_MODE_ANY, 0, kd_n_##x), kd_make_handle(kd_handle_##x, kd_data_##x))
 
 /** Declares @p x, a reference to new T in @p rows rows of @p cols, one after another in memory, that
  *  live as long as those of KDDS_DATA. */
@@ -504,7 +504,7 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 			       kd_array_bytes(kd_rows_##x, kd_array_bytes(kd_cols_##x, sizeof(T))), \
 			       __alignof__(T)), \
 		KDDS_MODE_ANY, 0, kd_rows_##x, kd_cols_##x, kd_cols_##x, NULL), \
-		kd_handle_on(kd_handle_##x, kd_data_##x))
+		kd_make_handle(kd_handle_##x, kd_data_##x))
 
 /** Declares @p y, a reference to @p n elements of the array that @p x refers to, from element @p from
  *  on. It has the type and the mode of x: a part of READ data is only read. A body may use an array
@@ -514,7 +514,7 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 	kd_handle(__typeof__(**(x))) kd_handle_##y; \
 	__typeof__(**(x)) *const *const y = ( \
 		kd_slice(&kd_data_##y.kd_shape, kd_anchor_of(x), sizeof(**(x)), from, n, kd_room), \
-		kd_handle_on(kd_handle_##y, kd_data_##y))
+		kd_make_handle(kd_handle_##y, kd_data_##y))
 /** The same for a two-dimensional part: @p rows rows of @p cols elements, which begin at element
  *  @p col of row @p row. */
 #define KDDS_SUBTILE(y, x, row, col, rows, cols) \
@@ -523,7 +523,7 @@ static inline size_t kd_array_bytes(size_t n, size_t size)
 	__typeof__(**(x)) *const *const y = ( \
 		kd_subtile(&kd_data_##y.kd_shape, kd_anchor_of(x), sizeof(**(x)), row, col, rows, \
 			   cols, kd_room), \
-		kd_handle_on(kd_handle_##y, kd_data_##y))
+		kd_make_handle(kd_handle_##y, kd_data_##y))
 /** The same with @p d, an object of type kdds_part(T), for programs with arrays of parts; kdds_ref(d) is
  *  the reference. It may refer to another part later. */
 #define kdds_bind_slice(d, x, from, n) \

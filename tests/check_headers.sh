@@ -3,7 +3,8 @@
 # Proves that each public header compiles alone, and when included twice, in C11 and C++17, with
 # every compiler installed and all its warnings enabled. So does a program in which other headers
 # define the short names of parameters as macros, with the prefixed names, one with tasks in C++
-# namespaces, and one whose tasks have names that the library's own names end in.
+# namespaces, and one whose tasks and data have names that the library's own names end in. No name of
+# the library begins as those do that the macros generate from the program's.
 set -eu
 srcdir=${srcdir:-.}
 dir=$(mktemp -d)
@@ -25,7 +26,7 @@ compiles()
 	checked=$((checked + 1))
 }
 
-names='VALUE READ WRITE UPDATE REDUCE READ_ARRAY WRITE_ARRAY UPDATE_ARRAY REDUCE_ARRAY RANGE
+parameters='VALUE READ WRITE UPDATE REDUCE READ_ARRAY WRITE_ARRAY UPDATE_ARRAY REDUCE_ARRAY RANGE
 	READ_EACH WRITE_EACH UPDATE_EACH READ_LIST WRITE_LIST UPDATE_LIST'
 
 # What follows an underscore in a name that begins with kd_, and, if the name is completed with that
@@ -39,6 +40,23 @@ ends=$(cat "$srcdir/include/kdds.h" "$srcdir"/include/kdds/*.h | tr -cs 'a-zA-Z0
 		}
 	}' | sort -u | grep '^[a-z]' | grep -vxE 'do|double|float|for|int|long|return')
 
+words=$(cat "$srcdir/include/kdds.h" "$srcdir"/include/kdds/*.h | grep -oE '\bkd_[a-z_]+_##' |
+	sed 's/^kd_//; s/_##$//' | sort -u)
+for word in $words; do
+	case $word in
+	*_*)
+		echo "FAILED: kd_${word}_## has two words"
+		failed=$((failed + 1))
+		;;
+	esac
+	names=$(cat "$srcdir/include/kdds.h" "$srcdir"/include/kdds/*.h |
+		grep -oE "\bkd_${word}_[a-z0-9_]*(##)?" | grep -v '##$' | sort -u)
+	[ -z "$names" ] || {
+		echo "FAILED: the macros generate names of that kind:" $names
+		failed=$((failed + 1))
+	}
+done
+
 for compiler in gcc clang g++ clang++; do
 	for header in kdds.h kdds/inline.h kdds/saved.h kdds/task.h; do
 		printf '#include <%s>\n#include <%s>\nint main(void) { return 0; }\n' \
@@ -46,7 +64,7 @@ for compiler in gcc clang g++ clang++; do
 		compiles $header $compiler
 	done
 	{
-		printf '#define %s 1\n' $names
+		printf '#define %s 1\n' $parameters
 		echo '#include <kdds.h>'
 		cat <<-'END'
 		KDDS_TASK(one, KDDS_VALUE(int, n), KDDS_READ(long, a), KDDS_WRITE(long, b),
@@ -88,13 +106,22 @@ for compiler in gcc clang g++ clang++; do
 	compiles 'the prefixed names' $compiler
 	{
 		echo '#include <kdds.h>'
+		case $compiler in *++) echo 'namespace some {' ;; esac
 		for end in x $ends; do
 			echo "KDDS_TASK($end, VALUE(int, n), WRITE(long, r)) { **r = n; }"
 			echo "void use_$end(long *const *r);"
 			echo "void use_$end(long *const *r) { kdds_spawn($end, 1, r); }"
 		done
+		echo 'void use_all(void);'
+		echo 'void use_all(void) {'
+		for end in x $ends; do
+			echo "KDDS_DATA(long, $end);"
+			echo "kdds_spawn(x, 1, $end);"
+		done
+		echo '}'
+		case $compiler in *++) echo '}' ;; esac
 	} > "$dir/program"
-	compiles 'tasks of any name' $compiler
+	compiles 'tasks and data of any name' $compiler
 	case $compiler in *++) ;; *) continue ;; esac
 	cat > "$dir/program" <<-'END'
 	#include <kdds.h>

@@ -66,6 +66,40 @@ misuse()
 	echo "checked: $1"
 }
 
+misuse 'a task that is not declared' <<'END'
+KDDS_TASK(t, READ(long, a))
+{
+#if BAD
+	kdds_spawn(gets_, a);
+#else
+	kdds_spawn(get, a);
+#endif
+}
+END
+
+misuse 'a task that is not declared, with attributes' <<'END'
+KDDS_TASK(t, READ(long, a))
+{
+#if BAD
+	kdds_spawn_with(KDDS_LOCAL, gets_, a);
+#else
+	kdds_spawn_with(KDDS_LOCAL, get, a);
+#endif
+}
+END
+
+misuse 'a loop whose task is not declared' <<'END'
+KDDS_TASK(some, READ_EACH(long, a)) { (void)a; }
+KDDS_TASK(t, READ_ARRAY(long, a))
+{
+#if BAD
+	kdds_for(sums, a);
+#else
+	kdds_for(some, a);
+#endif
+}
+END
+
 misuse 'READ handed on to WRITE' <<'END'
 KDDS_TASK(t, READ(long, a))
 {

@@ -467,7 +467,7 @@ KD_INLINE uint32_t kd_link_next(const struct kdds_frame *f)
 
 /* Uses two scalar stores and no vector store, because of the loads that follow (see struct
  * kdds_frame). */
-KD_INLINE void kd_closure_init(struct kdds_closure *c, const struct kdds_type *type, uint32_t bytes,
+KD_INLINE void kd_init_closure(struct kdds_closure *c, const struct kdds_type *type, uint32_t bytes,
 			       uint32_t attr, uint32_t state) /* the upper half of attr: state, too */
 {
 	uint64_t word = bytes | (uint64_t)attr << 16 | (uint64_t)state << 32;

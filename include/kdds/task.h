@@ -191,7 +191,7 @@ static inline void kd_caught_in(const struct kdds_type *type)
 /* The declaration and the definition of a task must agree in this type. */
 #define KD_MODE(t, x) KD_MODE_(t, KD_TUPLE_##x)
 #define KD_MODE_(...) KD_MODE_IS(__VA_ARGS__)
-#define KD_MODE_IS(t, kind, T, n, op) typedef struct kind kd_mode_of_##n##_in_##t;
+#define KD_MODE_IS(t, kind, T, n, op) typedef struct kind kd_modeof_##n##_in_##t;
 
 /* the fields of the closure */
 #define KD_FIELD(t, x) KD_APPLY(KD_FIELD_, t, KD_TUPLE_##x)
@@ -402,7 +402,7 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_LEND_KD_READ KD_LEND_KD_VALUE
 #define KD_LEND_KD_WRITE KD_LEND_KD_VALUE
 #define KD_LEND_KD_UPDATE KD_LEND_KD_VALUE
-#define KD_LEND_KD_REDUCE(t, T, n, op) uint64_t kd_use_##n = kd_lend(KD_ANCHOR_WRITE(n));
+#define KD_LEND_KD_REDUCE(t, T, n, op) uint64_t kd_uses_##n = kd_lend(KD_ANCHOR_WRITE(n));
 #define KD_LEND_KD_READ_ARRAY KD_LEND_KD_VALUE
 #define KD_LEND_KD_WRITE_ARRAY KD_LEND_KD_VALUE
 #define KD_LEND_KD_UPDATE_ARRAY KD_LEND_KD_VALUE
@@ -415,7 +415,7 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_RETURN_KD_READ KD_RETURN_KD_VALUE
 #define KD_RETURN_KD_WRITE KD_RETURN_KD_VALUE
 #define KD_RETURN_KD_UPDATE KD_RETURN_KD_VALUE
-#define KD_RETURN_KD_REDUCE(t, T, n, op) kd_return(KD_ANCHOR_WRITE(n), kd_use_##n);
+#define KD_RETURN_KD_REDUCE(t, T, n, op) kd_return(KD_ANCHOR_WRITE(n), kd_uses_##n);
 #define KD_RETURN_KD_READ_ARRAY KD_RETURN_KD_VALUE
 #define KD_RETURN_KD_WRITE_ARRAY KD_RETURN_KD_VALUE
 #define KD_RETURN_KD_UPDATE_ARRAY KD_RETURN_KD_VALUE
@@ -432,14 +432,14 @@ static inline void kd_caught_in(const struct kdds_type *type)
 /* What the body is given of a reference: where the data are, and the anchor. */
 #define KD_TAKE(t, x) KD_SORT(KD_TAKE_, t, KD_TUPLE_##x)
 #define KD_TAKE_KD_VALUE KD_PARAM_KD_VALUE
-#define KD_TAKE_KD_READ(t, T, n, op) , T const *kd_at_##n, struct kdds_anchor *kd_anchor_##n
-#define KD_TAKE_KD_WRITE(t, T, n, op) , T *kd_at_##n, struct kdds_anchor *kd_anchor_##n
+#define KD_TAKE_KD_READ(t, T, n, op) , T const *kd_at_##n, struct kdds_anchor *kd_ref_##n
+#define KD_TAKE_KD_WRITE(t, T, n, op) , T *kd_at_##n, struct kdds_anchor *kd_ref_##n
 #define KD_TAKE_KD_READ_LIST KD_PARAM_KD_READ_LIST
 #define KD_TAKE_KD_WRITE_LIST KD_PARAM_KD_READ_LIST
 #define KD_SEE(t, x) KD_SORT(KD_SEE_, t, KD_TUPLE_##x)
 #define KD_SEE_KD_VALUE(t, T, n, op)
-#define KD_SEE_KD_READ(t, T, n, op) kd_handle(T const) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n, 1};
-#define KD_SEE_KD_WRITE(t, T, n, op) kd_handle(T) n = {kd_at_##n, KD_HANDLE, kd_anchor_##n, 1};
+#define KD_SEE_KD_READ(t, T, n, op) kd_handle(T const) n = {kd_at_##n, KD_HANDLE, kd_ref_##n, 1};
+#define KD_SEE_KD_WRITE(t, T, n, op) kd_handle(T) n = {kd_at_##n, KD_HANDLE, kd_ref_##n, 1};
 #define KD_SEE_KD_READ_LIST KD_SEE_KD_VALUE
 #define KD_SEE_KD_WRITE_LIST KD_SEE_KD_VALUE
 #define KD_GIVE(t, x) KD_SORT(KD_GIVE_, t, KD_TUPLE_##x)
@@ -500,7 +500,7 @@ static inline void kd_caught_in(const struct kdds_type *type)
 	}
 #define KD_BACK(t, x) KD_SORT(KD_BACK_, t, KD_TUPLE_##x)
 #define KD_BACK_KD_VALUE(t, T, n, op) , n
-#define KD_BACK_KD_READ(t, T, n, op) , kd_anchor_##n
+#define KD_BACK_KD_READ(t, T, n, op) , kd_ref_##n
 #define KD_BACK_KD_WRITE KD_BACK_KD_READ
 #define KD_BACK_KD_READ_LIST(t, T, n, op)
 #define KD_BACK_KD_WRITE_LIST KD_BACK_KD_READ_LIST
@@ -642,18 +642,18 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_HANDLE_FIELDS(T) \
 	T *at; uint64_t kd_kind; struct kdds_anchor *kd_anchor; uint64_t kd_part;
 #ifdef __cplusplus
-template <typename T> struct kd_data_type { KD_ANCHOR_FIELDS(T) };
+template <typename T> struct kd_datatype { KD_ANCHOR_FIELDS(T) };
 template <typename T> struct kd_array_type { KD_ARRAY_FIELDS(T) };
 template <typename T> struct kd_part_type { KD_PART_FIELDS(T) };
-template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
-#define kdds_data(T) kd_data_type<T>
+template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
+#define kdds_data(T) kd_datatype<T>
 #define kdds_array(T) kd_array_type<T>
 #define kdds_part(T) kd_part_type<T>
-#define kd_handle(T) kd_handle_type<T>
+#define kd_handle(T) kd_handletype<T>
 #else
 #define kd_handle(T) struct { KD_HANDLE_FIELDS(T) }
 #endif
-#define kd_handle_on(handle, anchor) \
+#define kd_make_handle(handle, anchor) \
 	((handle).at = (anchor).at, (handle).kd_kind = KD_HANDLE, \
 	 (handle).kd_anchor = (struct kdds_anchor *)(void *)&(anchor), \
 	 (handle).kd_part = sizeof(anchor) != sizeof(struct kdds_anchor), &(handle).at)
@@ -698,7 +698,7 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
 	KD_TASK(t, ##__VA_ARGS__)
 
 /** @cond internal */
-/* What all files have of a task: its closures, and how it is spawned. kd_parts_t: its body binds
+/* What all files have of a task: its closures, and how it is spawned. kd_parts_##t: its body binds
  * memory; from then on it is pushed, so its children are ordered by its links. Compilers know that a
  * static one is 0 if no body sets it. */
 #define KD_TASK(t, ...) \
@@ -718,7 +718,7 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
 		char *kd_a = kd_push(kd_f, kd_type_##t.size, kd_keep); \
 		uint32_t kd_s __attribute__((unused)) = kd_link_of(kd_f, kd_a); \
 		struct kd_closure_##t *kd_c = (struct kd_closure_##t *)kd_a; \
-		kd_closure_init(&kd_c->kd_head, &kd_type_##t, kd_type_##t.size, kd_attr, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
+		kd_init_closure(&kd_c->kd_head, &kd_type_##t, kd_type_##t.size, kd_attr, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
 		KD_MAP(KD_FILL, t, ##__VA_ARGS__) \
 		kd_commit(kd_f, kd_a, kd_type_##t.size); \
 	} \
@@ -804,7 +804,7 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
 		char *kd_a = kd_push(kd_f, kd_looptype_##t.size, 0); \
 		uint32_t kd_s __attribute__((unused)) = kd_link_of(kd_f, kd_a); \
 		struct kd_closure_##t *kd_c = (struct kd_closure_##t *)kd_a; \
-		kd_closure_init(&kd_c->kd_head, &kd_looptype_##t, kd_looptype_##t.size, 0, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
+		kd_init_closure(&kd_c->kd_head, &kd_looptype_##t, kd_looptype_##t.size, 0, 0 KD_MAP(KD_BORN, t, ##__VA_ARGS__)); \
 		kd_order(kd_f, kd_all, kd_type_##t.naccess); \
 		kd_f->keep = kd_f->arena; \
 		KD_MAP(KD_FILL, t, ##__VA_ARGS__) \
@@ -896,15 +896,26 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
  */
 #define KDDS_TASK(t, ...) KDDS_TASK_DECLARE(t, ##__VA_ARGS__) KDDS_TASK_BODY(t, ##__VA_ARGS__)
 
+/** @cond internal */
+#ifdef __cplusplus
+#define KD_DECLARED(f) (void)0
+#else
+/* An error if f is not declared: gcc does not warn of a call, as this is a system header. */
+#define KD_DECLARED(f) (void)sizeof(&f)
+#endif
+/** @endcond */
+
 /** Spawns task @p t as the next child of the running task, as in kdds_spawn(fib, n - 1, x). In the
  *  body of a task this calls the body of t if nobody looks for work and t waits for nothing.
  *  Otherwise it commits a closure to the frame, in constant time and without a fence. Context: the
  *  body of a task, main between kdds_init and kdds_finalize, and functions that these call. */
-#define kdds_spawn(t, ...) kd_spawn_##t(kd_self, kd_room, 0, ##__VA_ARGS__)
+#define kdds_spawn(t, ...) \
+	(KD_DECLARED(kd_spawn_##t), kd_spawn_##t(kd_self, kd_room, 0, ##__VA_ARGS__))
 
 /** The same with attributes, a bitwise OR of KDDS_LOCAL, KDDS_ON_WORKER(i), KDDS_ON_PLACE(i),
  *  KDDS_ON_RANK(r), KDDS_PRIORITY_HIGH and KDDS_PRIORITY_LOW. */
-#define kdds_spawn_with(attributes, t, ...) kd_spawn_##t(kd_self, kd_room, attributes, ##__VA_ARGS__)
+#define kdds_spawn_with(attributes, t, ...) \
+	(KD_DECLARED(kd_spawn_##t), kd_spawn_##t(kd_self, kd_room, attributes, ##__VA_ARGS__))
 
 /**
  * A parallel loop: runs the body of task @p t on consecutive parts of its index space until all of
@@ -929,7 +940,8 @@ template <typename T> struct kd_handle_type { KD_HANDLE_FIELDS(T) };
  * Lengths that differ, and a parameter of mode WRITE or UPDATE that is not cut, end the program
  * with a line on stderr. Context: as kdds_spawn.
  */
-#define kdds_for(t, ...) kd_for_##t(kd_frame_of(kd_self), ##__VA_ARGS__)
+#define kdds_for(t, ...) \
+	(KD_DECLARED(kd_for_##t), kd_for_##t(kd_frame_of(kd_self), ##__VA_ARGS__))
 
 /** The argument for a RANGE parameter: the indices from @p begin to @p end - 1. */
 static inline struct kdds_range kdds_range(size_t begin, size_t end)
@@ -989,5 +1001,5 @@ static inline void kd_fail(struct kd_room *room, int code, const char *text)
 	kd_handle(T) kd_handle_##x; \
 	KD_LIFETIME(x); \
 	T *const *const x = (kd_anchor_init_data(&kd_data_##x.at, kd_frame_data(&kd_life_##x, sizeof(T), __alignof__(T))), \
-			     kd_handle_on(kd_handle_##x, kd_data_##x))
+			     kd_make_handle(kd_handle_##x, kd_data_##x))
 #endif

@@ -245,7 +245,7 @@ char *kdds_list_push(struct kdds_frame *f, const struct kdds_type *base, uint32_
 		kd_track(f, type, anchors.place);
 	kd_order(f, anchors.at, type->naccess);
 	c = kd_closure_at(kd_push(f, type->size, 0));
-	kd_closure_init(c, type, type->size, attr, state);
+	kd_init_closure(c, type, type->size, attr, state);
 	link_all(c, anchors.at, kd_link_of(f, (char *)c));
 	free(anchors.at);
 	for (uint32_t i = 0; i < rows_of(base); i++)

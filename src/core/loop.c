@@ -203,7 +203,7 @@ static void run(const struct walk *w, struct kdds_closure *p, size_t begin, size
 /* Makes `to' a copy of c, whose state others may change meanwhile: descendants that fail. */
 static void copy(struct kdds_closure *to, const struct kdds_closure *c, uint32_t state)
 {
-	kd_closure_init(to, c->type, c->bytes, c->attr, state);
+	kd_init_closure(to, c->type, c->bytes, c->attr, state);
 	memcpy(to + 1, c + 1, c->bytes - sizeof(*c));
 }
 
@@ -213,7 +213,7 @@ static void copy_arguments(struct kdds_closure *to, const struct kdds_closure *c
 {
 	uint32_t at = sizeof(*c);
 
-	kd_closure_init(to, c->type, c->bytes, c->attr, state);
+	kd_init_closure(to, c->type, c->bytes, c->attr, state);
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
 		const struct kdds_param *a = &c->type->access[i];
 

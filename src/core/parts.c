@@ -263,7 +263,7 @@ static struct join *begin_join(const struct kd_parts *t, struct kdds_frame *f, u
 		return NULL;
 	*link = kd_link_of(f, (char *)j);
 	memset(j, 0, sizeof(*j));
-	kd_closure_init(&j->head, &join_type, sizeof(*j), KDDS_LOCAL, 0);
+	kd_init_closure(&j->head, &join_type, sizeof(*j), KDDS_LOCAL, 0);
 	for (int i = 0; i < KDDS_MAX_ACCESSES; i++)
 		j->a[i].shape.rows = 1; /* without elements */
 	return j;

@@ -121,7 +121,7 @@ void kd_place_left(const struct kd_pool *p, struct kdds_frame *f)
 	kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
 	if (f->tail != at)
 		return;
-	kd_closure_init(kd_closure_at(at), &mark_type, mark_type.size, KDDS_LOCAL, KD_OVER);
+	kd_init_closure(kd_closure_at(at), &mark_type, mark_type.size, KDDS_LOCAL, KD_OVER);
 	kd_commit(f, at, mark_type.size);
 }
 

@@ -245,7 +245,7 @@ struct kdds_closure *kdds_closure_allocate(const struct kdds_type *type)
 	w->filling = kd_closure_at(kd_push(f, type->size, 0));
 	w->filling_type = type;
 	w->filled = 0;
-	kd_closure_init(w->filling, type, type->size, 0, d->state);
+	kd_init_closure(w->filling, type, type->size, 0, d->state);
 	return w->filling;
 }
 
@@ -301,7 +301,7 @@ void kdds_closure_attributes(struct kdds_closure *c, uint32_t attributes)
 {
 	const struct dynamic *d = type_filled(c);
 
-	kd_closure_init(c, &d->type, d->type.size, attributes, d->state);
+	kd_init_closure(c, &d->type, d->type.size, attributes, d->state);
 }
 
 void kdds_commit(struct kdds_closure *c)

@@ -41,6 +41,10 @@
 #ifndef KDDS_H
 #define KDDS_H
 
+#if !defined(__cplusplus) && (!defined(__STDC_VERSION__) || __STDC_VERSION__ < 201112L)
+#error "kdds.h needs C11: compile with -std=gnu11, -std=c11 or later"
+#endif
+
 #include <stdio.h>
 #ifdef __cplusplus
 #include <type_traits>

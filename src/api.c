@@ -31,7 +31,7 @@ static struct kd_worker *self(const char *what)
 		       "called by a child of fork, which has no workers: it can only call exec" :
 		       kd_process.pool.workers ?
 		       "called by a thread that is no worker of the library" :
-		       "the library is not initialised: call kdds_init first");
+		       "the library is not initialised: call kdds_init first, kdds_finalize last");
 	return kd_self_worker;
 }
 
@@ -47,7 +47,7 @@ static struct kdds_frame *running_frame(const char *what)
  * (kd_order). */
 struct kdds_frame *kdds_frame_current(void)
 {
-	struct kdds_frame *f = running_frame("kdds_spawn");
+	struct kdds_frame *f = running_frame("kdds_spawn or KDDS_DATA");
 
 	f->keep = f->arena;
 	f->used |= KD_RAISED;
@@ -336,7 +336,8 @@ static struct kd_remote *flag_users(const struct kdds_flag *f, const char *what)
 	const struct kd_pool *p = &kd_rank_self()->pool;
 
 	if (!p->workers)
-		kd_die("%s: the library is not initialised: call kdds_init first", what);
+		kd_die("%s: the library is not initialised: call kdds_init first, kdds_finalize "
+		       "last", what);
 	if (f->magic != KD_FLAG_MAGIC)
 		kd_die("%s needs a flag that KDDS_FLAG has declared, at file scope", what);
 	return p->remote;

@@ -42,7 +42,8 @@ static int failed_silently(void)
 	if (!kd_fail_untold())
 		return 0;
 	kd_fail_get(&failure);
-	kd_error("task %s has failed with code %d: %s", failure.task, failure.code, failure.text);
+	kd_error("task %s has failed with code %d%s%s", failure.task, failure.code,
+		 *failure.text ? ": " : "", failure.text);
 	return 1;
 }
 

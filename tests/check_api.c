@@ -1460,8 +1460,8 @@ static void uncountable_data(void *arg)
 START_TEST(no_memory_for_data)
 {
 	if (!SANITIZED) /* sanitizers' allocators abort in their own way */
-		expect_death(impossible_data, "out of memory", "frame data");
-	expect_death(uncountable_data, "out of memory", "frame data");
+		expect_death(impossible_data, "out of memory", "KDDS_DATA");
+	expect_death(uncountable_data, "KDDS_DATA_ARRAY", "negative, or too large");
 }
 END_TEST
 

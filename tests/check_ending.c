@@ -332,7 +332,7 @@ static void in_child(void *arg)
 
 START_TEST(forked)
 {
-	expect(in_child, 0, 1, "kdds_spawn: called by a child of fork");
+	expect(in_child, 0, 1, "kdds_spawn or KDDS_DATA: called by a child of fork");
 	expect(in_child, 1, 1, "kdds_sync: called by a child of fork");
 	expect(in_child, 2, 1, "kdds_init: this process is a child of fork");
 	if (!SANITIZED) /* at exit they speak of the threads of the parent */

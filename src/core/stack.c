@@ -261,7 +261,9 @@ void *kd_block_alloc(struct kd_stack *s, struct kdds_frame *f, size_t size, size
 	if (!memory && size <= SIZE_MAX - 2 * align)
 		memory = aligned_alloc(align, align + (size + align - 1) / align * align);
 	if (!memory)
-		kd_die("out of memory for %zu bytes of frame data", size);
+		kd_die(size > SIZE_MAX / 2 ?
+		       "KDDS_DATA_ARRAY or KDDS_DATA_TILE of %zu bytes: the number of elements is "
+		       "negative, or too large" : "out of memory for KDDS_DATA of %zu bytes", size);
 	b = (struct kd_block *)(void *)(memory + align) - 1;
 	*b = (struct kd_block){.next = s->blocks, .frame = f, .gen = f->gen, .bytes = size,
 			       .head = kd_load_relaxed(&f->parent->head), .memory = memory};

@@ -439,6 +439,8 @@ int main(int argc, char **argv)
 		return join(argc > optind);
 	if (optind == argc)
 		usage("no program given");
+	if (progress && options.label)
+		usage("--progress and --label: lines with labels appear only when complete");
 	/* The ranks' stderr is a pipe, so kddsrun checks. Labelled lines appear only when
 	 * complete. */
 	if ((progress || (wish && !strcmp(wish, "1"))) && isatty(STDERR_FILENO) && !options.label)

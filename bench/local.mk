@@ -113,12 +113,29 @@ RANKS =
 BENCH_RUN = $(SHELL) $(srcdir)/bench/run -r "$(ROUNDS)" -w "$(WORKERS)" -n "$(RANKS)" \
 	-o bench/results
 
+# Examples on two ranks beside the same programs of Open MPI: make bench-mpi ROUNDS=5
+EXTRA_DIST += bench/mpi-run
+EXTRA_PROGRAMS += bench/mpi
+bench_mpi_CFLAGS = $(AM_CFLAGS) $(OMPI_CFLAGS)
+bench_mpi_LDADD = $(OMPI_LIBS) -lm
+CLEANFILES += bench/mpi
+MPI_RUN = MPIRUN='$(MPIRUN)' $(SHELL) $(srcdir)/bench/mpi-run
+mpi_programs =
+if HAVE_OMPI
+mpi_programs += bench/mpi
+endif
+.PHONY: bench-mpi
+bench-mpi: all $(mpi_programs)
+	$(MPI_RUN) $(ROUNDS)
+
 .PHONY: bench bench-quick
 bench: all $(bench_programs)
 	$(BENCH_RUN) $(bench_missing) $(bench_programs)
 # Checks that all of them work, with tiny sizes. For continuous integration.
-bench-quick: all $(bench_programs) bench/remote bench/ranks bench/handoff bench/hungry
+bench-quick: all $(bench_programs) $(mpi_programs) bench/remote bench/ranks bench/handoff \
+		bench/hungry
 	$(BENCH_RUN) -q $(bench_programs)
+	[ -z "$(mpi_programs)" ] || $(MPI_RUN) -q
 
 clean-local: clean-bench
 .PHONY: clean-bench

@@ -6,6 +6,8 @@ dnl   GOMP_CC, LOMP_CC            compilers that accept -fopenmp: one for GCC's 
 dnl                               for LLVM's; HAVE_GOMP, HAVE_LOMP
 dnl   TBB_CFLAGS, TBB_LIBS        oneTBB; HAVE_TBB
 dnl   STARPU_CFLAGS, STARPU_LIBS  StarPU; HAVE_STARPU
+dnl   OMPI_CFLAGS, OMPI_LIBS,     Open MPI and the command that starts its programs; HAVE_OMPI
+dnl   MPIRUN
 AC_DEFUN([KDDS_CHECK_PEERS], [
 	kdds_peers=
 	KDDS_CHECK_OPENMP([GOMP_CC], [GCC's OpenMP], [defined __clang__], [gcc])
@@ -24,6 +26,12 @@ AC_DEFUN([KDDS_CHECK_PEERS], [
 	AS_IF([test $kdds_have_starpu = yes], [kdds_peers="$kdds_peers StarPU"])
 	# As system headers, StarPU's headers cause no warnings.
 	STARPU_CFLAGS=`AS_ECHO([" $STARPU_CFLAGS"]) | sed 's/ -I/ -isystem /g'`
+
+	PKG_CHECK_MODULES([OMPI], [ompi-c], [kdds_have_ompi=yes], [kdds_have_ompi=no])
+	OMPI_CFLAGS=`AS_ECHO([" $OMPI_CFLAGS"]) | sed 's/ -I/ -isystem /g'`
+	AC_PATH_PROGS([MPIRUN], [mpirun.openmpi orterun])
+	AM_CONDITIONAL([HAVE_OMPI], [test $kdds_have_ompi = yes && test -n "$MPIRUN"])
+	AM_COND_IF([HAVE_OMPI], [kdds_peers="$kdds_peers OpenMPI"])
 ])
 
 dnl KDDS_CHECK_OPENMP(VARIABLE, NAME, OTHER-COMPILER, CANDIDATES): sets VARIABLE, unless the user

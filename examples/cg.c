@@ -37,6 +37,7 @@ KDDS_TASK(apply, READ_EACH(double, above), READ_EACH(double, p), READ_EACH(doubl
 {
 	const struct kdds_shape *s = kdds_shape_of(q), *ps = kdds_shape_of(p);
 	const struct kdds_shape *as = kdds_shape_of(above), *bs = kdds_shape_of(below);
+	double sum = 0; /* in a register, which **pq is not */
 
 	for (size_t r = 0; r < s->rows; r++) {
 		const double *x = *p + r * ps->ld;
@@ -46,9 +47,10 @@ KDDS_TASK(apply, READ_EACH(double, above), READ_EACH(double, p), READ_EACH(doubl
 			double y = 4 * x[c + 1] - (x[c] + x[c + 2]) - (up[c + 1] + down[c + 1]);
 
 			(*q)[r * s->ld + c] = y;
-			**pq += x[c + 1] * y;
+			sum += x[c + 1] * y;
 		}
 	}
+	**pq += sum;
 }
 
 KDDS_TASK(advance, READ(double, rr), READ(double, pq), READ_EACH(double, p), READ_EACH(double, q),
@@ -56,7 +58,7 @@ KDDS_TASK(advance, READ(double, rr), READ(double, pq), READ_EACH(double, p), REA
 {
 	const struct kdds_shape *s = kdds_shape_of(p), *qs = kdds_shape_of(q);
 	const struct kdds_shape *xs = kdds_shape_of(x), *rs = kdds_shape_of(r);
-	double a = **rr / **pq;
+	double a = **rr / **pq, sum = 0;
 
 	for (size_t i = 0; i < s->rows; i++)
 		for (size_t k = 0; k < s->cols; k++) {
@@ -64,8 +66,9 @@ KDDS_TASK(advance, READ(double, rr), READ(double, pq), READ_EACH(double, p), REA
 
 			(*x)[i * xs->ld + k] += a * (*p)[i * s->ld + k];
 			*to -= a * (*q)[i * qs->ld + k];
-			**next += *to * *to;
+			sum += *to * *to;
 		}
+	**next += sum;
 }
 
 KDDS_TASK(turn, READ(double, rr), READ(double, next), READ_EACH(double, r), UPDATE_EACH(double, p))

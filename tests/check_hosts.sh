@@ -4,6 +4,7 @@
 # however a rank, an agent, a host or the network is lost, the job ends with one clear line and
 # leaves no process on any host.
 set -eu
+[ "${SANITIZE-}" != thread ] || exit 77 # kddsrun has one thread
 run=$PWD/kddsrun probe=$PWD/tests/boot_probe fib=$PWD/examples/fib
 [ -x "$run" ] && [ -x "$probe" ] || exit 77
 hosts='a b c'

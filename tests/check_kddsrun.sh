@@ -4,6 +4,7 @@
 # one clear line for every error, input and output, and signals; and that no process of a job is
 # left, however the job ended.
 set -eu
+[ "${SANITIZE-}" != thread ] || exit 77 # kddsrun has one thread
 run=$PWD/kddsrun probe=$PWD/tests/boot_probe
 [ -x "$run" ] && [ -x "$probe" ] || exit 77
 dir=$(mktemp -d)

@@ -3,8 +3,8 @@
 # Proves that each public header compiles alone, and when included twice, in C11 and C++17, with
 # every compiler installed and all its warnings enabled. So does a program in which other headers
 # define the short names of parameters as macros, with the prefixed names, one with tasks in C++
-# namespaces, and one whose tasks and data have names that the library's own names end in. No name of
-# the library begins as those do that the macros generate from the program's.
+# namespaces, and one whose tasks and data have names that the library's own names end in. No name
+# of the library begins as those do that the macros generate from the program's.
 set -eu
 [ -z "${SANITIZE-}" ] || exit 77 # what compiles does not depend on the build
 srcdir=${srcdir:-.}

@@ -285,6 +285,7 @@ done <<-END
 --hosts a:1,b:1 -n 3 true
 --hostfile /nonexistent true
 --verbose=3 true
+--progress --label true
 END
 job 'a wrong letter among others' 2 -vxq true
 said err '^kddsrun: -x is not an option'

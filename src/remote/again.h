@@ -19,7 +19,7 @@ void kd_again_stop(struct kd_net *net);
 
 /* Under the lock. */
 void kd_again_add(struct kd_net *net, const struct kd_range *range);
-/* The same of a range that has not been begun. */
+/* The same of a range that has not been begun. After both, kd_export_available. */
 void kd_again_back(struct kd_net *net, const struct kd_range *range);
 /* The range, which another rank was to run, runs here. Under the lock. */
 void kd_again_stay(struct kd_net *net, const struct kd_range *range);

@@ -30,7 +30,7 @@ int kd_place_look(const struct kd_pool *p, const struct kdds_closure *c)
 {
 	int rank = kd_place_rank(p, c);
 
-	if (rank >= 0 || !kd_load_relaxed(&p->retained) || kd_parts_join(c))
+	if (rank >= 0 || !kd_place_elsewhere(p) || kd_parts_join(c))
 		return rank;
 	return p->remote->ops->residence(p->remote, c, kd_place_stays(p, c));
 }
@@ -68,7 +68,7 @@ int kd_place_merges_elsewhere(const struct kd_pool *p, struct kdds_closure *c)
 {
 	struct kd_value v;
 
-	for (uint32_t i = 0; kd_load_relaxed(&p->retained) && i < c->type->naccess; i++)
+	for (uint32_t i = 0; kd_place_elsewhere(p) && i < c->type->naccess; i++)
 		if (merged_value(c, i, &v) && p->remote->ops->elsewhere(p->remote, &v))
 			return 1;
 	return 0;
@@ -78,7 +78,7 @@ void kd_place_bring(struct kd_worker *w, const struct kd_value *v)
 {
 	struct kd_remote *r = w->pool->remote;
 
-	if (kd_unlikely(kd_load_relaxed(&w->pool->retained)))
+	if (kd_unlikely(kd_place_elsewhere(w->pool)))
 		r->ops->bring(r, w, v);
 }
 
@@ -105,7 +105,7 @@ void kd_place_gone(struct kd_stack *s, const void *p, size_t bytes)
 {
 	struct kd_pool *pool = s->home->pool;
 
-	if (kd_unlikely(kd_load_relaxed(&pool->retained)))
+	if (kd_unlikely(kd_place_elsewhere(pool)))
 		pool->remote->ops->gone(pool->remote, kd_self_worker, p, bytes);
 }
 
@@ -116,7 +116,7 @@ void kd_place_left(const struct kd_pool *p, struct kdds_frame *f)
 {
 	char *at = kd_frame_first(f);
 
-	if (!kd_load_relaxed(&p->retained))
+	if (!kd_place_elsewhere(p))
 		return;
 	kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
 	if (f->tail != at)

@@ -32,11 +32,18 @@
 int kd_place_rank(const struct kd_pool *p, const struct kdds_closure *c);
 int kd_place_look(const struct kd_pool *p, const struct kdds_closure *c);
 
+/* Whether other ranks retain values for this one. Who finds none may use and free all data: the last
+ * of them have been read before (acquire). */
+static inline int kd_place_elsewhere(const struct kd_pool *p)
+{
+	return kd_load_acquire(&p->retained) != 0;
+}
+
 /* The rank to which c is to be given; this one: it runs here when the data that it uses have been
  * read; negative: it may run here. */
 static inline int kd_place_of(const struct kd_pool *p, const struct kdds_closure *c)
 {
-	return kd_unlikely(kd_load_relaxed(&c->state) & KD_PLACED || kd_load_relaxed(&p->retained)) ?
+	return kd_unlikely(kd_load_relaxed(&c->state) & KD_PLACED || kd_place_elsewhere(p)) ?
 		       kd_place_look(p, c) : -1;
 }
 

@@ -148,8 +148,9 @@ while [ $kills -lt "$most" ]; do
 		ranks = 2 + int(rand() * 7)
 		slow = rand() < .5 ? .1 : .8
 		starts = rand() < .5 ? 0 : 1 + int(rand() * 8)
+		split("loop tcp tcp;ofi_rxm", provider)
 		printf "%d %d %s %d", 1 + int(rand() * programs), ranks,
-			rand() < .5 ? "loop" : "tcp", starts
+			provider[1 + int(rand() * 3)], starts
 		for (i = 1; i < ranks; i++)
 			at[i] = i
 		for (n = ranks - 1; n; n--) {

@@ -451,6 +451,10 @@ while [ $failed = 0 ] && [ "$(date +%s)" -lt $end ]; do
 	all 20
 	interruption_survived
 	lost_agent
+	export KDDS_PROVIDER='tcp;ofi_rxm'
+	lost_host
+	joined_again
+	unset KDDS_PROVIDER
 	dead_connections 2 a b c
 	dead_connections 2 a
 	dead_connections 3 a

@@ -152,4 +152,11 @@ if timeout -k 5 60 ./kddsrun -n 2 --provider 'tcp;ofi_rxm' \
 	echo 'no complaint about too low a limit of open files'
 	exit 1
 fi
+# A read from a dead rank must be given up, and not every provider is known to do so.
+if timeout -k 5 60 ./kddsrun -n 2 --survive --provider sockets tests/ranks \
+	> ranks.out 2> ranks.err || ! grep -q 'sockets cannot give up reads' ranks.err; then
+	cat ranks.err
+	echo 'no complaint about a provider that cannot survive losses'
+	exit 1
+fi
 rm -f ranks.err ranks.out

@@ -22,7 +22,7 @@
 struct kd_buffer {
 	enum kd_operation operation; /* first, KD_RECEIVE or KD_SEND */
 	uint8_t small;               /* KD_SEND: only for short messages */
-	uint32_t rank;               /* KD_SEND: to whom; the engine's */
+	void *to;                    /* KD_SEND: to whom; the engine's */
 	void *desc;                  /* of the registration */
 	struct kd_buffer *next;      /* in a free list; KD_RECEIVE: not posted yet */
 	kd_aligned(16) char data[];

@@ -86,11 +86,6 @@ void kd_comm_wake(struct kd_comm *c)
 	c->engine->wake(c);
 }
 
-int kd_comm_can_forget(const struct kd_comm *c)
-{
-	return c->engine->forget != NULL;
-}
-
 void kd_comm_forget(struct kd_comm *c, uint32_t rank)
 {
 	c->engine->forget(c, rank);

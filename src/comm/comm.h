@@ -30,8 +30,9 @@
 #include "comm/comm_engine.h"
 
 /* Opens an endpoint. Writes its address, at most KD_COMM_ADDRESS_BYTES, to be published. 0, or
- * -errno after a line on stderr that says what to install or set; then nothing is left open. One
- * thread at a time opens one, since libfabric takes settings from the environment. */
+ * -errno after a line on stderr that says what to install or set; then nothing is left open.
+ * -EOPNOTSUPP: the provider cannot forget ranks, and config->forgets is set. One thread at a time
+ * opens one, since libfabric takes settings from the environment. */
 int kd_comm_open(const struct kd_comm_config *config, struct kd_comm **comm_p, void *address,
 		 size_t *size_p);
 void kd_comm_close(struct kd_comm *c);
@@ -68,11 +69,9 @@ int kd_comm_wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t time
 /* Any thread, no lock. */
 void kd_comm_wake(struct kd_comm *c);
 
-/* Whether the engine can give up a rank. */
-int kd_comm_can_forget(const struct kd_comm *c);
 /* That rank is dead. Calls done with -ECONNRESET for the gets from it, and writes to their memory
- * no more. From then on nothing arrives from it, and what would be sent to it fails. Not called
- * during kd_comm_progress. */
+ * no more. From then on what would be sent to it fails, and nothing arrives from it, or with
+ * libfabric only messages. Only with kd_comm_config.forgets, and not during kd_comm_progress. */
 void kd_comm_forget(struct kd_comm *c, uint32_t rank);
 /* The rank has been started again, and this is its address. It has been forgotten, or never been
  * connected. 0 or -errno. Not called during kd_comm_progress. */

@@ -43,6 +43,7 @@ struct kd_comm_config {
 	int local;            /* all ranks are on this host: listen on loopback only */
 	uint32_t rank, size;
 	uint32_t incarnation; /* of this rank (base/member.h) */
+	int forgets;          /* kd_comm_forget may be called */
 	const uint8_t *secret; /* the job's, 32 bytes */
 	uint64_t patience_ns;
 	const struct kd_comm_events *events;
@@ -69,9 +70,9 @@ struct kd_comm_engine {
 	int (*wait)(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns,
 		    int watch);
 	void (*wake)(struct kd_comm *c);
-	void (*forget)(struct kd_comm *c, uint32_t rank); /* NULL: it cannot */
+	void (*forget)(struct kd_comm *c, uint32_t rank);
 	int (*renew)(struct kd_comm *c, uint32_t rank, uint32_t incarnation, const void *address,
-		     size_t size); /* NULL if forget is */
+		     size_t size);
 };
 
 extern const struct kd_comm_engine kd_comm_tcp, kd_comm_ofi, kd_comm_loop;

@@ -8,6 +8,8 @@
  *   receive Into posted buffers. Each is posted again when its message has been handled, or when
  *           its connection has died in the middle of it.
  *   get     gets.c splits it into chunks. Each is one read.
+ *   forget  No provider can cancel a read, and one from a dead rank may end late, or never. So
+ *           where ranks may be forgotten, each chunk is read into memory of its own and copied.
  *
  * A provider connects to a peer when something is first sent there, and returns -FI_EAGAIN until it
  * is connected. It cannot say when that will be, nor whether: a peer that refuses the connection
@@ -51,13 +53,26 @@
 
 /* A get and what libfabric needs for it. */
 struct get {
-	enum kd_operation operation; /* first, KD_GET */
 	struct fid_mr *mr; /* of the memory that is read into, where the provider needs one */
+	struct peer *peer;
 	struct kd_get get;
+};
+
+/* A part of a get that is being read. */
+struct chunk {
+	enum kd_operation operation; /* first, KD_GET */
+	struct get *of;              /* NULL: the rank has been forgotten */
+	struct chunk *next, **link;  /* of all chunks */
+	char *to;                    /* to which data is copied; NULL: the read goes there */
+	size_t size;
+	struct fid_mr *mr; /* of data, where the provider needs one */
+	char data[];
 };
 
 struct peer {
 	fi_addr_t addr;
+	int forgotten;
+	struct peer *older; /* of the forgotten */
 	uint32_t sends; /* in flight */
 	uint32_t full;  /* a send was refused until one of them ends */
 	struct kd_get_queue gets;
@@ -73,16 +88,19 @@ struct engine {
 	void *arg; /* of events */
 	struct kd_endpoint ofi;
 	int closing; /* arriving messages are dropped */
+	int forgets; /* of the config */
 	size_t address_size;
 
 	struct peer **peers; /* by rank; NULL: not set by kd_comm_connect */
 	uint32_t npeers;
 	struct peer *refused;
+	struct peer *forgotten; /* freed at the end: the provider may have operations of theirs */
 
 	struct kd_buffers buffers;
-	uint32_t sends; /* in flight to all */
+	uint32_t sends; /* in flight to all that have not been forgotten */
 
 	struct kd_gets gets;
+	struct chunk *chunks; /* in flight */
 
 	uint64_t lost_sends, lost_receives, lost_events; /* for the debugger */
 
@@ -160,17 +178,52 @@ static struct get *get_of(struct kd_get *g)
 	return (struct get *)((char *)g - offsetof(struct get, get));
 }
 
+static void free_chunk(struct chunk *k)
+{
+	*k->link = k->next;
+	if (k->next)
+		k->next->link = k->link;
+	kd_endpoint_unregister(k->mr);
+	free(k);
+}
+
+/* For the next n bytes of g. NULL: no memory. */
+static struct chunk *new_chunk(struct engine *e, struct kd_get *g, size_t n)
+{
+	struct chunk *k = malloc(sizeof(*k) + (e->forgets ? n : 0));
+
+	if (!k)
+		return NULL;
+	*k = (struct chunk){.operation = KD_GET, .of = get_of(g), .next = e->chunks,
+			    .link = &e->chunks, .to = e->forgets ? g->local : NULL, .size = n};
+	if (e->chunks)
+		e->chunks->link = &k->next;
+	e->chunks = k;
+	if (k->to && kd_endpoint_register(&e->ofi, k->data, n, FI_READ, &k->mr)) {
+		free_chunk(k);
+		return NULL;
+	}
+	return k;
+}
+
 static int get_request(struct kd_get *g, size_t n)
 {
 	struct engine *e = engine_of_gets(g->gets);
-	struct peer *p = e->peers[g->rank];
-	struct fid_mr *mr = get_of(g)->mr;
+	struct peer *p = get_of(g)->peer;
+	struct fid_mr *mr;
+	struct chunk *k;
 	ssize_t error;
 
 	if (p->retry_ns)
 		return -EAGAIN;
-	error = fi_read(e->ofi.ep, g->local, n, mr ? fi_mr_desc(mr) : NULL, p->addr, g->addr,
-			g->key, get_of(g));
+	k = new_chunk(e, g, n);
+	if (!k)
+		return -ENOMEM;
+	mr = k->to ? k->mr : get_of(g)->mr;
+	error = fi_read(e->ofi.ep, k->to ? k->data : g->local, n, mr ? fi_mr_desc(mr) : NULL,
+			p->addr, g->addr, g->key, k);
+	if (error)
+		free_chunk(k);
 	if (error == -FI_EAGAIN)
 		peer_refuse(e, p);
 	if (error)
@@ -202,10 +255,9 @@ static int get_memory(struct kd_comm *c, uint32_t rank, void *local, uint64_t ad
 	g = malloc(sizeof(*g));
 	if (!g)
 		return -ENOMEM;
-	*g = (struct get){.operation = KD_GET,
-			  .get = {.rank = rank, .local = local, .addr = addr,
-				  .key = key, .left = len, .user = get}};
-	if (len && kd_endpoint_register(&e->ofi, local, len, FI_READ, &g->mr)) {
+	*g = (struct get){.peer = p, .get = {.rank = rank, .local = local, .addr = addr,
+					     .key = key, .left = len, .user = get}};
+	if (len && !e->forgets && kd_endpoint_register(&e->ofi, local, len, FI_READ, &g->mr)) {
 		free(g);
 		return -ENOMEM;
 	}
@@ -213,12 +265,17 @@ static int get_memory(struct kd_comm *c, uint32_t rank, void *local, uint64_t ad
 	return 0;
 }
 
-static void get_event(struct engine *e, struct get *g, int error)
+static void get_event(struct chunk *k, int error)
 {
-	struct peer *p = e->peers[g->get.rank];
+	struct get *g = k->of;
 
-	kd_get_chunk_end(&p->gets, &g->get, error);
-	kd_gets_push(&p->gets);
+	if (g && k->to && !error)
+		memcpy(k->to, k->data, k->size);
+	free_chunk(k);
+	if (!g)
+		return;
+	kd_get_chunk_end(&g->peer->gets, &g->get, error);
+	kd_gets_push(&g->peer->gets);
 }
 
 /* Messages */
@@ -246,7 +303,7 @@ static int send_message(struct kd_comm *c, uint32_t rank, const void *message, s
 		return -EAGAIN;
 	}
 	memcpy(b->data, message, len);
-	b->rank = rank;
+	b->to = p;
 	error = fi_send(e->ofi.ep, b->data, len, b->desc, p->addr, b);
 	if (error) {
 		kd_buffers_put(&e->buffers, b);
@@ -262,9 +319,9 @@ static int send_message(struct kd_comm *c, uint32_t rank, const void *message, s
 
 static void send_event(struct engine *e, struct kd_buffer *b)
 {
-	struct peer *p = e->peers[b->rank];
+	struct peer *p = b->to;
 
-	e->sends--;
+	e->sends -= !p->forgotten;
 	p->sends--;
 	if (p->full) {
 		p->full = 0;
@@ -296,7 +353,7 @@ static void event(struct engine *e, void *context, size_t len, int error)
 		send_event(e, b);
 		break;
 	case KD_GET:
-		get_event(e, context, error);
+		get_event(context, error);
 		break;
 	}
 }
@@ -411,6 +468,19 @@ static int wait_events(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_
 
 /* Opening */
 
+/* rxm has a connection for each peer. Of others it is not known what the death of one does. */
+static int check_forgets(const struct engine *e)
+{
+	const char *name = kd_endpoint_name(&e->ofi);
+
+	if (strstr(name, ";ofi_rxm"))
+		return 0;
+	kd_error("the provider %s cannot give up reads from a dead rank, as KDDS_SURVIVE requires: use "
+		 "tcp, or one with ;ofi_rxm (KDDS_PROVIDER, kddsrun --provider)",
+		 name);
+	return -EOPNOTSUPP;
+}
+
 static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, void *address,
 		 size_t *size_p)
 {
@@ -428,6 +498,7 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 	}
 	e->events = config->events;
 	e->arg = config->arg;
+	e->forgets = config->forgets;
 	e->ofi.cq_fd = -1;
 	error = kd_bell_open(&e->bell);
 	if (error)
@@ -436,6 +507,9 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 	if (error)
 		goto fail;
 	*size_p = e->address_size;
+	error = e->forgets ? check_forgets(e) : 0;
+	if (error)
+		goto fail;
 	kd_gets_init(&e->gets, &gets, e->ofi.info->ep_attr->max_msg_size);
 	error = kd_buffers_start(&e->buffers, &e->ofi);
 	if (error)
@@ -493,6 +567,35 @@ static int connect_rank(struct kd_comm *c, uint32_t rank, const void *address, s
 	return 0;
 }
 
+static void forget(struct kd_comm *c, uint32_t rank)
+{
+	struct engine *e = engine_of(c);
+	struct peer *p = peer_find(e, rank);
+
+	kd_assert(e->forgets);
+	if (!p)
+		return;
+	e->peers[rank] = NULL;
+	p->forgotten = 1;
+	p->older = e->forgotten;
+	e->forgotten = p;
+	e->sends -= p->sends;
+	for (struct chunk *k = e->chunks; k; k = k->next)
+		if (k->of && k->of->peer == p) {
+			kd_get_chunk_end(&p->gets, &k->of->get, -ECONNRESET);
+			k->of = NULL;
+		}
+	kd_gets_fail(&p->gets, -ECONNRESET);
+	kd_gets_deliver(&e->gets);
+}
+
+static int renew(struct kd_comm *c, uint32_t rank, uint32_t incarnation, const void *address,
+		 size_t size)
+{
+	(void)incarnation; /* is in the messages */
+	return connect_rank(c, rank, address, size);
+}
+
 /* Also closes what kd_comm_open has begun. */
 static void stop(struct kd_comm *c)
 {
@@ -514,6 +617,14 @@ static void stop(struct kd_comm *c)
 		free(e->peers[i]);
 	free(e->peers);
 	e->npeers = 0;
+	while (e->forgotten) {
+		struct peer *p = e->forgotten;
+
+		e->forgotten = p->older;
+		free(p);
+	}
+	while (e->chunks)
+		free_chunk(e->chunks);
 	kd_gets_cancel(&e->gets);
 	kd_buffers_destroy(&e->buffers);
 	kd_endpoint_close(&e->ofi);
@@ -523,5 +634,6 @@ static void stop(struct kd_comm *c)
 
 const struct kd_comm_engine kd_comm_ofi = {
 	start,  stop, name,     connect_rank, send_message, get_memory,
-	expose, hide, progress, wait_events,  wake,	  NULL, NULL,
+	expose, hide, progress, wait_events,  wake,
+	forget, renew,
 };

@@ -58,6 +58,7 @@ static int publish_info(struct kd_net *net)
 					.rank = net->rank,
 					.size = net->size,
 					.incarnation = net->incarnation,
+					.forgets = kd_env.survive,
 					.secret = net->boot.secret,
 					.patience_ns = PATIENCE_S * 1000000000ull,
 					.arg = net,

@@ -28,12 +28,6 @@ int kd_survive_start(struct kd_net *net)
 			 "program with kddsrun --survive");
 		return -EINVAL;
 	}
-	if (!kd_comm_can_forget(net->comm)) {
-		kd_error("KDDS_SURVIVE: the provider %s cannot give up reads from a dead rank: use "
-			 "tcp (KDDS_PROVIDER, kddsrun --provider)",
-			 kd_comm_name(net->comm));
-		return -EINVAL;
-	}
 	net->lost = kd_must(calloc(net->size, 1));
 	net->leaves = kd_must(calloc(net->size, 1));
 	net->incarnations = kd_must(calloc(net->size, sizeof(*net->incarnations)));

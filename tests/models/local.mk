@@ -30,6 +30,7 @@ EXTRA_DIST += \
 	tests/models/rsteal.pml \
 	tests/models/run \
 	tests/models/successor.pml \
+	tests/models/survive.pml \
 	tests/models/tso.pml \
 	tests/models/wait.pml
 

@@ -127,6 +127,7 @@ for script in '"$@" 3 "die 1" 3 && "$@" 3 "die 2" 2 && "$@" 2' \
 	done_after 2
 	said "$joined" 1
 	said "$gone" "$(echo "$script" | grep -c leave)"
+	said '^kddsrun: rank 2 is not replaced: the first program of the job is over$' 1
 done
 begin 'a program that follows a dead one' -n 3 sh -c '"$@" 3 "die 1" 2; "$@" 2' sh "$program"
 done_after 2

@@ -10,7 +10,8 @@
 #include "kddsrun/run_say.h"
 
 static uint32_t respawns;  /* so far */
-static int newcomers, over; /* there have been some */
+static int newcomers; /* there have been some */
+static int over, later; /* the first program is over; another one has begun */
 
 static uint32_t number_of(const struct run_job_rank *r)
 {
@@ -65,8 +66,14 @@ void run_job_replace(struct run_job_rank *r)
 {
 	struct run_host *spare;
 
-	if (over || job.ending || r->dismissed || !run_job_vacant(r))
+	if (job.ending || r->dismissed || !run_job_vacant(r))
 		return;
+	if (over) {
+		if (later && (job.options->respawns || job.options->spares.count))
+			run_job_say_next(r, "rank %u is not replaced: the first program of the job "
+					 "is over", number_of(r));
+		return;
+	}
 	if (may_stay(r)) {
 		respawns++;
 		run_job_start_on(r, r->host);
@@ -175,6 +182,11 @@ void run_job_over(void)
 		run_hosts[i]->given_up |= run_hosts[i]->state < RUN_HOST_SERVING;
 	run_hosts_kill(0);
 	run_hosts_send_frame(KD_CONTROL_OVER, 0, NULL, 0);
+}
+
+void run_job_rank_begins(void)
+{
+	later |= over;
 }
 
 int run_job_is_over(void)

@@ -12,8 +12,8 @@
  * clock per block. With one worker and no other rank it costs a call.
  *
  * Contributions by operators that are not exact are combined in a binary tree whose leaves and
- * shape depend on the length of the loop and the number of reduced elements alone. What is committed
- * is a right subtree of the leftmost path, so its result is merged where the tree has it.
+ * shape depend on the length of the loop and the number of reduced elements alone. What is
+ * committed is a right subtree of the leftmost path, so its result is merged where the tree has it.
  */
 #include <alloca.h>
 #include <stddef.h>
@@ -44,25 +44,34 @@
 #define LEAVES_MAX 1024
 #define LEAVES_ALL 64
 #define LEVELS 11 /* subtrees of different sizes in LEAVES_MAX - 1 leaves, and the next leaf */
-#define SMALL_BYTES 256
 #define TERMS 4
+#define TERM_BYTES 64
 #define HALVES 64
 
-/* A contribution to a single data item, which has its room in the closure (kdds_param.room). */
+/* What the loop cuts: how a part of it is found. */
+struct step {
+	uint32_t offset; /* in the closure */
+	enum { RANGE, VECTOR, ROWS, NOTHING } kind;
+	char *data;      /* of index 0; RANGE: the first number */
+	size_t bytes;    /* from one index to the next */
+};
+
+/* A contribution to a single data item, and where the levels of the tree accumulate it. */
 struct term {
-	uint32_t access, room; /* their offsets in the closure */
+	uint32_t access; /* its offset in the closure */
 	const struct kdds_op *op;
+	char *sum[LEVELS];
 };
 
 struct walk {
 	struct kdds_closure *c;
 	struct kdds_frame *f;
 	const struct kdds_loop *loop;
+	struct step *step, *step_end;
 	size_t n;       /* indices */
 	size_t leaf;    /* indices per leaf; 0: all operators are exact */
 	uint32_t last;  /* link to the closure committed last; 0: none */
-	uint32_t terms; /* all contributions; 0: some are others, or there are more */
-	struct term term[TERMS];
+	struct term *term, *term_end; /* all contributions; NULL: some are others, or there are more */
 };
 
 static struct kdds_access_array *array_of(struct kdds_closure *c, const struct kdds_cut *cut)
@@ -166,38 +175,98 @@ static int ordered(const struct kdds_closure *c)
 	return 0;
 }
 
-/* Makes `to', a copy of w->c, the part [begin, end) of it. */
-static void narrow(const struct walk *w, struct kdds_closure *to, size_t begin, size_t end)
+static uint32_t count_cuts(const struct kdds_loop *loop)
 {
-	for (const struct kdds_cut *cut = w->loop->cuts; cut->name; cut++) {
-		const struct kdds_access_array *from = array_of(w->c, cut);
-		struct kdds_access_array *a = array_of(to, cut);
+	uint32_t n = 0;
 
+	while (loop->cuts[n].name)
+		n++;
+	return n;
+}
+
+static void find_steps(struct walk *w)
+{
+	for (struct step *s = w->step; s < w->step_end; s++) {
+		const struct kdds_cut *cut = &w->loop->cuts[s - w->step];
+		const struct kdds_access_array *a = array_of(w->c, cut);
+
+		s->offset = cut->offset;
 		if (!cut->size) {
-			range_of(to, cut)->begin = range_of(w->c, cut)->begin + begin;
-			range_of(to, cut)->end = range_of(w->c, cut)->begin + end;
-		} else if (from->shape.rows == 1 && w->n != 1) {
-			a->a.data = (char *)from->a.data + begin * cut->size;
-			a->shape.cols = a->shape.ld = end - begin;
-		} else if (from->shape.rows) {
-			a->a.data = (char *)from->a.data + begin * from->shape.ld * cut->size;
-			a->shape.rows = end - begin;
+			s->kind = RANGE;
+			s->data = (char *)range_of(w->c, cut)->begin;
+			s->bytes = 1;
+		} else if (a->shape.rows == 1 && w->n != 1) {
+			s->kind = VECTOR;
+			s->data = a->a.data;
+			s->bytes = cut->size;
+		} else {
+			s->kind = a->shape.rows ? ROWS : NOTHING;
+			s->data = a->a.data;
+			s->bytes = a->shape.ld * cut->size;
 		}
 	}
 }
 
-/* Runs the body on [begin, end); p is a copy of w->c, whose contributions it takes. The next call
- * reuses the memory of KDDS_DATA, and contributions may go to memory on the C stack, so tasks that
- * the body has spawned are waited for. */
-static void run(const struct walk *w, struct kdds_closure *p, size_t begin, size_t end)
+/* Makes `to', a copy of w->c, the part [begin, end) of it. */
+static void narrow(const struct walk *w, struct kdds_closure *to, size_t begin, size_t end)
+{
+	for (const struct step *s = w->step; s < w->step_end; s++) {
+		struct kdds_access_array *a = (void *)((char *)to + s->offset);
+		struct kdds_range *r = (void *)a;
+
+		switch (s->kind) {
+		case RANGE:
+			r->begin = (size_t)s->data + begin;
+			r->end = (size_t)s->data + end;
+			break;
+		case VECTOR:
+			a->a.data = s->data + begin * s->bytes;
+			a->shape.cols = a->shape.ld = end - begin;
+			break;
+		case ROWS:
+			a->a.data = s->data + begin * s->bytes;
+			a->shape.rows = end - begin;
+			break;
+		case NOTHING:
+			break;
+		}
+	}
+}
+
+/* Makes the part `to' the one of the same length that begins `by' indices later. */
+static inline void shift(const struct walk *w, struct kdds_closure *to, size_t by)
+{
+	for (const struct step *s = w->step; s < w->step_end; s++) {
+		struct kdds_access_array *a = (void *)((char *)to + s->offset);
+		struct kdds_range *r = (void *)a;
+
+		if (s->kind == RANGE) {
+			r->begin += by;
+			r->end += by;
+		} else {
+			a->a.data = (char *)a->a.data + by * s->bytes;
+		}
+	}
+}
+
+/* Runs the body on the part p, a copy of w->c, whose contributions it takes. The next call reuses
+ * the memory of KDDS_DATA, and contributions may go to memory on the C stack, so tasks that the
+ * body has spawned are waited for. */
+static inline void run_part(const struct walk *w, struct kdds_closure *p)
 {
 	char *keep = w->f->keep;
 
-	narrow(w, p, begin, end);
 	w->loop->body->run(p, w->f);
 	if (w->f->tail != kd_frame_first(w->f) && kdds_sync_frame(w->f, 0))
 		kd_fail_adopt(kd_self_worker->current, w->f, p);
 	w->f->arena = w->f->keep = keep;
+}
+
+/* The same on [begin, end). */
+static void run(const struct walk *w, struct kdds_closure *p, size_t begin, size_t end)
+{
+	narrow(w, p, begin, end);
+	run_part(w, p);
 }
 
 /* Makes `to' a copy of c, whose state others may change meanwhile: descendants that fail. */
@@ -371,19 +440,25 @@ static size_t begin_of(const struct walk *w, size_t leaf)
 	return kd_min(leaf * w->leaf, w->n);
 }
 
-static void find_terms(struct walk *w)
+/* The contributions of the loop, if all are to single data items that have room in the closure
+ * (kdds_param.room), and there are TERMS at most. p: the copy of the loop that is run. */
+static void find_terms(struct walk *w, struct kdds_closure *p, struct term *term)
 {
+	uint32_t n = 0;
+
 	for (uint32_t i = 0; i < w->c->type->naccess; i++) {
 		const struct kdds_param *a = &w->c->type->access[i];
 
 		if (a->mode != KDDS_CW)
 			continue;
-		if (!a->room || w->terms == TERMS) {
-			w->terms = 0;
+		if (!a->room || n == TERMS || a->op->size > TERM_BYTES)
 			return;
-		}
-		w->term[w->terms++] = (struct term){a->offset, a->room, a->op};
+		term[n].access = a->offset;
+		term[n].op = a->op;
+		term[n++].sum[0] = kd_closure_access(p, i)->data;
 	}
+	w->term = term;
+	w->term_end = term + n;
 }
 
 static struct kdds_access_reduce *sum_of(struct kdds_closure *c, const struct term *t)
@@ -391,97 +466,121 @@ static struct kdds_access_reduce *sum_of(struct kdds_closure *c, const struct te
 	return (struct kdds_access_reduce *)(void *)((char *)c + t->access);
 }
 
-/* Makes level, a copy of the loop, accumulate for the one above it. With terms, what
- * kd_reduce_begin and kd_reduce_merge would do, without a look at the type: that
- * was a third of the time of a leaf. */
-static void begin_level(const struct walk *w, struct kdds_closure *level,
-			struct kdds_closure *above)
+/* p accumulates for level n from now on. */
+static inline void begin_terms(const struct walk *w, struct kdds_closure *p, unsigned n)
 {
-	for (uint32_t i = 0; i < w->terms; i++) {
-		const struct term *t = &w->term[i];
-
-		sum_of(level, t)->original = sum_of(above, t)->a.data;
-		sum_of(level, t)->a.data = (char *)level + t->room;
-		t->op->neutral((char *)level + t->room, 1);
+	for (const struct term *t = w->term; t < w->term_end; t++) {
+		sum_of(p, t)->original = t->sum[n - 1];
+		sum_of(p, t)->a.data = t->sum[n];
+		t->op->neutral(t->sum[n], 1);
 	}
-	if (w->terms)
-		return;
-	for (uint32_t i = 0; i < level->type->naccess; i++)
-		if (level->type->access[i].mode == KDDS_CW)
-			kd_closure_access(level, i)->data = kd_closure_access(above, i)->data;
-	kd_reduce_begin(level);
 }
 
-static void merge_level(const struct walk *w, struct kdds_closure *level)
+static inline void merge_terms(const struct walk *w, unsigned n)
 {
-	for (uint32_t i = 0; i < w->terms; i++)
-		w->term[i].op->merge(sum_of(level, &w->term[i])->original,
-				     (char *)level + w->term[i].room, 1);
-	if (!w->terms)
-		kd_reduce_merge(level);
+	for (const struct term *t = w->term; t < w->term_end; t++)
+		t->op->merge(t->sum[n - 1], t->sum[n], 1);
 }
 
-/* Memory for a copy of p: small, if that is large enough. A copy of any size might not fit into the
- * C stack. */
-static struct kdds_closure *new_level(const struct kdds_closure *p, char *small)
+/* Whether leaf i is to be committed, with all that follow. Asked before each leaf of the leftmost
+ * path but the first. */
+static int ends_at(size_t i, size_t leaves, uint64_t start)
 {
-	void *level = p->bytes > SMALL_BYTES ? malloc(p->bytes) : small;
+	double ns;
 
-	if (!level)
-		kd_die("out of memory for a loop of task %s", p->type->name);
-	return level;
+	if (kd_watch.divide && kd_watch.divide(kd_self_worker, 2) == 1)
+		return 1;
+	if (!start) /* nobody takes anything */
+		return 0;
+	ns = (double)(kd_os_now_ns() - start);
+	return ns > FIRST_NS && ns / (double)i * (double)(leaves - i) > PIECE_NS;
 }
 
 /*
  * Runs leaves in order; returns the first that has not been run, a power of two, if what remains is
- * to be committed. level[k] accumulates a subtree, the largest first. The next leaf begins
- * another; two of one size are merged at once, the others in the end:
+ * to be committed. Level k accumulates a subtree, the largest first. The next leaf begins another;
+ * two of one size are merged at once, the others in the end:
  *
- *   leaf 5 has been run:  level[0] 0 1 2 3,  level[1] 4 5
+ *   leaf 5 has been run:  level 0: 0 1 2 3,  level 1: 4 5
+ *
+ * With terms, p itself runs all leaves, and what differs are the places to which it contributes.
  */
-static size_t run_leaves(const struct walk *w, struct kdds_closure **level,
-			 char (*small)[SMALL_BYTES], size_t leaves, int alone)
+static size_t run_terms(const struct walk *w, struct kdds_closure *p, size_t leaves, uint64_t start)
 {
-	struct kdds_closure *p = level[0];
-	uint64_t start = alone ? 0 : kd_os_now_ns();
-	const int watched = kd_watch.divide != NULL;
-	unsigned n = 1; /* subtrees */
+	char room[LEVELS][TERMS][TERM_BYTES] __attribute__((aligned(16)));
+	unsigned n = 1, known = 1; /* subtrees; levels that have their places */
+
+	run(w, p, 0, begin_of(w, 1));
+	kd_init_closure(p, p->type, p->bytes, p->attr, KD_PRIVATE);
+	for (size_t i = 1; i < leaves; i++) {
+		if (n == 1 && ends_at(i, leaves, start))
+			return i;
+		for (; known <= n; known++)
+			for (struct term *t = w->term; t < w->term_end; t++)
+				t->sum[known] = room[known][t - w->term];
+		begin_terms(w, p, n++);
+		if (i + 1 < leaves)
+			shift(w, p, w->leaf);
+		else
+			narrow(w, p, begin_of(w, i), w->n);
+		run_part(w, p);
+		for (size_t left = i; left & 1; left >>= 1)
+			merge_terms(w, --n);
+	}
+	while (n > 1)
+		merge_terms(w, --n);
+	return leaves;
+}
+
+/* The same with other contributions: each level is a copy of the loop, with private copies. It is
+ * allocated, since one of any size might not fit into the C stack. */
+static size_t run_levels(const struct walk *w, struct kdds_closure *p, size_t leaves,
+			 uint64_t start)
+{
+	struct kdds_closure *level[LEVELS] = {p};
+	size_t end = leaves;
+	unsigned n = 1;
 
 	run(w, p, 0, begin_of(w, 1));
 	for (size_t i = 1; i < leaves; i++) {
-		if (n == 1 && watched && kd_watch.divide(kd_self_worker, 2) == 1)
-			return i;
-		if (n == 1 && !alone) {
-			double ns = (double)(kd_os_now_ns() - start);
-
-			if (ns > FIRST_NS && ns / (double)i * (double)(leaves - i) > PIECE_NS)
-				return i;
+		if (n == 1 && ends_at(i, leaves, start)) {
+			end = i;
+			break;
 		}
 		if (!level[n]) {
-			level[n] = new_level(p, small[n]);
-			copy(level[n], w->c, w->terms ? KD_PRIVATE : 0);
+			level[n] = malloc(p->bytes);
+			if (!level[n])
+				kd_die("out of memory for a loop of task %s", p->type->name);
+			copy(level[n], w->c, 0);
 		}
-		begin_level(w, level[n], level[n - 1]);
+		for (uint32_t k = 0; k < p->type->naccess; k++)
+			if (p->type->access[k].mode == KDDS_CW)
+				kd_closure_access(level[n], k)->data =
+					kd_closure_access(level[n - 1], k)->data;
+		kd_reduce_begin(level[n]);
 		run(w, level[n++], begin_of(w, i), begin_of(w, i + 1));
 		for (size_t left = i; left & 1; left >>= 1)
-			merge_level(w, level[--n]);
+			kd_reduce_merge(level[--n]);
 	}
 	while (n > 1)
-		merge_level(w, level[--n]);
-	return leaves;
+		kd_reduce_merge(level[--n]);
+	for (unsigned k = 1; k < LEVELS; k++)
+		free(level[k]);
+	return end;
 }
 
 static void run_ordered(struct walk *w, struct kdds_closure *p, int alone)
 {
 	size_t leaves = (w->n + w->leaf - 1) / w->leaf;
-	struct kdds_closure *level[LEVELS] = {p};
-	char small[LEVELS][SMALL_BYTES] __attribute__((aligned(16)));
+	uint64_t start = alone ? 0 : kd_os_now_ns();
+	struct term term[TERMS];
+	size_t i;
 
 	kd_assert(leaves <= LEAVES_MAX);
-	for (size_t i = run_leaves(w, level, small, leaves, alone); i < leaves; i *= 2)
+	find_terms(w, p, term);
+	i = w->term ? run_terms(w, p, leaves, start) : run_levels(w, p, leaves, start);
+	for (; i < leaves; i *= 2)
 		commit(w, begin_of(w, i), begin_of(w, 2 * i));
-	for (unsigned k = 1; k < LEVELS && p->bytes > SMALL_BYTES; k++)
-		free(level[k]);
 }
 
 void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kdds_loop *loop)
@@ -490,14 +589,17 @@ void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kd
 	int alone = pool->count == 1 && !pool->remote;
 	const struct kdds_loop_part *part = part_of(c, loop);
 	struct walk w = {.c = c, .f = f, .loop = loop, .n = part->length};
+	uint32_t steps = count_cuts(loop);
 	struct kdds_closure *p = alloca(c->bytes);
 
 	if (!w.n)
 		return;
+	w.step = alloca(steps * sizeof(*w.step));
+	w.step_end = w.step + steps;
+	find_steps(&w);
 	memcpy(p, c, c->bytes);
 	if (ordered(c)) {
 		w.leaf = part->leaf ? (size_t)kd_min(part->leaf, (uint64_t)w.n) : leaf_of(w.n, combined(c));
-		find_terms(&w);
 		run_ordered(&w, p, alone);
 	} else if (kd_watch.divide) {
 		run_divided(&w, p);

@@ -140,8 +140,11 @@ void kd_reduce_merge(struct kdds_closure *c)
 #define DEFINE(op, T, N, zero, combine) \
 	static void op##_neutral_##N(void *x, size_t n) \
 	{ \
-		for (size_t i = 0; i < n; i++) \
-			((T *)x)[i] = (T)(zero); \
+		if (n == 1) /* without a call of memset */ \
+			*(T *)x = (T)(zero); \
+		else \
+			for (size_t i = 0; i < n; i++) \
+				((T *)x)[i] = (T)(zero); \
 	} \
 	static void op##_merge_##N(void *to, const void *from, size_t n) \
 	{ \

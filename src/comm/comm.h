@@ -13,8 +13,8 @@
  * A struct kd_comm is the endpoint of one rank. A process may have several: they share nothing. All
  * functions but kd_comm_wake are called under one lock per object, the caller's (net.c).
  * kd_comm_wait releases it while it sleeps, and one thread at a time is in it. Callbacks are made
- * under that lock, by kd_comm_progress and, for the gets that are left, by kd_comm_close; they may
- * call kd_comm_send and kd_comm_get.
+ * under that lock, by kd_comm_progress, kd_comm_forget and, for the gets that are left, by
+ * kd_comm_close; they may call kd_comm_send and kd_comm_get.
  *
  * The layer above must
  *
@@ -69,9 +69,10 @@ int kd_comm_wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t time
 /* Any thread, no lock. */
 void kd_comm_wake(struct kd_comm *c);
 
-/* That rank is dead. Calls done with -ECONNRESET for the gets from it, and writes to their memory
- * no more. From then on what would be sent to it fails, and nothing arrives from it, or with
- * libfabric only messages. Only with kd_comm_config.forgets, and not during kd_comm_progress. */
+/* That rank is dead. Ends all gets from it, with -ECONNRESET if they are not complete, and calls
+ * done for all gets that have ended. Their memory is written to no more. What is sent to the rank
+ * from then on fails, and nothing arrives from it, or with libfabric only messages. Only with
+ * kd_comm_config.forgets, and not during kd_comm_progress. */
 void kd_comm_forget(struct kd_comm *c, uint32_t rank);
 /* The rank has been started again, and this is its address. It has been forgotten, or never been
  * connected. 0 or -errno. Not called during kd_comm_progress. */

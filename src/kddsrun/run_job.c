@@ -203,7 +203,8 @@ static int rank_message(struct run_host *h, struct run_job_rank *r,
 	case KD_CONTROL_STARTED:
 		return handle_started(r, u);
 	case KD_CONTROL_HELLO:
-		run_job_rank_begins();
+		if (!r->lost)
+			run_job_member_begins();
 		return run_job_hello(r, u);
 	case KD_CONTROL_PUT:
 		return run_job_put(head->rank, u);

@@ -69,7 +69,7 @@ void run_job_replace(struct run_job_rank *r)
 	if (job.ending || r->dismissed || !run_job_vacant(r))
 		return;
 	if (over) {
-		if (later && (job.options->respawns || job.options->spares.count))
+		if (later && (may_stay(r) || job.options->spares.count))
 			run_job_say_next(r, "rank %u is not replaced: the first program of the job "
 					 "is over", number_of(r));
 		return;
@@ -184,7 +184,7 @@ void run_job_over(void)
 	run_hosts_send_frame(KD_CONTROL_OVER, 0, NULL, 0);
 }
 
-void run_job_rank_begins(void)
+void run_job_member_begins(void)
 {
 	later |= over;
 }

@@ -30,8 +30,8 @@ int run_job_ready(struct run_job_rank *r);
 void run_job_never_joined(struct run_job_rank *r);
 /* One that was may not join. */
 void run_job_refuse(struct run_job_rank *r, const char *why);
-/* A rank calls kdds_init. After OVER, the job runs another program. */
-void run_job_rank_begins(void);
+/* A member of the job calls kdds_init: after OVER for another program. */
+void run_job_member_begins(void);
 /* OVER: rank 0 has no more tasks. Nobody joins any more. */
 void run_job_over(void);
 int run_job_is_over(void);

@@ -39,7 +39,8 @@
 #define HALF 1
 #define NEW 2
 
-byte state[C * R * R], from_gen[C * R * R];
+byte state[C * R * R], from_gen[C * R * R], from_inc[C * R * R];
+bit left[C * R * R]; /* results of a rank that is said to be dead and lives on can be read */
 #define I(c, h, v) ((c) * R * R + (h) * R + (v))
 
 /* what rank v has given of closure c, and to whom; via: the rank that it has it from */
@@ -47,9 +48,10 @@ bit out[C * R], answered[C * R];
 byte thief[C * R], generation[C * R], via[C * R];
 #define X(c, v) ((c) * R + (v))
 
-byte s[C], x[C], completes[C];
+byte s[C], x[C];
+bit completes[C];
 byte gen[R], inc[R], asks, deaths;
-bit up[R], gone[R];
+bit up[R], gone[R], said[R]; /* dead for good; all have been told that it is dead */
 /* what rank q knows of rank r, and whether r waits for work of q */
 byte known[R * R];
 bit lost[R * R], waits[R * R];
@@ -87,8 +89,7 @@ inline complete(k, at, giver)
 {
 	if
 	:: at == 0 ->
-		completes[k]++;
-		assert(completes[k] == 1);
+		completes[k] = 1;
 		assert(s[k] == 1 && x[k] == NEW);
 		state[I(k, 0, 0)] = SENT
 	:: else -> send_done(k, at, giver)
@@ -139,16 +140,19 @@ end:
 		up[h] && state[I(c, h, v)] == HAVE && !out[X(c, h)] && waits[Q(h, (h + 2) % R)] &&
 		(h + 2) % R != v && (h + 2) % R -> t = (h + 2) % R; give(c, h, v, t); t = 0
 	   }
-	/* WORK, with its inputs. They can be read while the giver lives; otherwise it is dropped. */
+	/* WORK, with its inputs, which a short message has all of */
 	:: atomic {
 		h && up[h] && nempty(work[I(c, h, v)]) ->
 		work[I(c, h, v)]?g, f, t;
 		if
-		:: MINE(h, v, f, t) && up[v] && f == inc[v] ->
+		:: MINE(h, v, f, t) ->
+#ifndef KEEP_IMPORTS
 			assert(state[I(c, h, v)] == NONE);
+#endif
 			assert(v || (s[c] == 0 && x[c] == OLD));
 			state[I(c, h, v)] = HAVE;
-			from_gen[I(c, h, v)] = g
+			from_gen[I(c, h, v)] = g;
+			from_inc[I(c, h, v)] = f
 		:: else
 		fi;
 		g = 0; f = 0; t = 0
@@ -177,11 +181,13 @@ end:
 		x[c] = HALF
 	   }
 #endif
-	/* the large result has been read, which only works while its owner lives */
+	/* the large result has been read */
 	:: atomic {
-		h && up[v] && out[X(c, v)] && answered[X(c, v)] && thief[X(c, v)] == h && up[h] &&
-		!lost[Q(v, h)] && known[Q(v, h)] == inc[h] ->
-		assert(state[I(c, h, v)] == SENT);
+		h && up[v] && out[X(c, v)] && answered[X(c, v)] && thief[X(c, v)] == h &&
+		!lost[Q(v, h)] &&
+		(left[I(c, h, v)] || (up[h] && known[Q(v, h)] == inc[h])) ->
+		assert(left[I(c, h, v)] ||
+		       (state[I(c, h, v)] == SENT && from_inc[I(c, h, v)] == inc[v]));
 		out[X(c, v)] = 0;
 		answered[X(c, v)] = 0;
 		if
@@ -234,6 +240,7 @@ stays:				skip
 #endif
 			:: else
 			fi;
+			left[I(c_, dead, q)] = 0;
 #ifndef KEEP_IMPORTS
 			state[I(c_, q, dead)] = NONE;
 #endif
@@ -283,13 +290,13 @@ end:
 	:: atomic {
 		up[q] && nempty(req[Q(q, (q + 1) % R)]) ->
 		req[Q(q, (q + 1) % R)]?f, t;
-		waits[Q(q, (q + 1) % R)] = MINE(q, (q + 1) % R, f, t);
+		waits[Q(q, (q + 1) % R)] = waits[Q(q, (q + 1) % R)] || MINE(q, (q + 1) % R, f, t);
 		f = 0; t = 0
 	   }
 	:: atomic {
 		up[q] && nempty(req[Q(q, (q + 2) % R)]) ->
 		req[Q(q, (q + 2) % R)]?f, t;
-		waits[Q(q, (q + 2) % R)] = MINE(q, (q + 2) % R, f, t);
+		waits[Q(q, (q + 2) % R)] = waits[Q(q, (q + 2) % R)] || MINE(q, (q + 2) % R, f, t);
 		f = 0; t = 0
 	   }
 	od
@@ -307,10 +314,14 @@ inline die(r)
 		:: q_ < R ->
 			if
 			:: q_ != r && state[I(c_, r, q_)] == HAVE && !lost[Q(r, q_)] ->
-				done[I(c_, r, q_)]!from_gen[I(c_, r, q_)], inc[r], known[Q(r, q_)]
+				done[I(c_, r, q_)]!from_gen[I(c_, r, q_)], inc[r], known[Q(r, q_)];
+				left[I(c_, r, q_)] = 1
+			:: state[I(c_, r, q_)] == SENT -> left[I(c_, r, q_)] = 1
 			:: 1
 			fi;
 			state[I(c_, r, q_)] = NONE;
+			from_inc[I(c_, r, q_)] = 0;
+			left[I(c_, q_, r)] = 0;
 			from_gen[I(c_, r, q_)] = 0;
 			q_++
 		:: else -> break
@@ -339,6 +350,7 @@ inline die(r)
 
 inline tell(r, i)
 {
+	said[r] = i == 0;
 	if
 	:: r != 1 && up[1] -> told[1]!r, i
 	:: else
@@ -377,14 +389,14 @@ end:
 		:: !up[1] && !gone[1] -> r = 1
 		:: !up[2] && !gone[2] -> r = 2
 		fi;
-		/* told of all that have died or been started again */
+		/* it has been told of all that others have been told of */
 		inc[r]++;
 		gen[r] = 0;
 		q_ = 0;
 		do
 		:: q_ < R ->
 			known[Q(r, q_)] = inc[q_];
-			lost[Q(r, q_)] = !up[q_];
+			lost[Q(r, q_)] = said[q_];
 			q_++
 		:: else -> break
 		od;

@@ -475,8 +475,8 @@ static int check_forgets(const struct engine *e)
 
 	if (strstr(name, ";ofi_rxm"))
 		return 0;
-	kd_error("the provider %s cannot give up reads from a dead rank, as KDDS_SURVIVE requires: use "
-		 "tcp, or one with ;ofi_rxm (KDDS_PROVIDER, kddsrun --provider)",
+	kd_error("the provider %s cannot give up reads from a dead rank, as KDDS_SURVIVE requires: "
+		 "use tcp, or one with ;ofi_rxm (KDDS_PROVIDER, kddsrun --provider)",
 		 name);
 	return -EOPNOTSUPP;
 }

@@ -71,7 +71,7 @@ struct walk {
 	size_t n;       /* indices */
 	size_t leaf;    /* indices per leaf; 0: all operators are exact */
 	uint32_t last;  /* link to the closure committed last; 0: none */
-	struct term *term, *term_end; /* all contributions; NULL: some are others, or there are more */
+	struct term *term, *term_end; /* all contributions; NULL: see find_terms */
 };
 
 static struct kdds_access_array *array_of(struct kdds_closure *c, const struct kdds_cut *cut)
@@ -440,7 +440,7 @@ static size_t begin_of(const struct walk *w, size_t leaf)
 	return kd_min(leaf * w->leaf, w->n);
 }
 
-/* The contributions of the loop, if all are to single data items that have room in the closure
+/* Sets term if all contributions of the loop are to single data items that have room in the closure
  * (kdds_param.room), and there are TERMS at most. p: the copy of the loop that is run. */
 static void find_terms(struct walk *w, struct kdds_closure *p, struct term *term)
 {
@@ -599,7 +599,8 @@ void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kd
 	find_steps(&w);
 	memcpy(p, c, c->bytes);
 	if (ordered(c)) {
-		w.leaf = part->leaf ? (size_t)kd_min(part->leaf, (uint64_t)w.n) : leaf_of(w.n, combined(c));
+		w.leaf = part->leaf ? (size_t)kd_min(part->leaf, (uint64_t)w.n) :
+				      leaf_of(w.n, combined(c));
 		run_ordered(&w, p, alone);
 	} else if (kd_watch.divide) {
 		run_divided(&w, p);

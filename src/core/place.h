@@ -32,8 +32,8 @@
 int kd_place_rank(const struct kd_pool *p, const struct kdds_closure *c);
 int kd_place_look(const struct kd_pool *p, const struct kdds_closure *c);
 
-/* Whether other ranks retain values for this one. Who finds none may use and free all data: the last
- * of them have been read before (acquire). */
+/* Whether other ranks retain values for this one. Who finds none may use and free all data: the
+ * last of them have been read before (acquire). */
 static inline int kd_place_elsewhere(const struct kd_pool *p)
 {
 	return kd_load_acquire(&p->retained) != 0;

@@ -177,7 +177,8 @@ end:
 	   }
 #ifdef READ_IN_PLACE
 	:: atomic {
-		h && v == 0 && out[X(c, 0)] && answered[X(c, 0)] && thief[X(c, 0)] == h && x[c] == OLD ->
+		h && v == 0 && out[X(c, 0)] && answered[X(c, 0)] && thief[X(c, 0)] == h &&
+		x[c] == OLD ->
 		x[c] = HALF
 	   }
 #endif

@@ -365,8 +365,10 @@ soak: tests/oracle kddsrun
 soak-network: all tests/oracle tests/ranks tests/lab/tundelay tests/lab/quiet
 	$(LSAN) NETWORK_SECONDS=$(SECONDS) $(SHELL) $(srcdir)/tests/check_network.sh
 
-# Seconds each test may take, on a busy machine and under sanitizers.
+# Seconds each test may take, on a busy machine and under sanitizers, and each case of a unit test
+# that sets no limit of its own.
 TEST_TIMEOUT = 600
+CASE_TIMEOUT = 120
 TEST_EXTENSIONS = .sh
 LOG_COMPILER = timeout
 AM_LOG_FLAGS = --foreground -k 10 $(TEST_TIMEOUT)
@@ -380,6 +382,7 @@ AM_TESTS_ENVIRONMENT = \
 	MAKE='$(MAKE)'; export MAKE; \
 	PKG_CONFIG='$(PKG_CONFIG)'; export PKG_CONFIG; \
 	SANITIZE='$(SANITIZE)'; export SANITIZE; \
+	CK_DEFAULT_TIMEOUT=$(CASE_TIMEOUT); export CK_DEFAULT_TIMEOUT; \
 	bindir='$(bindir)'; export bindir; \
 	libdir='$(libdir)'; export libdir; \
 	mandir='$(mandir)'; export mandir; \

@@ -333,8 +333,10 @@ START_TEST(kddsrun)
 		ck_assert_int_eq(fstat(fds[i][1], &s), 0);
 		snprintf(text, sizeof(text), "%d:%ju", fds[i][1], (uintmax_t)s.st_ino);
 		setenv(KD_CONTROL_ENV, text, 1);
+		tell_changes(fds[i][0]); /* to the program before, which has ended meanwhile */
 		welcome(fds[i][0], i);
 		ck_assert_int_eq(kd_boot_start(&boots[i], NULL), 0);
+		ck_assert_int_eq(kd_boot_changed(&boots[i], &(struct kd_boot_change){0}), 0);
 		ck_assert_ptr_null(getenv(KD_CONTROL_ENV));
 	}
 	for (int round = 0; round < 2; round++) {

@@ -6,7 +6,8 @@
 # lost; not those that kddsrun --leave has told to leave; each spare slot once. A spare host that
 # cannot be reached is passed over, and one that does not answer delays nothing when the job is
 # over. No rank is started on a host that is to be given back. The program may be a script that runs
-# several programs. Requests that cannot be granted get a line. Nothing is left of any job.
+# several programs, and a rank may end between two of them. Requests that cannot be granted get a
+# line. Nothing is left of any job.
 set -eu
 run=$PWD/kddsrun program=$PWD/tests/join
 [ -x "$run" ] || exit 77
@@ -102,7 +103,7 @@ refused()
 
 joined="^kddsrun: rank [0-9]+ \(host .*, process [0-9]+\) has joined the job"
 replaced="$joined in place of process [0-9]+$"
-gone="^kddsrun: rank [0-9]+ \(host .*, process [0-9]+\) has left the job; the job goes on, and "
+gone="^kddsrun: rank [0-9]+ \(host .*, process [0-9]+\) has left the job; the job goes on"
 killed="^kddsrun: rank [0-9]+ \(host .*, process [0-9]+\) was killed by signal 9 .*; the job goes on"
 export KDDS_WORKERS=1
 begin 'one rank, then two, in a job of this host' -n 2 "$program" 2 'die 1' 1 2
@@ -134,6 +135,18 @@ done_after 2
 said 'runs another program, although the one before has ended without kdds_finalize: killing it$' 1
 said "$killed" 1
 job 'two programs' -n 3 sh -c '"$0" 20 > /dev/null && exec "$@"' "$PWD/examples/fib" "$program" 3
+for end in 'kill -9 $$' 'exit 0'; do
+	job "a rank ends between two programs, $end" -n 3 \
+		sh -c '"$0" 20 > /dev/null; [ $KDDS_RANK != 1 ] || '"$end"'; exec "$@"' \
+		"$PWD/examples/fib" "$program" 2
+	said '^kddsrun: rank 1 .* after a program: the job goes on without it$' 1
+done
+begin 'loop, with room for more' --provider loop --capacity 3 -n 2 "$program" 2 3
+reached 2
+refused '--join [0-9]+: the job takes no connections from other hosts such as a: ' \
+	--join $job --hosts a
+"$run" --join $job || fail 'cannot join'
+done_after 3
 
 what='usage'
 refused '--spare: without --survive ' --spare a true
@@ -143,6 +156,8 @@ refused '--capacity x: ' --survive --capacity x true
 refused '--spare a:x: ' --survive --spare a:x true
 refused '--join x: ' --join x
 refused '--join 1: the job has its program' --join 1 true
+refused '--join 1: --respawn belongs to the command that starts the job' --join 1 --respawn 3
+refused '--leave 1:1: -n belongs to the command that starts the job' --leave 1:1 -n 3
 refused "--join $job: process $job is not a kddsrun --survive on this host$" --join $job
 
 # For what follows, ranks need an address that other hosts could reach.

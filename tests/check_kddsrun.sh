@@ -152,6 +152,14 @@ said err 'rank 1 .* it never called kdds_init'
 job 'a failure before joining' 9 -n 3 sh -c "[ \$KDDS_RANK = 1 ] && exit 9; exec '$probe'"
 one_line
 said err 'rank 1 .* exited with status 9'
+job 'others run another program' 1 -n 3 \
+	sh -c "'$probe'; [ \$KDDS_RANK != 1 ] || exit 0; exec '$probe'"
+said err 'rank 1 .* exited with status 0 after a program, and other ranks run another one'
+for end in 'exit 3' 'kill -11 $$'; do
+	job "others run another program, $end" $([ "$end" = 'exit 3' ] && echo 3 || echo 139) \
+		--survive -n 3 sh -c "'$probe'; [ \$KDDS_RANK != 1 ] || $end; exec '$probe'"
+	said err 'rank 1 .* after a program, and other ranks run another one'
+done
 job 'all exit in the midst' 0 -n 4 "$probe" '3:*:exit:0'
 silent
 job 'a crash after leaving' 139 -n 3 "$probe" '5:1:kill:11' '5:0:sleep:0.3' '5:0:say:done'

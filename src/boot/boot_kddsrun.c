@@ -7,7 +7,9 @@
  *
  * The first start adopts the socket and takes its name out of the environment. The socket outlives
  * kd_boot_stop, so that a job of one rank can initialise the library again: the process keeps its
- * struct kd_boot over these starts, and with it the socket, until it ends.
+ * struct kd_boot over these starts, and with it the socket, until it ends. The next program of a
+ * script inherits it: so nobody reads a part of a frame, and what was meant for the program before
+ * is dropped.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -34,12 +36,13 @@
  * limits are for what it cannot see. */
 #define ANSWER_SECONDS 60
 #define FENCE_SECONDS 3600 /* some programs take long to reach kdds_init on one rank */
+#define REST_MS 1 /* for the rest of a frame, between looks */
 
 struct kd_boot_control {
 	int fd;
 	int aborted; /* ABORT has arrived */
 	struct kd_published shared; /* values, by the last fence */
-	size_t filled; /* of input */
+	size_t filled; /* of input: 0, or one frame */
 	uint8_t input[KD_CONTROL_RANK_BYTES];
 };
 
@@ -134,26 +137,44 @@ static int whole_frame(const struct kd_boot_control *c, struct kd_control_header
 	return c->filled >= KD_CONTROL_HEADER_BYTES + header_p->size;
 }
 
-/* Receives what has arrived. 0, or -errno after a line. */
-static int receive(struct kd_boot *b)
+/* A part of a frame, which stays in the socket, keeps it readable. Not 0: the rest never comes. */
+static int await_rest(const struct kd_boot_control *c)
 {
-	struct kd_boot_control *c = b->control;
-	ssize_t n = recv(c->fd, c->input + c->filled, sizeof(c->input) - c->filled, MSG_DONTWAIT);
+	struct pollfd end = {c->fd, POLLRDHUP, 0};
 
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : lost(b, -errno);
-	if (!n)
-		return lost(b, 0);
-	c->filled += (size_t)n;
-	return 0;
+	return poll(&end, 1, REST_MS) > 0 && end.revents & (POLLRDHUP | POLLHUP);
 }
 
-static void drop_frame(struct kd_boot_control *c, const struct kd_control_header *header)
+/* Receives the next frame, if all of it has arrived, and otherwise leaves it in the socket. 1, 0 or
+ * -errno after a line. */
+static int receive(struct kd_boot *b, struct kd_control_header *header_p)
 {
-	size_t length = KD_CONTROL_HEADER_BYTES + header->size;
+	struct kd_boot_control *c = b->control;
+	ssize_t n = 0;
+	int whole;
 
-	c->filled -= length;
-	memmove(c->input, c->input + length, c->filled);
+	if (!c->filled) {
+		n = recv(c->fd, c->input, sizeof(c->input), MSG_DONTWAIT | MSG_PEEK);
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR ? 0 : lost(b, -errno);
+		if (!n)
+			return lost(b, 0);
+		c->filled = (size_t)n;
+	}
+	whole = whole_frame(c, header_p);
+	if (whole < 0)
+		return lost(b, whole);
+	if (!whole && await_rest(c))
+		return lost(b, 0);
+	c->filled = whole ? KD_CONTROL_HEADER_BYTES + header_p->size : 0;
+	if (whole && n && recv(c->fd, c->input, c->filled, MSG_DONTWAIT) != (ssize_t)c->filled)
+		return lost(b, -EPROTO);
+	return whole;
+}
+
+static void drop_frame(struct kd_boot_control *c)
+{
+	c->filled = 0;
 }
 
 static int unpack_member(struct kd_unpack *u, struct kd_boot_change *c)
@@ -196,7 +217,7 @@ static int take_change(struct kd_boot *b, const struct kd_control_header *header
 	if (!kd_unpack_complete(&u) || header->rank >= b->size)
 		return -EPROTO;
 	kd_boot_add_change(b, &c);
-	drop_frame(b->control, header);
+	drop_frame(b->control);
 	return 1;
 }
 
@@ -225,19 +246,24 @@ static int keep_shared(struct kd_boot_control *c, const struct kd_control_header
 	return kd_published_put(&c->shared, header->rank, key, value, size);
 }
 
-/* What has come behind an answer: nothing more may come, and then nobody would look. */
-static int take_all_changes(struct kd_boot *b)
+/* Takes a frame that may come before one of that type: changes, shared values before FENCED, and
+ * before WELCOME whatever was sent to the program before. 1, 0 or -EPROTO. */
+static int take_other(struct kd_boot *b, const struct kd_control_header *h, uint16_t type)
 {
-	struct kd_control_header h;
-	int taken = 1;
+	struct kd_boot_control *c = b->control;
+	int error = 0;
 
-	while (taken > 0 && whole_frame(b->control, &h) > 0)
-		taken = take_change(b, &h);
-	return taken < 0 ? lost(b, taken) : 0;
+	if (h->type == type || h->type == KD_CONTROL_ABORT)
+		return 0;
+	if (type == KD_CONTROL_FENCED && h->type == KD_CONTROL_VALUE)
+		error = keep_shared(c, h);
+	else if (type != KD_CONTROL_WELCOME)
+		return take_change(b, h);
+	drop_frame(c);
+	return error ? error : 1;
 }
 
-/* Waits for a frame of this type, the only one that can arrive now besides shared values, and
- * copies its payload. */
+/* Waits for a frame of this type, and copies its payload. */
 static int await(struct kd_boot *b, uint16_t type, uint64_t seconds, uint8_t *payload,
 		 size_t *size_p)
 {
@@ -248,31 +274,24 @@ static int await(struct kd_boot *b, uint16_t type, uint64_t seconds, uint8_t *pa
 		struct kd_control_header h;
 		struct pollfd wait = {c->fd, POLLIN, 0};
 		uint64_t now_ns = kd_os_now_ns();
-		int whole = whole_frame(c, &h), error;
+		int whole = receive(b, &h);
 
 		if (whole < 0)
-			return lost(b, whole);
+			return whole;
 		if (whole) {
-			int taken = take_change(b, &h);
+			int taken = take_other(b, &h, type);
 
 			if (taken < 0)
 				return lost(b, taken);
 			if (taken)
 				continue;
 			c->aborted |= h.type == KD_CONTROL_ABORT;
-			if (h.type == KD_CONTROL_VALUE && type == KD_CONTROL_FENCED) {
-				error = keep_shared(c, &h);
-				if (error)
-					return lost(b, error);
-				drop_frame(c, &h);
-				continue;
-			}
 			if (h.type != type)
 				return lost(b, -EPROTO);
 			memcpy(payload, c->input + KD_CONTROL_HEADER_BYTES, h.size);
 			*size_p = h.size;
-			drop_frame(c, &h);
-			return take_all_changes(b);
+			drop_frame(c);
+			return 0;
 		}
 		if (now_ns >= end_ns) {
 			kd_error("rank %u: gave up after waiting %u s for %s", b->rank,
@@ -282,9 +301,6 @@ static int await(struct kd_boot *b, uint16_t type, uint64_t seconds, uint8_t *pa
 			return -ETIMEDOUT;
 		}
 		poll(&wait, 1, (int)kd_min((end_ns - now_ns) / 1000000u + 1, 60000u));
-		error = receive(b);
-		if (error)
-			return error;
 	}
 }
 
@@ -408,24 +424,18 @@ static int get(struct kd_boot *b, uint32_t rank, const char *key, void *value, s
 /* Only ABORT and changes arrive unrequested. */
 static int event(struct kd_boot *b)
 {
-	struct kd_boot_control *c = b->control;
 	struct kd_control_header h;
-	int whole = whole_frame(c, &h), error;
+	int whole;
 
-	if (!whole) {
-		error = receive(b);
-		if (error)
-			return error;
-		whole = whole_frame(c, &h);
+	while ((whole = receive(b, &h)) > 0) {
+		int taken = take_change(b, &h);
+
+		if (taken > 0)
+			continue;
+		b->control->aborted |= h.type == KD_CONTROL_ABORT;
+		return lost(b, -EPROTO);
 	}
-	while (whole > 0 && (error = take_change(b, &h))) {
-		if (error < 0)
-			return lost(b, error);
-		whole = whole_frame(c, &h);
-	}
-	if (whole > 0)
-		c->aborted |= h.type == KD_CONTROL_ABORT;
-	return whole ? lost(b, -EPROTO) : 0;
+	return whole;
 }
 
 static void again(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char *names)

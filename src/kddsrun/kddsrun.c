@@ -323,6 +323,17 @@ static uint32_t deal(uint32_t ranks)
 	return ranks;
 }
 
+/* Ranks on other hosts can never join. */
+static int uses_loop(void)
+{
+	const char *provider = getenv("KDDS_PROVIDER");
+
+	for (uint32_t i = 0; i < options.setting_count; i++)
+		if (!strncmp(options.settings[i], "KDDS_PROVIDER=", 14))
+			provider = options.settings[i] + 14;
+	return provider && !strncmp(provider, "loop", 4) && (!provider[4] || provider[4] == ':');
+}
+
 /* The hosts: those given, or those of the Slurm allocation, or this one. */
 static void find_places(void)
 {
@@ -337,7 +348,7 @@ static void find_places(void)
 	}
 	options.ranks = deal(options.ranks);
 	options.size = capacity ? capacity : options.ranks;
-	options.one_host = options.places.count == 1 && !capacity;
+	options.one_host = options.places.count == 1 && (!capacity || uses_loop());
 	for (size_t i = 0; i < options.spares.count; i++)
 		options.one_host &= run_places_same(&options.spares.place[i], options.places.place);
 	if (options.size < options.ranks)
@@ -369,7 +380,8 @@ static void check_settings(void)
 
 /* kddsrun --leave and --join start nothing themselves. */
 
-static int leave(int program)
+/* other: an option that --leave, or --join, does not take. */
+static int leave(int program, const char *other)
 {
 	char request[32], option[64], *colon = strchr(leaver, ':');
 	unsigned kddsrun, rank;
@@ -380,6 +392,8 @@ static int leave(int program)
 		usage("--leave %s: a program cannot be started at the same time", leaver);
 	if (to_join)
 		usage("--leave %s, --join %s: these are two commands", leaver, to_join);
+	if (other)
+		usage("--leave %s: %s belongs to the command that starts the job", leaver, other);
 	*colon = 0;
 	kddsrun = number("--leave", leaver, 1, INT_MAX);
 	rank = number("--leave", colon + 1, 0, INT_MAX);
@@ -388,7 +402,7 @@ static int leave(int program)
 	return run_job_request(kddsrun, request, option);
 }
 
-static int join(int program)
+static int join(int program, const char *other)
 {
 	unsigned kddsrun = number("--join", to_join, 1, INT_MAX);
 	char option[64], *request;
@@ -396,6 +410,8 @@ static int join(int program)
 
 	if (program)
 		usage("--join %s: the job has its program; none can be given", to_join);
+	if (other)
+		usage("--join %s: %s belongs to the command that starts the job", to_join, other);
 	deal(options.ranks);
 	request = run_places_text(&options.places, "join ");
 	snprintf(option, sizeof(option), "--join %u", kddsrun);
@@ -419,7 +435,8 @@ static void open_standard_streams(void)
 int main(int argc, char **argv)
 {
 	const char *bind = getenv("KDDS_BIND"), *wish = getenv("KDDS_PROGRESS");
-	int option, status;
+	const char *other = NULL, *others = NULL; /* options: not for --join; not for --leave */
+	int option, status, at = 1;
 
 	open_standard_streams();
 	if (argc == 2 && !strcmp(argv[1], "--agent=near"))
@@ -431,12 +448,18 @@ int main(int argc, char **argv)
 	if (bind && *bind)
 		set_bind("KDDS_BIND", bind);
 	opterr = 0;
-	while ((option = getopt_long(argc, argv, "+:n:vh", long_options, NULL)) != -1)
+	for (; (option = getopt_long(argc, argv, "+:n:vh", long_options, NULL)) != -1;
+	     at = optind) {
 		take_option(option, argv);
+		if (option != JOIN && option != LEAVE)
+			others = argv[at];
+		if (option != 'n' && option != HOSTS && option != HOSTFILE && option != JOIN)
+			other = argv[at];
+	}
 	if (leaver)
-		return leave(argc > optind);
+		return leave(argc > optind, others);
 	if (to_join)
-		return join(argc > optind);
+		return join(argc > optind, other);
 	if (optind == argc)
 		usage("no program given");
 	if (progress && options.label)

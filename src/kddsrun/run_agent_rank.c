@@ -182,7 +182,7 @@ int run_agent_rank_message(struct run_link *link, const struct kd_control_header
 		run_link_send(&agent.up, KD_CONTROL_DEPART, r->rank, NULL, 0);
 		return 0;
 	case KD_CONTROL_BYE:
-		r->joined = 0;
+		r->joined = r->departs = 0; /* a request that came too late ends with the program */
 		r->left = 1;
 		run_link_send(&agent.up, KD_CONTROL_BYE, r->rank, NULL, 0);
 		return 0;

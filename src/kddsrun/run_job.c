@@ -212,6 +212,7 @@ static int rank_message(struct run_host *h, struct run_job_rank *r,
 		return run_job_depart(r);
 	case KD_CONTROL_BYE:
 		run_job_rank_enter(r, RUN_RANK_LEFT);
+		run_job_stays(r);
 		return 0;
 	case KD_CONTROL_EXIT:
 		return handle_exit(r, u);
@@ -255,7 +256,7 @@ static int host_message(struct run_host *h, const struct kd_control_header *head
 			run_host_enter(h, RUN_HOST_DONE);
 		return 0;
 	case KD_CONTROL_DEPARTS:
-		h->departs = 1;
+		run_job_host_departs(h);
 		return 0;
 	default:
 		break;

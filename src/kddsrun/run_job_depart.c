@@ -27,7 +27,7 @@ static void late(struct run_timer *timer)
 	for (uint32_t i = 0; i < job.options->size; i++) {
 		struct run_job_rank *r = &job.ranks[i];
 
-		if (r->state != RUN_RANK_JOINED || !r->departs || r->lost)
+		if (r->state != RUN_RANK_JOINED || !r->killed_ns || r->lost)
 			continue;
 		if (r->killed_ns <= now_ns) {
 			kill_rank(r);
@@ -39,19 +39,41 @@ static void late(struct run_timer *timer)
 		run_timer_set(timer, next_ns - now_ns);
 }
 
-int run_job_depart(struct run_job_rank *r)
+void run_job_grace(struct run_job_rank *r)
 {
 	uint64_t grace_ns = job.options->grace_ms * 1000000ull;
 
+	if (r->killed_ns)
+		return;
+	r->killed_ns = kd_os_now_ns() + grace_ns;
+	if (!late_timer.at_ns)
+		run_timer_set(&late_timer, grace_ns);
+}
+
+int run_job_depart(struct run_job_rank *r)
+{
 	if (!job.options->survive || r == job.ranks)
 		return -1;
 	run_tell("rank %u (host %s, process %u) is leaving the job", (unsigned)(r - job.ranks),
 		 r->host->place->name, r->pid);
 	r->departs = 1;
-	r->killed_ns = kd_os_now_ns() + grace_ns;
-	if (!late_timer.at_ns)
-		run_timer_set(&late_timer, grace_ns);
+	run_job_grace(r);
 	return 0;
+}
+
+void run_job_host_departs(struct run_host *h)
+{
+	h->departs = 1;
+	for (uint32_t i = 1; i < job.options->size; i++)
+		if (job.ranks[i].host == h && job.ranks[i].state == RUN_RANK_JOINED &&
+		    !job.ranks[i].lost)
+			run_job_grace(&job.ranks[i]);
+}
+
+void run_job_stays(struct run_job_rank *r)
+{
+	r->departs = r->dismissed = 0;
+	r->killed_ns = 0;
 }
 
 void run_job_dismiss(uint32_t rank, char *why, size_t size)
@@ -67,8 +89,9 @@ void run_job_dismiss(uint32_t rank, char *why, size_t size)
 		snprintf(why, size, "the ranks have not joined the job yet: repeat the command later");
 	else if (r->lost || r->state != RUN_RANK_JOINED)
 		snprintf(why, size, "the rank is not part of the job");
-	else
-		run_link_send(&r->host->link, KD_CONTROL_DEPART, rank, NULL, 0);
-	if (!*why)
-		r->dismissed = 1;
+	if (*why)
+		return;
+	run_link_send(&r->host->link, KD_CONTROL_DEPART, rank, NULL, 0);
+	run_job_grace(r);
+	r->dismissed = 1;
 }

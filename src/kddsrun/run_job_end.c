@@ -62,7 +62,7 @@ void run_job_fail(const char *format, ...)
 	run_job_end(1);
 }
 
-static int shell_status(int status)
+int run_job_shell_status(int status)
 {
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
@@ -96,7 +96,7 @@ static void unsaid_due(struct run_timer *timer)
 
 static int may_be_sent_to_all(int status)
 {
-	int signal = shell_status(status) - 128; /* or a shell's status for it */
+	int signal = run_job_shell_status(status) - 128; /* or a shell's status for it */
 
 	return signal == SIGTERM || signal == SIGINT || signal == SIGHUP || signal == SIGQUIT ||
 	       signal == SIGKILL;
@@ -110,7 +110,7 @@ int run_job_rank_dispensable(const struct run_job_rank *r)
 
 int run_job_rank_killed(const struct run_job_rank *r)
 {
-	int status = shell_status(r->status);
+	int status = run_job_shell_status(r->status);
 
 	return status > 128 && status <= 128 + SIGRTMAX;
 }
@@ -120,12 +120,12 @@ static int departed(const struct run_job_rank *r)
 	return r->departs && !r->status;
 }
 
-static int crashed(const struct run_job_rank *r)
+int run_job_rank_crashed(const struct run_job_rank *r)
 {
 	static const int signals[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGSYS, SIGTRAP};
 
 	for (size_t i = 0; i < sizeof(signals) / sizeof(*signals); i++)
-		if (shell_status(r->status) == 128 + signals[i])
+		if (run_job_shell_status(r->status) == 128 + signals[i])
 			return 1;
 	return 0;
 }
@@ -144,6 +144,9 @@ static void say_lost(struct run_job_rank *r)
 	if (job.ending)
 		run_say("rank %u (host %s, process %u) %s", (unsigned)(r - job.ranks),
 			r->lost_host->place->name, r->lost_pid, text);
+	else if (!r->again_tasks && r->silent) /* nobody has said it yet */
+		run_say("rank %u (host %s, process %u) %s; the job goes on",
+			(unsigned)(r - job.ranks), r->lost_host->place->name, r->lost_pid, text);
 	else if (!r->again_tasks)
 		run_say("rank %u (host %s, process %u) %s; the job goes on, and nothing has to be run "
 			"again", (unsigned)(r - job.ranks), r->lost_host->place->name, r->lost_pid,
@@ -253,16 +256,17 @@ int run_job_lose_rank(struct run_job_rank *r)
 	if (!run_job_rank_dispensable(r) || r->lost || r->state != RUN_RANK_NEVER_LEFT ||
 	    (!run_job_rank_killed(r) && !departed(r)))
 		return 0;
-	if (crashed(r) && job.crashed) {
+	if (run_job_rank_crashed(r) && job.crashed) {
 		lost = 1;
-		run_job_fail_rank(r, shell_status(r->status), "%s, as rank %u had crashed: such tasks "
-				  "would end one rank after the other%s%s",
+		run_job_fail_rank(r, run_job_shell_status(r->status),
+				  "%s, as rank %u had crashed: such tasks would end one rank after "
+				  "the other%s%s",
 				  run_job_status_text(r->status, text, sizeof(text)), job.crashed,
-				  *job.ranks[job.crashed].again_names ? "; run again were " : "",
+				  *job.ranks[job.crashed].again_names ? "; tasks run again: " : "",
 				  job.ranks[job.crashed].again_names);
 		return 1;
 	}
-	if (crashed(r))
+	if (run_job_rank_crashed(r))
 		job.crashed = (uint32_t)(r - job.ranks);
 	lose(r);
 	return 1;
@@ -369,9 +373,12 @@ static void check_exit(const struct run_job_rank *r, int missed, int *waiting_p)
 	run_job_status_text(r->status, text, sizeof(text));
 	lost |= run_job_rank_killed(r);
 	if (WIFSIGNALED(r->status))
-		run_job_fail_rank(r, shell_status(r->status), "%s", text);
+		run_job_fail_rank(r, run_job_shell_status(r->status), "%s%s", text,
+				  job.options->survive && !job.joined ?
+				  " before all ranks had joined: --survive begins then" : "");
 	else if (missed && r->status)
-		run_job_fail_rank(r, shell_status(r->status), "%s before the job had ended", text);
+		run_job_fail_rank(r, run_job_shell_status(r->status),
+				  "%s before the job had ended", text);
 	else if (missed && !partners_late)
 		*waiting_p = 1;
 	else if (missed)
@@ -404,15 +411,15 @@ static void partner_due(struct run_timer *timer)
 static int spared(const struct run_job_rank *r)
 {
 	return r->lost || (job.options->survive && r != job.ranks && r->state == RUN_RANK_ENDED &&
-			   run_job_rank_killed(r) && !crashed(r));
+			   run_job_rank_killed(r) && !run_job_rank_crashed(r));
 }
 
 /* The status of rank 0 or, if that is 0, of the first other rank that failed. */
 static int job_status(void)
 {
 	for (uint32_t i = 0; i < job.options->size; i++)
-		if (shell_status(job.ranks[i].status) && !spared(&job.ranks[i]))
-			return shell_status(job.ranks[i].status);
+		if (run_job_shell_status(job.ranks[i].status) && !spared(&job.ranks[i]))
+			return run_job_shell_status(job.ranks[i].status);
 	return 0;
 }
 

@@ -18,8 +18,12 @@ int run_job_rank_dispensable(const struct run_job_rank *r);
 int run_job_host_dispensable(const struct run_host *h);
 /* It goes on without the host, or ends. */
 void run_job_host_failed(struct run_host *h, const char *why);
+/* A wait status as a shell has it: 128 and the signal, or what the process has exited with. */
+int run_job_shell_status(int status);
 /* Whether a signal has ended the rank, or a program that a shell has started for it. */
 int run_job_rank_killed(const struct run_job_rank *r);
+/* The same by a signal that says that the process was at fault. */
+int run_job_rank_crashed(const struct run_job_rank *r);
 /* A rank has been killed: if the job can go on without it, tells all hosts, and returns 1. */
 int run_job_lose_rank(struct run_job_rank *r);
 /* Prints a line about the successor of a rank that was lost, after the line about the loss. */

@@ -82,6 +82,32 @@ static void compare_builds(void)
 			job.options->argument[0], text, job.ranks[0].host->place->name);
 }
 
+/* Others run another program, and a rank has ended after the one before, by a signal or since its
+ * script has. Nobody waits for it. */
+static void check_ended(void)
+{
+	char text[128];
+
+	for (uint32_t i = 0; i < job.options->size && !job.ending; i++) {
+		struct run_job_rank *r = &job.ranks[i];
+
+		if (r->state != RUN_RANK_ENDED || r->lost)
+			continue;
+		run_job_status_text(r->status, text, sizeof(text));
+		if (!run_job_rank_dispensable(r) || run_job_rank_crashed(r) ||
+		    (r->status && !run_job_rank_killed(r))) {
+			run_job_fail_rank(r, r->status ? run_job_shell_status(r->status) : 1,
+					  "%s after a program, and other ranks run another one as "
+					  "part of the job: all ranks must run the same programs",
+					  text);
+			return;
+		}
+		r->lost = 1;
+		run_say("rank %u (host %s, process %u) %s after a program: the job goes on "
+			"without it", i, r->host->place->name, r->pid, text);
+	}
+}
+
 /* Ranks that have called kdds_init, perhaps for the second time, know none but those that the job
  * began with. */
 static void tell_changes(void)
@@ -104,7 +130,9 @@ void run_job_check_fence(void)
 		run_tell("all ranks have joined the job");
 	if (fenced && begins) {
 		begins = 0;
-		compare_builds();
+		check_ended();
+		if (!job.ending)
+			compare_builds();
 		tell_changes();
 	}
 	job.joined |= fenced;

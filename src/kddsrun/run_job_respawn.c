@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/member.h"
 #include "boot/boot.h"
+#include "kddsrun/run_job_depart.h"
 #include "kddsrun/run_job_end.h"
 #include "kddsrun/run_job_fence.h"
 #include "kddsrun/run_job_spare.h"
@@ -41,7 +42,8 @@ void run_job_start_on(struct run_job_rank *r, struct run_host *h)
 	h->running++;
 	r->incarnation++;
 	r->pid = 0;
-	r->status = r->dropped = r->departs = r->dismissed = 0;
+	r->status = r->dropped = 0;
+	run_job_stays(r);
 	run_job_rank_enter(r, RUN_RANK_STRANGER);
 	if (h->state == RUN_HOST_SERVING)
 		send_start(r);
@@ -151,6 +153,8 @@ int run_job_ready(struct run_job_rank *r)
 	}
 	tell_newcomer(r);
 	r->lost = 0;
+	if (r->host->departs)
+		run_job_grace(r);
 	r->host->members++;
 	run_job_tell_member(r, NULL);
 	if (r->lost_pid)

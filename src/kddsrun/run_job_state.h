@@ -24,10 +24,11 @@ struct run_job_rank {
 	int lost;                  /* the job goes on without it; not since it has joined again */
 	uint32_t incarnation;      /* how often it has been started in the running job */
 	int dropped;               /* what has been started is killed, since it may not join */
-	int departs;               /* it has been told to leave */
+	int departs;               /* it has been told to leave, and does */
 	int stranded;              /* its host is lost, and nothing has taken its place yet */
 	int dismissed;             /* by kddsrun --leave: nothing takes its place */
-	uint64_t killed_ns;        /* then; UINT64_MAX: it has been, or is about to be */
+	uint64_t killed_ns;        /* when it is killed if it is still there; 0: it has not been
+				      told to leave; UINT64_MAX: it has been killed */
 	uint32_t version;
 	uint64_t build;
 	/* The process that was lost last, and when that was noticed; 0: none was. */

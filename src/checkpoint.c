@@ -215,6 +215,9 @@ int kdds_checkpoint_state(const char *name, const struct kdds_saved *x, size_t n
 	if (error == -EBUSY)
 		kd_error("kdds_checkpoint: another process is writing %s",
 			 s.path[KD_SLOTS]);
+	else if (error == -EISDIR)
+		kd_error("kdds_checkpoint: cannot replace %s or %s: it is a directory", s.path[0],
+			 s.path[1]);
 	else if (error == -EACCES)
 		kd_error("kdds_checkpoint: cannot write %s: no permission, or it is another user's",
 			 s.path[KD_SLOTS]);
@@ -237,6 +240,13 @@ static void refuse(const struct kd_slots *s, int slot, int error, const char *wh
 		 why ? why : kd_errno_text(-error));
 }
 
+/* Nothing is wrong with the file: it may be the newest one. */
+static int is_passing(int error)
+{
+	return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EACCES ||
+	       error == -EPERM || error == -ESTALE || error == -ETIMEDOUT;
+}
+
 static struct found look(const struct kd_slots *s, int slot)
 {
 	struct found f = {.saved = {.fd = -1}};
@@ -250,7 +260,10 @@ static struct found look(const struct kd_slots *s, int slot)
 		f.error = -EBADMSG;
 		why = "it is no file";
 	}
-	if (f.error && f.error != -ENOENT)
+	if (is_passing(f.error))
+		kd_error("kdds_restore: cannot read %s: %s", s->path[slot],
+			 kd_errno_text(-f.error));
+	else if (f.error && f.error != -ENOENT)
 		refuse(s, slot, f.error, why);
 	return f;
 }
@@ -309,13 +322,17 @@ static int restore_from(const struct kd_slots *s, int slot, const struct found *
 	return error == -EBADMSG ? -EIO : error;
 }
 
-static int restore(const char *name, const struct kd_slots *s, const struct state *st)
+/* Restores from the newest of the files that is whole. */
+static int restore_newest(const char *name, const struct kd_slots *s, const struct state *st,
+			  const struct found found[KD_SLOTS])
 {
-	struct found found[KD_SLOTS] = {look(s, 0), look(s, 1)};
 	int newest = !found[1].error && (found[0].error || found[1].saved.head.sequence >
 					 found[0].saved.head.sequence);
 	int error = -ENOENT;
 
+	for (int i = 0; i < KD_SLOTS; i++)
+		if (is_passing(found[i].error))
+			return found[i].error;
 	for (int i = 0; i < KD_SLOTS; i++) {
 		int slot = newest ^ i;
 
@@ -329,6 +346,14 @@ static int restore(const char *name, const struct kd_slots *s, const struct stat
 			error = found[slot].error;
 		}
 	}
+	return error;
+}
+
+static int restore(const char *name, const struct kd_slots *s, const struct state *st)
+{
+	struct found found[KD_SLOTS] = {look(s, 0), look(s, 1)};
+	int error = restore_newest(name, s, st, found);
+
 	for (int i = 0; i < KD_SLOTS; i++)
 		kd_saved_close(&found[i].saved);
 	return error;

@@ -614,6 +614,43 @@ START_TEST(failing_reads)
 }
 END_TEST
 
+static int load_with(rlim_t descriptors)
+{
+	struct rlimit before, small;
+	int error;
+
+	getrlimit(RLIMIT_NOFILE, &before);
+	small = (struct rlimit){descriptors, before.rlim_max};
+	quiet();
+	ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &small), 0);
+	error = load();
+	setrlimit(RLIMIT_NOFILE, &before);
+	lines();
+	return error;
+}
+
+/* The newer file may be whole: the one before is not used in its place. */
+START_TEST(no_descriptors)
+{
+	int error = 0;
+
+	begin();
+	ck_assert_int_eq(save(1), 0);
+	ck_assert_int_eq(save(2), 0);
+	for (rlim_t limit = 40; limit > 2 && error != -EMFILE; limit--) {
+		error = load_with(limit);
+		ck_assert(error == -EMFILE || is(2));
+	}
+	ck_assert_int_eq(error, -EMFILE);
+	for (rlim_t limit = 40; limit > 2; limit--) {
+		ck_assert_int_eq(save(3), 0);
+		error = load_with(limit);
+		ck_assert(error ? error == -EMFILE : is(3));
+	}
+	end();
+}
+END_TEST
+
 START_TEST(file_limit)
 {
 	struct rlimit before, small;
@@ -842,6 +879,7 @@ int main(void)
 	tcase_add_test(tcase, shapes);
 	tcase_add_test(tcase, failing_calls);
 	tcase_add_test(tcase, failing_reads);
+	tcase_add_test(tcase, no_descriptors);
 	tcase_add_test(tcase, file_limit);
 	tcase_add_test(tcase, stale);
 	tcase_add_test(tcase, failed_tasks);

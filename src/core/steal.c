@@ -80,14 +80,25 @@ static int take_from(struct search *x, unsigned budget)
 	return x->begin != NULL;
 }
 
-/* The first closure that the owner does not reach during a visit: it may just pass the range at its
- * head. */
-static const char *unreached(const struct kd_view *v)
+/* Whether f lies above the owner's top frame: its body runs, so the owner passes no closures of f,
+ * and does not begin to during a visit. */
+static int outside(const struct search *x, const struct kdds_frame *f)
 {
+	return x->top == &x->stack->base || f > x->top;
+}
+
+/* The first closure that the owner does not reach during a visit: it may just be passing the range
+ * at its head. A body that runs, as main after kdds_wait, may have that range complete and not
+ * passed; nobody else would merge its contributions before the body waits again. */
+static const char *unreached(const struct search *x)
+{
+	const struct kd_view *v = &x->view;
 	const struct kdds_closure *head = kd_closure_at(v->head);
 
 	if (!head)
 		return v->first;
+	if (outside(x, v->frame))
+		return v->head;
 	return kd_load_relaxed(&head->state) & KD_DONE ? kd_steal_end(v->stack, v->head) :
 							 v->head + head->bytes;
 }
@@ -115,7 +126,7 @@ static int take(struct search *x, struct kdds_frame *f)
 		x->partial = 1;
 		return 0;
 	}
-	kd_index_merge(&x->view, unreached(&x->view));
+	kd_index_merge(&x->view, unreached(x));
 	x->others = 1;
 	if (x->taker.ahead && kd_ahead_enough(&x->view))
 		return 0;
@@ -134,11 +145,9 @@ static int search_up(struct search *x, struct kdds_frame *f, int low, int *more_
 
 	*more_p = 0;
 	for (unsigned n = 0; n < FRAMES_PER_VISIT; n++) {
-		int running = x->top == &x->stack->base || f > x->top;
-
 		if (take(x, f))
 			return 1;
-		if (running || v->tail == v->first)
+		if (outside(x, f) || v->tail == v->first)
 			return 0; /* the last, or just popped by the owner, which waits for us */
 		low &= v->head && v->head + kd_closure_at(v->head)->bytes == v->tail;
 		f = (struct kdds_frame *)v->tail;

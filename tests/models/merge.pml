@@ -4,15 +4,17 @@
  * range when it passes the range; thieves merge those that are due, behind the range that they
  * complete and during a visit.
  *
- * What is modelled: src/core/sched.c run(), await_visitor(), claim_slow(), merge_range();
- * src/core/steal.c take(), unreached(), kd_steal_complete(); src/core/visit.c kd_visit(),
- * kd_visit_mark(), kd_visit_end(); src/core/index.c kd_index_open(), kd_index_complete(),
- * kd_index_merge(); src/core/ready.c kd_ready_merges_after().
+ * What is modelled: src/core/sched.c run_loop(), await_visitor(), claim_slow(), merge_range(),
+ * kd_sched_drain(); src/core/steal.c take(), unreached(), kd_steal_complete(); src/core/visit.c
+ * kd_visit(), kd_visit_lowest(), kd_visit_mark(), kd_visit_end(); src/core/index.c
+ * kd_index_open(), kd_index_complete(), kd_index_merge(); src/core/ready.c
+ * kd_ready_merges_after().
  *
  * A frame of four closures, 1 to 4: those with odd numbers contribute to one data item, the others
  * to another one. The owner contributes in place, as it does with an exact operator. Two thieves
  * take ranges of one or two closures, from closure 2 on, whose contributions go to private copies.
- * A contribution takes two steps, so that two at a time would be seen.
+ * A contribution takes two steps, so that two at a time would be seen. The owner leaves the frame
+ * at most one time, as after kdds_wait, and a visit meanwhile leaves nothing that is due.
  */
 #define NP 3
 #define K 4
@@ -28,7 +30,8 @@
 #define LOCKED 2           /* kd_stack.lock */
 #define STATE(c) (2 + (c)) /* 3 to 6 */
 #define PRIVATE(c) (6 + (c)) /* 7 to 10 */
-#define NA 11
+#define OUTSIDE 11 /* kd_stack.top is below the frame */
+#define NA 12
 
 #define KD_LOCK 1
 #define KD_SHARED 2
@@ -58,11 +61,27 @@ inline contribute(c)
 proctype owner()
 {
 	byte me = 0, c = 1, k, flags, state, private;
+	bit leaves = 1;
 
 next:
 	if
 	:: c > N -> goto stop
-	:: else
+	:: c <= N && leaves && c > 1 -> /* has passed what it waits for */
+		load(STATE(c), state);
+		if
+		:: state != KD_DONE ->
+			leaves = 0;
+			store(HEAD, c);
+			store(OUTSIDE, 1);
+			load(FLAGS, flags); /* let_visitor_leave() */
+			if
+			:: flags & KD_SHARED -> fence(); !(mem[FLAGS] & KD_LOCK)
+			:: else
+			fi;
+			store(OUTSIDE, 0)
+		:: else
+		fi
+	:: c <= N
 	fi;
 	store(HEAD, c);
 	load(FLAGS, flags);
@@ -154,7 +173,7 @@ inline merge(from)
 
 proctype thief(byte me)
 {
-	byte head, k, j, begin, past, state, visits = VISITS;
+	byte head, k, j, begin, past, state, outside, visits = VISITS;
 	bit ok;
 
 look:
@@ -167,23 +186,33 @@ look:
 #ifndef NO_MEMBARRIER
 	membarrier();
 #endif
+	load(OUTSIDE, outside);
 	open();
 	/* take() */
 	load(STATE(head), state);
 	if
-	:: head && state & KD_DONE ->
+	:: outside -> past = head
+	:: !outside && head && state & KD_DONE ->
 #ifdef PASSED_RANGE
 		past = head + 1
 #else
 		past = end[head]
 #endif
-	:: head && !(state & KD_DONE) -> past = head + 1
+	:: !outside && head && !(state & KD_DONE) -> past = head + 1
 	:: !head -> past = 1
 	fi;
 #ifdef AT_HEAD
 	past = head;
 #endif
+#ifdef LEFT_AT_HEAD
+	past = (state & KD_DONE -> end[head] : head + 1);
+#endif
 	merge(past);
+	k = 1;
+	do
+	:: outside && k <= N -> due(k); assert(!ok); k++
+	:: else -> break
+	od;
 	/* The oldest that is ready: contributions wait for nothing. */
 	begin = head + 1;
 	do

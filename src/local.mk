@@ -109,6 +109,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/sched.h \
 	src/core/search.c \
 	src/core/search.h \
+	src/core/segments.c \
+	src/core/segments.h \
 	src/core/stack.c \
 	src/core/stack.h \
 	src/core/steal.c \
@@ -121,6 +123,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/type.h \
 	src/core/value.c \
 	src/core/value.h \
+	src/core/views.c \
+	src/core/views.h \
 	src/core/visit.c \
 	src/core/visit.h \
 	src/core/watch.h \

@@ -10,6 +10,7 @@
 
 #include "core/closure.h"
 #include "core/value.h"
+#include "core/views.h"
 #include "kdds.h"
 
 KDDS_TASK(both, READ_ARRAY(char, x), UPDATE_ARRAY(char, y))
@@ -22,6 +23,13 @@ KDDS_TASK(read_both, READ_ARRAY(char, x), READ_ARRAY(char, y))
 {
 	(void)x;
 	(void)y;
+}
+
+KDDS_TASK(read_three, READ_ARRAY(char, x), READ_ARRAY(char, y), READ_ARRAY(char, z))
+{
+	(void)x;
+	(void)y;
+	(void)z;
 }
 
 KDDS_TASK(reduce, REDUCE_ARRAY(char, x, KDDS_SUM(char)), READ_ARRAY(char, y))
@@ -125,6 +133,62 @@ START_TEST(kinds)
 }
 END_TEST
 
+/* The value around views has all their bytes, and no gaps; it begins, and ends, not far from
+ * them. */
+static void check_around(const struct kd_value *v, const struct kd_value *seen)
+{
+	const char *end = (const char *)v->data + v->rows * v->cols * v->size;
+
+	ck_assert(kd_value_plain(v) && v->size == 1);
+	ck_assert(kd_value_overlaps(v, seen));
+	ck_assert((const char *)seen->data >= (const char *)v->data);
+	ck_assert((const char *)seen->data + (seen->rows - 1) * seen->ld + seen->cols <= end);
+}
+
+START_TEST(around)
+{
+	unsigned together = 0, alone = 0, not = 0;
+
+	srand(7);
+	for (int n = 0; n < 20000; n++) {
+		struct kdds_frame *const kd_self = empty_frame();
+		struct kdds_closure *c = kd_closure_at(kd_frame_first(kd_self));
+		size_t ld = 2 + (size_t)rand() % 18;
+		kdds_array(char) a[3];
+
+		for (int i = 0; i < 3; i++) {
+			struct shape s = random_shape(rand() % 8 ? ld : ld + 1);
+
+			kdds_bind_tile(a[i], cells + s.from, s.rows, s.cols, s.ld);
+		}
+		kdds_spawn(read_three, &a[0].at, &a[1].at, &a[2].at);
+		for (uint32_t i = 0; i < 3; i++) {
+			struct kd_value own = kd_value_of(c, i), v, w;
+			int found = kd_views_around(c, i, &v);
+
+			if (found == 1)
+				ck_assert(kd_value_same(&own, &v));
+			alone += found == 1;
+			not += !found;
+			together += found == 2;
+			if (found != 2)
+				continue;
+			check_around(&v, &own);
+			for (uint32_t k = 0; k < 3; k++) {
+				struct kd_value other = kd_value_of(c, k);
+
+				if (!kd_value_overlaps(&own, &other))
+					continue;
+				check_around(&v, &other);
+				ck_assert_int_eq(kd_views_around(c, k, &w), 2);
+				ck_assert(kd_value_same(&v, &w));
+			}
+		}
+	}
+	ck_assert(together > 1000 && alone > 1000 && not > 100);
+}
+END_TEST
+
 /* A shape without rows and one without columns both have no elements. */
 START_TEST(nothing)
 {
@@ -150,6 +214,7 @@ int main(void)
 	tcase_set_timeout(tcase, 60);
 	tcase_add_loop_test(tcase, against_bytes, 0, 4);
 	tcase_add_test(tcase, kinds);
+	tcase_add_test(tcase, around);
 	tcase_add_test(tcase, nothing);
 	suite_add_tcase(suite, tcase);
 	srunner_run_all(runner, CK_NORMAL);

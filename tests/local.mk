@@ -38,6 +38,10 @@ unit_tests += tests/check_value
 tests_check_value_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_value_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/check_segments
+tests_check_segments_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_segments_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/check_limits
 tests_check_limits_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_limits_LDADD = $(UNIT_LIBS)

@@ -46,7 +46,7 @@ static const struct {
 	/* src/remote/ask.c and import.c as they are. */
 	{"now",
 	 {FIRST_TREE, 1, 3, 1, 50 * US, 14, 13, 20 * MS, 5, 64, 2 * MS, 2 * MS, 20 * US, 0, 0, 0,
-	  200 * MS, {1, 1, 512, 4, 0, 0}}},
+	  200 * MS, {1, 1, 512, 4, 3, 1}}},
 	/* The same, but all results return at once, and nothing is weighed. */
 	{"return",
 	 {FIRST_TREE, 1, 3, 1, 50 * US, 14, 13, 20 * MS, 5, 64, 2 * MS, 2 * MS, 20 * US, 0, 0, 0,

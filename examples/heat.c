@@ -142,10 +142,11 @@ int main(int argc, char **argv)
 		largest = 0;
 		kdds_for(step, kdds_ref(x->above), kdds_ref(x->here), kdds_ref(x->below),
 			 kdds_ref(y->inner), change);
-		kdds_sync();
+		kdds_wait(change);
 		x = y;
 		y = swap;
 	} while (++steps < most && largest > eps);
+	kdds_sync();
 	t = now() - t;
 
 	printf("heat(%ld): %ld steps, the last changed a point by %.9f\n", n, steps, largest);

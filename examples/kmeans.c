@@ -144,9 +144,11 @@ int main(int argc, char **argv)
 		for (long c = 0; c < k; c++)
 			sum[c] = (struct sum){{0, 0}, 0, 0};
 		kdds_for(assign, points, clusters, centres, sums, changed);
-		kdds_sync();
+		kdds_wait(sums);
+		kdds_wait(changed);
 		squares = move(centre, sum, k);
 	} while (++step < most && moved);
+	kdds_sync();
 	t = now() - t;
 
 	printf("kmeans(%ld, %ld): %ld steps, %ld points changed in the last\n", n, k, step, moved);

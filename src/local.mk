@@ -88,6 +88,7 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/list.c \
 	src/core/list.h \
 	src/core/loop.c \
+	src/core/looppart.h \
 	src/core/module.c \
 	src/core/module.h \
 	src/core/parts.c \
@@ -199,6 +200,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/remote/outgoing.h \
 	src/remote/peer.c \
 	src/remote/peer.h \
+	src/remote/pieces.c \
+	src/remote/pieces.h \
 	src/remote/placement.c \
 	src/remote/placement.h \
 	src/remote/read.c \
@@ -209,6 +212,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/remote/rsteal.h \
 	src/remote/depart.c \
 	src/remote/depart.h \
+	src/remote/spread.c \
+	src/remote/spread.h \
 	src/remote/survive.c \
 	src/remote/survive.h \
 	src/remote/weigh.c \

@@ -81,6 +81,58 @@ START_TEST(spent)
 }
 END_TEST
 
+START_TEST(has_enough)
+{
+	ck_assert(kd_balance_has_until(&net, 1) <= now);
+	kd_balance_given(&net, 1, 100 * MS, 20 * MS, now);
+	/* it begins in 20 ms, and the next one takes as long, with a margin of 8 ms */
+	ck_assert(kd_balance_has_until(&net, 1) == now + 92 * MS);
+	ck_assert(kd_balance_has_until(&net, 2) <= now);
+	kd_balance_given(&net, 1, 10 * MS, 20 * MS, now);
+	ck_assert(kd_balance_has_until(&net, 1) == now + 102 * MS);
+	now += 50 * MS;
+	kd_balance_answered(&net, 1, 100 * MS, now);
+	ck_assert(kd_balance_has(&net, 1) == 1 && kd_balance_has_until(&net, 1) <= now);
+	kd_balance_answered(&net, 1, 10 * MS, now);
+	ck_assert(!kd_balance_has(&net, 1) && !kd_balance_has_until(&net, 1));
+
+	kd_balance_workers(&net, 2, 4);
+	for (int i = 0; i < 4; i++) {
+		ck_assert(kd_balance_has_until(&net, 2) <= now);
+		kd_balance_given(&net, 2, 100 * MS, 0, now);
+	}
+	ck_assert(kd_balance_has_until(&net, 2) == now + 92 * MS);
+	/* each gets another one when it has run its own: all have done most of the next by then */
+	for (int i = 0; i < 4; i++) {
+		now += 100 * MS + (uint64_t)i;
+		kd_balance_answered(&net, 2, 100 * MS, now);
+		ck_assert(kd_balance_has_until(&net, 2) <= now);
+		kd_balance_given(&net, 2, 100 * MS, 0, now);
+		ck_assert(kd_balance_has_until(&net, 2) <= now + 92 * MS);
+	}
+}
+END_TEST
+
+/* 1 ns a byte until reads have shown a higher speed. */
+START_TEST(bandwidth)
+{
+	ck_assert_uint_ge(kd_balance_ns(&net, 0), 1);
+	ck_assert_uint_ge(kd_balance_ns(&net, MS), MS);
+	for (int i = 0; i < 100; i++) {
+		kd_balance_moved(&net, 10 * MS, MS);
+		kd_balance_moved(&net, 100, MS); /* says nothing */
+	}
+	ck_assert_uint_ge(kd_balance_ns(&net, 100 * MS), 9 * MS);
+	ck_assert_uint_le(kd_balance_ns(&net, 100 * MS), 11 * MS);
+	for (int i = 0; i < 100; i++)
+		kd_balance_moved(&net, 10 * MS, UINT64_MAX);
+	ck_assert_uint_le(kd_balance_ns(&net, MS), 2 * MS); /* slow ones say nothing about this */
+	for (int i = 0; i < 1000; i++)
+		kd_balance_moved(&net, UINT64_MAX, 0);
+	ck_assert_uint_ge(kd_balance_ns(&net, 1000 * (uint64_t)MS), MS);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("balance");
@@ -93,6 +145,8 @@ int main(void)
 	tcase_add_test(tcase, the_other_is_idle_too);
 	tcase_add_test(tcase, a_limit);
 	tcase_add_test(tcase, spent);
+	tcase_add_test(tcase, has_enough);
+	tcase_add_test(tcase, bandwidth);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

@@ -162,29 +162,31 @@ END_TEST
 START_TEST(held)
 {
 	struct kd_version v = version(1, 2);
-	struct kd_copy *c = make(&name, 800, &v, 1), *other = make(&name, 800, &v, 2), *d;
+	struct kd_copy *c = make(&name, 800, &v, 1), *other = make(&name, 800, &v, 2);
+	struct kd_copy_held first, second;
+	const struct kd_copy_held *found;
 	uint64_t at = (uintptr_t)c->bytes;
 
 	ck_assert_ptr_null(kd_copy_held(&copies, at, 800));
-	kd_copy_hold(c);
+	kd_copy_hold(c, &first, c->bytes, 800, 800);
 	ck_assert_ptr_null(kd_copy_held(&copies, at, 799));
 	ck_assert_ptr_null(kd_copy_held(&copies, at, 801));
 	ck_assert_ptr_null(kd_copy_held(&copies, at + 8, 792));
 	ck_assert_ptr_null(kd_copy_held(&copies, (uintptr_t)other->bytes, 800));
-	d = kd_copy_held(&copies, at, 800);
-	ck_assert_ptr_eq(d, c);
+	found = kd_copy_held(&copies, at, 800);
+	ck_assert(found == &first && found->copy == c);
 	ck_assert_uint_eq(copies.counts.hits, 1);
 	ck_assert_uint_eq(copies.counts.hit_bytes, 800);
 	/* a second import updates it and holds it, too; then the first ends */
-	ck_assert_ptr_eq(kd_copy_claim(d), c);
-	kd_copy_hold(d);
-	kd_copy_let_go(c);
+	ck_assert_ptr_eq(kd_copy_claim(c), c);
+	kd_copy_hold(c, &second, c->bytes, 800, 800);
+	kd_copy_let_go(&first);
 	kd_copy_release(c);
-	ck_assert_ptr_eq(kd_copy_held(&copies, at, 800), d);
-	kd_copy_release(d);
-	kd_copy_let_go(d);
+	ck_assert_ptr_eq(kd_copy_held(&copies, at, 800), &second);
+	kd_copy_release(c);
+	kd_copy_let_go(&second);
 	ck_assert_ptr_null(kd_copy_held(&copies, at, 800));
-	kd_copy_release(d);
+	kd_copy_release(c);
 	kd_copy_release(other);
 }
 END_TEST
@@ -193,21 +195,68 @@ END_TEST
 START_TEST(held_stays)
 {
 	struct kd_version v = version(1, 2);
-	struct kd_copy *c = make(&name, 800, &v, 1), *d;
+	struct kd_copy *c = make(&name, 800, &v, 1);
+	struct kd_copy_held h;
 	uint64_t at = (uintptr_t)c->bytes;
 
 	kd_env.cache = 0;
-	kd_copy_hold(c);
+	kd_copy_hold(c, &h, c->bytes, 800, 800);
 	for (uint32_t i = 3; i < 50; i++) {
 		v.writer = i;
 		kd_copy_release(make(&name, 800, &v, (char)i));
 	}
-	d = kd_copy_held(&copies, at, 800);
-	ck_assert_ptr_eq(d, c);
-	ck_assert_int_eq(((char *)d->bytes)[799], 1);
-	kd_copy_release(d);
-	kd_copy_let_go(c);
+	ck_assert_ptr_eq(kd_copy_held(&copies, at, 800), &h);
+	ck_assert_int_eq(((char *)c->bytes)[799], 1);
 	kd_copy_release(c);
+	kd_copy_let_go(&h);
+	kd_copy_release(c);
+}
+END_TEST
+
+/* A copy that is parked is found again by its name, and by any part of its memory, unless somebody
+ * uses it for more than to hold a result. */
+START_TEST(parked)
+{
+	struct kd_data_name part = {.addr = name.addr + 80, .rows = 3, .cols = 8, .ld = 10,
+				    .size = 8, .rank = name.rank};
+	struct kd_data_name other = part, gaps = part;
+	struct kd_copy_held h;
+	void *at, *where = NULL;
+	struct kd_copy *c = kd_copy_park(&copies, &name, 800, &at), *d;
+
+	ck_assert_uint_eq((uintptr_t)at % KD_ALIGN_MAX, name.addr % KD_ALIGN_MAX);
+	ck_assert_ptr_null(kd_copy_around(&copies, &part, &where)); /* it is in use */
+	kd_copy_release(c);
+	d = kd_copy_around(&copies, &part, &where);
+	ck_assert(d == c && where == (char *)at + 80);
+	kd_copy_hold(d, &h, where, 8 * 28, 8 * 24);
+	d = kd_copy_around(&copies, &part, &where); /* the same once more */
+	ck_assert(d == c && where == (char *)at + 80);
+	kd_copy_release(d);
+	other.addr += 8 * 8; /* in the gaps of that */
+	other.cols = 2;
+	ck_assert_ptr_null(kd_copy_around(&copies, &other, &where));
+	other.addr = name.addr + 400;
+	d = kd_copy_around(&copies, &other, &where);
+	ck_assert(d == c && where == (char *)at + 400);
+	kd_copy_release(d);
+	ck_assert_ptr_eq(kd_copy_held(&copies, (uintptr_t)at + 80, 8 * 24), &h);
+	d = kd_copy_park(&copies, &name, 800, &where);
+	ck_assert(d != c); /* it is read */
+	kd_copy_release(d);
+	kd_copy_release(c);
+	ck_assert(kd_copy_park(&copies, &name, 800, &where) == c && where == at); /* has a result */
+	kd_copy_release(c);
+	part.addr = name.addr + 800 - 8 * 27;
+	ck_assert_ptr_null(kd_copy_around(&copies, &part, &where));
+	part.addr = name.addr + 8;
+	part.rank++;
+	ck_assert_ptr_null(kd_copy_around(&copies, &part, &where));
+	kd_copy_let_go(&h);
+	kd_copy_release(c);
+	gaps.addr += 1 << 20;
+	kd_copy_release(kd_copy_park(&copies, &gaps, 8 * 24, &at));
+	ck_assert_ptr_null(kd_copy_around(&copies, &gaps, &where)); /* it has none here */
 }
 END_TEST
 
@@ -418,6 +467,7 @@ int main(void)
 	tcase_add_test(t, claimed);
 	tcase_add_test(t, held);
 	tcase_add_test(t, held_stays);
+	tcase_add_test(t, parked);
 	tcase_add_test(t, replaced);
 	tcase_add_test(t, compared);
 	tcase_add_test(t, recalled);

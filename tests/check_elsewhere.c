@@ -10,6 +10,9 @@
  *   web        random tasks of all modes over arrays, tiles and parts of them that overlap, some
  *              LOCAL, some placed, some with children, data of their own and waits; main waits for
  *              some of the data and changes these
+ *   loops      random loops over vectors and grids, which cut them, read all of one, or rows above
+ *              and below, and tasks between them; in half of the jobs loops are spread over ranks
+ *              from the first one on
  *
  *   check_elsewhere                  some jobs, for `make check'
  *   check_elsewhere FIRST COUNT      the jobs of so many seeds; ends at the first that fails
@@ -404,9 +407,221 @@ static void weave(void)
 	wrong |= memcmp(web.is, web.due, sizeof(web.is)) != 0;
 }
 
+/* Loops over the same data: vectors, and grids of which the inner points are written. */
+#define VECTORS 4
+#define LONG_CELLS 3000
+#define GRID_ROWS 130
+#define GRID_LD 30
+
+static struct loops {
+	uint64_t is[VECTORS][LONG_CELLS], due[VECTORS][LONG_CELLS];
+	uint64_t grid[2][GRID_ROWS * GRID_LD], grid_due[2][GRID_ROWS * GRID_LD];
+} loops;
+
+static void spend_on(size_t cells)
+{
+	sim_work(1000 + 50 * cells);
+}
+
+KDDS_TASK(add, READ_EACH(uint64_t, x), UPDATE_EACH(uint64_t, y))
+{
+	for (size_t i = 0; i < kdds_count(y); i++)
+		(*y)[i] = 3 * (*y)[i] + (*x)[i];
+	spend_on(kdds_count(y));
+}
+
+KDDS_TASK(pick, RANGE(at), READ_ARRAY(uint64_t, x), READ_EACH(uint64_t, y),
+	  WRITE_EACH(uint64_t, z), REDUCE(double, sum, KDDS_SUM(double)))
+{
+	for (size_t i = 0; i < kdds_count(y); i++) {
+		uint64_t k = (*y)[i] % LONG_CELLS;
+
+		(*z)[i] = (*x)[k] + (*x)[LONG_CELLS - 1 - (at.begin + i)];
+		**sum += (double)(k % 8);
+	}
+	spend_on(kdds_count(y));
+}
+
+KDDS_TASK(flow, READ_EACH(uint64_t, above), READ_EACH(uint64_t, here), READ_EACH(uint64_t, below),
+	  WRITE_EACH(uint64_t, to), REDUCE(uint64_t, sum, KDDS_SUM(uint64_t)))
+{
+	const struct kdds_shape *s = kdds_shape_of(to), *h = kdds_shape_of(here);
+	const struct kdds_shape *a = kdds_shape_of(above), *b = kdds_shape_of(below);
+
+	for (size_t r = 0; r < s->rows; r++)
+		for (size_t i = 0; i < s->cols; i++) {
+			const uint64_t *x = *here + r * h->ld + i;
+
+			(*to)[r * s->ld + i] = 5 * x[1] + x[0] + x[2] +
+					       (*above)[r * a->ld + i + 1] -
+					       (*below)[r * b->ld + i + 1];
+			**sum += x[1] % 16;
+		}
+	spend_on(s->rows * s->cols);
+}
+
+static double do_pick(const uint64_t *x, const uint64_t *y, uint64_t *z)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < LONG_CELLS; i++) {
+		uint64_t k = y[i] % LONG_CELLS;
+
+		z[i] = x[k] + x[LONG_CELLS - 1 - i];
+		sum += (double)(k % 8);
+	}
+	return sum;
+}
+
+static uint64_t do_flow(const uint64_t *x, uint64_t *to)
+{
+	uint64_t sum = 0;
+
+	for (size_t r = 1; r < GRID_ROWS - 1; r++)
+		for (size_t i = 1; i < GRID_LD - 1; i++) {
+			const uint64_t *at = x + r * GRID_LD + i;
+
+			to[r * GRID_LD + i] = 5 * *at + at[-1] + at[1] + at[-GRID_LD] - at[GRID_LD];
+			sum += *at % 16;
+		}
+	return sum;
+}
+
+/* Tiles whose rows have gaps, which one rank reads as a whole. */
+KDDS_TASK(lookup, RANGE(row), READ_ARRAY(uint64_t, x), WRITE_EACH(uint64_t, to))
+{
+	const struct kdds_shape *s = kdds_shape_of(x), *t = kdds_shape_of(to);
+
+	for (size_t r = 0; r < t->rows; r++)
+		for (size_t i = 0; i < t->cols; i++)
+			(*to)[r * t->ld + i] = (*x)[(s->rows - 1 - row.begin - r) * s->ld + i] * 3 +
+					       (*x)[i];
+	spend_on(t->rows * t->cols);
+}
+
+static void do_lookup(const uint64_t *x, uint64_t *to)
+{
+	for (size_t r = 1; r < GRID_ROWS - 1; r++)
+		for (size_t i = 1; i < GRID_LD - 1; i++)
+			to[r * GRID_LD + i] = x[(GRID_ROWS - 1 - r) * GRID_LD + i] * 3 +
+					      x[GRID_LD + i];
+}
+
+struct grid_views {
+	kdds_array(uint64_t) plane;
+	kdds_part(uint64_t) above, here, below, inner;
+};
+
+static void bind_grid(struct grid_views *g, uint64_t *at)
+{
+	const size_t n = GRID_ROWS - 2;
+
+	kdds_bind_tile(g->plane, at, GRID_ROWS, GRID_LD, GRID_LD);
+	kdds_bind_subtile(g->above, kdds_ref(g->plane), 0, 0, n, GRID_LD);
+	kdds_bind_subtile(g->here, kdds_ref(g->plane), 1, 0, n, GRID_LD);
+	kdds_bind_subtile(g->below, kdds_ref(g->plane), 2, 0, n, GRID_LD);
+	kdds_bind_subtile(g->inner, kdds_ref(g->plane), 1, 1, n, GRID_LD - 2);
+}
+
+static void check_loops(void)
+{
+	wrong |= memcmp(loops.is, loops.due, sizeof(loops.is)) != 0;
+	wrong |= memcmp(loops.grid, loops.grid_due, sizeof(loops.grid)) != 0;
+}
+
+static void loop(void)
+{
+	struct kdds_frame *const kd_self = kdds_frame_current();
+	uint64_t dice = seed, sum = 0, sum_due = 0, pattern = seed;
+	double picked = 0, picked_due = 0;
+	kdds_array(uint64_t) v[VECTORS];
+	struct grid_views g[2];
+	KDDS_OVER(uint64_t, all, &sum);
+	KDDS_OVER(double, total, &picked);
+
+	memset(&loops, 0x33, sizeof(loops));
+	for (int i = 0; i < VECTORS; i++)
+		kdds_bind_array(v[i], loops.is[i], LONG_CELLS);
+	for (int i = 0; i < 2; i++)
+		bind_grid(&g[i], loops.grid[i]);
+	for (unsigned n = 0; n < 100; n++) {
+		unsigned x, y, z;
+
+		if (n % 6 == 0 && roll(&dice, 8)) /* iterations of the same loops */
+			dice = pattern;
+		else if (n % 6 == 0)
+			pattern = dice;
+		x = roll(&dice, VECTORS);
+		y = (x + 1 + roll(&dice, VECTORS - 1)) % VECTORS;
+		z = (y + 1) % VECTORS == x ? (y + 2) % VECTORS : (y + 1) % VECTORS;
+		switch (roll(&dice, 8)) {
+		case 0:
+		case 1:
+			kdds_for(add, kdds_ref(v[x]), kdds_ref(v[y]));
+			for (size_t i = 0; i < LONG_CELLS; i++)
+				loops.due[y][i] = 3 * loops.due[y][i] + loops.due[x][i];
+			break;
+		case 2:
+		case 3:
+			kdds_for(pick, kdds_range(0, LONG_CELLS), kdds_ref(v[x]), kdds_ref(v[y]),
+				 kdds_ref(v[z]), total);
+			picked_due += do_pick(loops.due[x], loops.due[y], loops.due[z]);
+			break;
+		case 4: {
+			KDDS_SLICE(part, kdds_ref(v[x]), 500 * y, 700);
+
+			kdds_spawn(change, n, part);
+			do_change(n, (struct area){loops.due[x] + 500 * y, 1, 700, 700});
+			break;
+		}
+		case 5:
+			kdds_for(lookup, kdds_range(0, GRID_ROWS - 2), kdds_ref(g[x % 2].inner),
+				 kdds_ref(g[1 - x % 2].inner));
+			do_lookup(loops.grid_due[x % 2], loops.grid_due[1 - x % 2]);
+			break;
+		default:
+			kdds_for(flow, kdds_ref(g[x % 2].above), kdds_ref(g[x % 2].here),
+				 kdds_ref(g[x % 2].below), kdds_ref(g[1 - x % 2].inner), all);
+			sum_due += do_flow(loops.grid_due[x % 2], loops.grid_due[1 - x % 2]);
+		}
+		switch (mix(seed + n) % 16) {
+		case 0:
+			kdds_sync();
+			check_loops();
+			do_change(n, (struct area){loops.is[y], 1, LONG_CELLS, LONG_CELLS});
+			do_change(n, (struct area){loops.due[y], 1, LONG_CELLS, LONG_CELLS});
+			break;
+		case 1:
+			kdds_wait(kdds_ref(v[x]));
+			wrong |= memcmp(loops.is[x], loops.due[x], sizeof(loops.is[x])) != 0;
+			loops.is[x][n] = loops.due[x][n] = n;
+			break;
+		case 2:
+			kdds_wait(kdds_ref(g[x % 2].here));
+			wrong |= memcmp(loops.grid[x % 2], loops.grid_due[x % 2],
+					sizeof(loops.grid[0])) != 0;
+			break;
+		case 3:
+		case 4:
+			kdds_wait(all);
+			wrong |= sum != sum_due;
+			break;
+		case 5:
+			kdds_wait(total);
+			wrong |= picked != picked_due;
+		}
+	}
+	kdds_sync();
+	check_loops();
+	wrong |= sum != sum_due || picked != picked_due;
+}
+
 static void program(void)
 {
-	switch (seed % 3) {
+	switch (seed % 4) {
+	case 3:
+		loop();
+		break;
 	case 0:
 		wrong |= !agree(seed);
 		break;
@@ -438,6 +653,7 @@ static int run_job(uint64_t s)
 
 	seed = s;
 	nworkers = 1 + (int)(s / 5 % 3);
+	kd_env.spread = s / 4 % 2 ? KD_SPREAD_ALWAYS : KD_SPREAD_AUTO;
 	kd_env.cache = s / 11 % 4 ? 1 << 30 : 12000;
 	for (uint32_t r = 0; r < n; r++)
 		ranks[r] = aligned_alloc(KD_CACHE_LINE, (sizeof(**ranks) + KD_CACHE_LINE - 1) /

@@ -16,7 +16,7 @@
 static const char *const names[] = {
 	"KDDS_WORKERS",  "KDDS_BIND",    "KDDS_WINDOW", "KDDS_STACK",      "KDDS_SPIN_US",
 	"KDDS_CACHE",    "KDDS_VERIFY",  "KDDS_STATS",  "KDDS_TRACE_SIZE", "KDDS_PROGRESS",
-	"KDDS_SURVIVE",
+	"KDDS_SURVIVE",  "KDDS_SPREAD",
 	"KDDS_CHECK",    "KDDS_PROVIDER", "KDDS_ADDRESS", "KDDS_PORTS",     "KDDS_TRACE",
 	"KDDS_DOT"};
 #define NAMES (sizeof(names) / sizeof(*names))
@@ -55,6 +55,7 @@ static const struct good goods[] = {
 	{"KDDS_CACHE", "0", 0, &kd_env.cache},
 	{"KDDS_CACHE", "1G", 1u << 30, &kd_env.cache},
 	{"KDDS_CACHE", "", 256u << 20, &kd_env.cache},
+	{"KDDS_SPREAD", "never", KD_SPREAD_NEVER, &kd_env.spread},
 	{"KDDS_VERIFY", "0", 0, &kd_env.verify},
 	{"KDDS_VERIFY", "1", 1, &kd_env.verify},
 	{"KDDS_STATS", "0", KD_STATS_NONE, &kd_env.stats},

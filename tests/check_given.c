@@ -113,8 +113,8 @@ START_TEST(expectations)
 	struct kd_range r = range_of(&types[0], &types[1]);
 
 	for (int i = 0; i < 100; i++) {
-		kd_weigh_given(&net, &r, 1);
-		kd_weigh_returned(&net, &r, 1, 1000000, 3000000, 0);
+		kd_weigh_given(&net, &r, 1000, 1);
+		kd_weigh_returned(&net, &r, 1, 1000000, 3000000, 0, 1000);
 	}
 	ck_assert(reported("{\"task\":\"task0\",\"exports\":100,\"exported\":100,"
 			   "\"returned\":100,"));

@@ -63,6 +63,16 @@ static void fetch_inputs(struct kd_incoming *x)
 		}
 }
 
+static void fetch_pieces(struct kd_incoming *x)
+{
+	for (uint32_t i = 0; i < x->npieces; i++) {
+		const struct kd_wire_memory *m = &x->pieces[i].wire.memory;
+
+		memcpy(kd_incoming_piece_room(x, i), (const void *)(uintptr_t)m->addr, m->bytes);
+		kd_incoming_piece_arrived(x, i);
+	}
+}
+
 static void get_output(void *arg, struct kd_target *t, const struct kd_wire_memory *from)
 {
 	(void)arg;
@@ -110,7 +120,7 @@ START_TEST(journey)
 		trim_range(&r);
 		for (char *c = r.begin; c < r.end; c += kd_closure_at(c)->bytes)
 			ck_assert(kd_outgoing_allows(&net, kd_closure_at(c)));
-		kd_outgoing_make(&net, &p, &r, NULL);
+		kd_outgoing_make(&net, &p, &r, 1, NULL);
 		copy = malloc(p.size); /* exactly as long, for the sanitizers */
 		memcpy(copy, p.bytes, p.size);
 		ck_assert_int_eq(kd_incoming_open(&net, &x, 1, copy, p.size), 0);
@@ -146,7 +156,7 @@ static void open_range(struct kd_outgoing *p, struct kd_incoming *x)
 	struct kdds_frame *f = &parcel_memory.frame;
 	struct kd_range r = {.frame = f, .begin = kd_frame_first(f), .end = f->tail};
 
-	kd_outgoing_make(&net, p, &r, NULL);
+	kd_outgoing_make(&net, p, &r, 1, NULL);
 	ck_assert_int_eq(kd_incoming_open(&net, x, 1, p->bytes, p->size), 0);
 	fetch_inputs(x);
 }
@@ -322,7 +332,7 @@ START_TEST(versions)
 		kdds_spawn(overwrite, 7, r);
 		first = (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self), .end = kd_self->tail, .count = 1};
 		kdds_spawn(glance_longs, r);
-		kd_outgoing_make(&net, &p, &first, NULL);
+		kd_outgoing_make(&net, &p, &first, 1, NULL);
 		ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 		fetched = 0;
 		fetch_inputs(&x);
@@ -331,7 +341,7 @@ START_TEST(versions)
 		kd_outgoing_free(&p);
 		ck_assert_int_eq(big[999], 7 + 999);
 		second = (struct kd_range){.frame = kd_self, .begin = first.end, .end = kd_self->tail, .count = 1};
-		kd_outgoing_make(&net, &p, &second, NULL);
+		kd_outgoing_make(&net, &p, &second, 1, NULL);
 		ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 		fetch_inputs(&x);
 		ck_assert_uint_eq(fetched, 0);
@@ -351,12 +361,24 @@ KDDS_TASK(twice, UPDATE_ARRAY(long, x), READ_ARRAY(long, y))
 static const void *resting;
 static struct kd_wire_memory rests_at;
 
-static int retains(struct kd_net *rank, const struct kd_value *v, struct kd_wire_memory *memory_p)
+static uint32_t retains(struct kd_net *rank, const struct kd_value *v, struct kd_wire_memory *memory_p)
 {
 	(void)rank;
 	*memory_p = rests_at;
 	return v->data == resting;
 }
+
+static void no_parts(struct kd_net *rank, const struct kd_value *v, struct kd_segments *wanted,
+		     kd_outgoing_part *part, void *arg)
+{
+	(void)rank;
+	(void)v;
+	(void)wanted;
+	(void)part;
+	(void)arg;
+}
+
+static const struct kd_outgoing_absent has = {retains, no_parts};
 
 /* Where the rank has its first result. */
 static struct kd_wire_memory first_of(const struct kd_results *r)
@@ -384,17 +406,17 @@ START_TEST(updated_in_place)
 	first = (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self), .end = kd_self->tail, .count = 1};
 	kdds_spawn(twice, r, o);
 	second = (struct kd_range){.frame = kd_self, .begin = first.end, .end = kd_self->tail, .count = 1};
-	kd_outgoing_make(&net, &p, &first, retains); /* has no input */
+	kd_outgoing_make(&net, &p, &first, 1, &has); /* has no input */
 	ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 	run_closures(x.closures, x.closures + x.closure_bytes);
 	kd_results_make(&results, &x);
 	rests_at = first_of(&results);
 	rests_at.addr += 16; /* where no result begins */
-	kd_outgoing_make(&net, &q, &second, retains);
+	kd_outgoing_make(&net, &q, &second, 1, &has);
 	ck_assert_int_eq(kd_incoming_open(&net, &y, 1, q.bytes, q.size), -EBADMSG);
 	kd_outgoing_free(&q);
 	rests_at = first_of(&results);
-	kd_outgoing_make(&net, &q, &second, retains);
+	kd_outgoing_make(&net, &q, &second, 1, &has);
 	ck_assert_int_eq(kd_incoming_open(&net, &y, 1, q.bytes, q.size), 0);
 	fetched = 0;
 	fetch_inputs(&y);
@@ -410,9 +432,190 @@ START_TEST(updated_in_place)
 	for (int i = 0; i < 1000; i++)
 		ck_assert_int_eq(big[i], 2 * (7 + i) + 5 * i);
 	kd_outgoing_free(&q);
-	kd_outgoing_make(&net, &q, &second, retains); /* the same once more: that version is nowhere by now */
+	kd_outgoing_make(&net, &q, &second, 1, &has); /* the same once more: that version is nowhere by now */
 	ck_assert_int_eq(kd_incoming_open(&net, &y, 1, q.bytes, q.size), -EBADMSG);
 	kd_outgoing_free(&q);
+}
+END_TEST
+
+/* Overlapping views, of which another rank retains a tile, become one value that is put
+ * together. */
+#define PLANE_LD 50
+
+KDDS_TASK(see, READ_ARRAY(long, above), READ_ARRAY(long, here), READ_ARRAY(long, below),
+	  READ(long, one))
+{
+	(void)above;
+	(void)here;
+	(void)below;
+	(void)one;
+}
+
+static long plane[60][PLANE_LD], theirs[20][PLANE_LD - 2];
+
+static uint32_t retains_nothing(struct kd_net *rank, const struct kd_value *v,
+				struct kd_wire_memory *memory_p)
+{
+	(void)v;
+	(void)memory_p;
+	return rank->rank;
+}
+
+static void tile_parts(struct kd_net *rank, const struct kd_value *v, struct kd_segments *wanted,
+		       kd_outgoing_part *part, void *arg)
+{
+	const struct kd_value tile = {&plane[20][1], 20, PLANE_LD - 2, PLANE_LD, sizeof(long),
+				      NULL};
+	const struct kd_wire_memory m = {(uintptr_t)theirs, 5, sizeof(theirs)};
+	struct kd_segments all = {.n = 0}, common = {.n = 0};
+	struct kd_rows b;
+
+	(void)rank;
+	(void)v;
+	kd_segments_of(&all, &tile);
+	kd_segments_common(&common, wanted, &all);
+	for (uint32_t i = 0; kd_segments_next(&common, &i, &b);)
+		part(arg, 2, &b, &tile, &m);
+	kd_segments_remove(wanted, &common);
+	kd_segments_free(&all);
+	kd_segments_free(&common);
+}
+
+static long plane_at(size_t r, size_t c)
+{
+	return r >= 20 && r < 40 && c >= 1 && c < PLANE_LD - 1 ? theirs[r - 20][c - 1] :
+								 plane[r][c];
+}
+
+static void check_view(struct kd_incoming *x, uint32_t access, size_t row)
+{
+	const long *at = data_of(x, 0, access);
+	const struct kdds_access_array *a =
+		(const void *)kd_closure_access(kd_closure_at(x->closures), access);
+	const struct kdds_shape *s = &a->shape;
+
+	ck_assert(s->rows == 30 && s->cols == PLANE_LD);
+	for (size_t r = 0; r < s->rows; r++)
+		for (size_t c = 0; c < s->cols; c++)
+			ck_assert_int_eq(at[r * s->ld + c], plane_at(row + r, c));
+}
+
+START_TEST(put_together)
+{
+	static const struct kd_outgoing_absent tile = {retains_nothing, tile_parts};
+	struct kdds_frame *const kd_self = empty_frame();
+	kdds_array(long) view[3];
+	KDDS_OVER(long, one, &plane[25][7]);
+	struct kd_load load = {.end = NULL};
+	struct kd_range range;
+	struct kd_outgoing p;
+	struct kd_incoming x;
+	struct kd_wire_steal *head;
+	struct kd_wire_piece *w;
+	struct kd_wire_data *d;
+
+	for (int i = 0; i < 60 * PLANE_LD; i++)
+		plane[i / PLANE_LD][i % PLANE_LD] = i;
+	for (int i = 0; i < 20 * (PLANE_LD - 2); i++)
+		theirs[i / (PLANE_LD - 2)][i % (PLANE_LD - 2)] = -i;
+	for (size_t i = 0; i < 3; i++)
+		kdds_bind_tile(view[i], plane[14 + i], 30, PLANE_LD, PLANE_LD);
+	kdds_spawn(see, kdds_ref(view[0]), kdds_ref(view[1]), kdds_ref(view[2]), one);
+	ck_assert(kd_outgoing_allows(&net, kd_closure_at(kd_frame_first(kd_self))));
+	/* it does not follow others in a range, one of which may have written what it sees */
+	ck_assert(kd_load_add(&net, &load, kd_closure_at(kd_frame_first(kd_self)), 1 << 20));
+	load.end = kd_frame_first(kd_self);
+	ck_assert(!kd_load_add(&net, &load, kd_closure_at(kd_frame_first(kd_self)), 1 << 20));
+	range = (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self),
+				  .end = kd_self->tail, .count = 1};
+	net.size = 3;
+	kd_outgoing_make(&net, &p, &range, 1, &tile);
+	head = (void *)p.bytes;
+	d = (void *)(head + 1);
+	w = (void *)(d + head->data);
+	ck_assert_uint_eq(head->data, 1);
+	ck_assert_uint_gt(head->pieces, 2);
+	while (w->rows == 1)
+		w++;
+	net.rank = 1;
+	ck_assert_int_eq(kd_incoming_open(&net, &x, 0, p.bytes, p.size), 0);
+	fetch_pieces(&x);
+	for (size_t i = 0; i < 3; i++)
+		check_view(&x, (uint32_t)i, 14 + i);
+	ck_assert_int_eq(*(long *)data_of(&x, 0, 3), theirs[5][6]);
+	kd_incoming_free(&x);
+#define REFUSED(field, value) do { \
+	uint64_t was = (uint64_t)(field); \
+	\
+	(field) = (__typeof__(field))(value); \
+	ck_assert_int_eq(kd_incoming_open(&net, &x, 0, p.bytes, p.size), -EBADMSG); \
+	(field) = (__typeof__(field))was; \
+} while (0)
+	REFUSED(w->to, d->bytes);
+	REFUSED(w->rows, UINT64_MAX / 2);
+	REFUSED(w->to_stride, (uint64_t)1 << 63);
+	REFUSED(w->bytes, 0);
+	REFUSED(w->memory.bytes, 1);
+	REFUSED(w->rank, 3);
+	REFUSED(w->rank, 1); /* it is not exposed here */
+	REFUSED(d->at, head->pieces);
+	REFUSED(d->key, head->pieces + 1);
+	REFUSED(d->flags, d->flags | KD_WIRE_OUT);
+	REFUSED(d->ld, d->ld + 1);
+	REFUSED(d->rows, d->rows - 1);
+	REFUSED(head->pieces, head->pieces - 1);
+	net.rank = 0;
+	kd_outgoing_free(&p);
+}
+END_TEST
+
+static uint32_t third_retains(struct kd_net *rank, const struct kd_value *v, struct kd_wire_memory *memory_p)
+{
+	*memory_p = rests_at;
+	return v->data == resting ? 2 : rank->rank;
+}
+
+static const struct kd_outgoing_absent third_has = {third_retains, no_parts};
+
+/* What a third rank retains is read there. A rank that does not exist, and the reader itself, cannot have it. */
+START_TEST(read_from_a_third_rank)
+{
+	static long big[1000], other[1000], theirs[1000];
+	struct kdds_frame *const kd_self = empty_frame();
+	KDDS_OVER_ARRAY(long, r, big, 1000);
+	KDDS_OVER_ARRAY(long, o, other, 1000);
+	struct kd_range range;
+	struct kd_outgoing p;
+	struct kd_incoming x;
+
+	for (int i = 0; i < 1000; i++)
+		theirs[i] = i;
+	resting = big;
+	rests_at = (struct kd_wire_memory){(uintptr_t)theirs, 5, sizeof(theirs)};
+	kdds_spawn(twice, r, o);
+	range = (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self), .end = kd_self->tail, .count = 1};
+	net.size = 2;
+	kd_outgoing_make(&net, &p, &range, 1, &third_has);
+	ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), -EBADMSG);
+	net.size = 3;
+	net.rank = 2;
+	ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), -EBADMSG);
+	net.rank = 0;
+	ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
+	ck_assert_uint_eq(x.ndata, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		int away = x.data[i].rank == 2;
+
+		ck_assert(away || x.data[i].rank == 1);
+		ck_assert(x.data[i].fetch && x.data[i].at == (uintptr_t)(away ? theirs : other));
+	}
+	fetch_inputs(&x);
+	run_closures(x.closures, x.closures + x.closure_bytes);
+	return_results(&p, &x, &range);
+	for (int i = 0; i < 1000; i++)
+		ck_assert_int_eq(big[i], 2 * i);
+	kd_outgoing_free(&p);
+	net.size = 0;
 }
 END_TEST
 
@@ -435,7 +638,7 @@ START_TEST(given_twice)
 	kdds_spawn(put, 1, ra, ra);
 	kdds_spawn(add, 0, ra, ra);
 	r = (struct kd_range){.frame = kd_self, .begin = kd_frame_first(kd_self), .end = kd_self->tail, .count = 2};
-	kd_outgoing_make(&net, &p, &r, NULL);
+	kd_outgoing_make(&net, &p, &r, 1, NULL);
 	ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 	ck_assert_uint_eq(x.ndata, 1);
 	ck_assert_ptr_eq(data_of(&x, 0, 0), data_of(&x, 0, 1));
@@ -469,14 +672,15 @@ KDDS_TASK(sum_up, REDUCE_ARRAY(double, s, KDDS_SUM(double)), READ_ARRAY(double, 
 KDDS_TASK(glance_doubles, READ_ARRAY(double, x)) { (void)x; }
 
 /* The closures committed behind begin, elsewhere and back. Returns how many inputs were read. */
-static unsigned take_away(struct kdds_frame *f, char *begin, kd_outgoing_retains *at_rest)
+static unsigned take_away(struct kdds_frame *f, char *begin,
+			  const struct kd_outgoing_absent *at_rest)
 {
 	struct kd_range r = {.frame = f, .begin = begin, .end = f->tail, .count = 1};
 	struct kd_outgoing p;
 	struct kd_incoming x;
 
 	fetched = 0;
-	kd_outgoing_make(&net, &p, &r, at_rest);
+	kd_outgoing_make(&net, &p, &r, 1, at_rest);
 	ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 	fetch_inputs(&x);
 	run_closures(x.closures, x.closures + x.closure_bytes);
@@ -551,7 +755,7 @@ START_TEST(shared_on_the_way)
 	for (int i = 0; i < 3; i++) {
 		r.begin = c[i];
 		r.end = c[i + 1];
-		kd_outgoing_make(&net, &p[i], &r, NULL);
+		kd_outgoing_make(&net, &p[i], &r, 1, NULL);
 		ck_assert_int_eq(kd_incoming_open(&net, &x[i], 1, p[i].bytes, p[i].size), 0);
 	}
 	ck_assert(x[0].data[0].fetch && !x[1].data[0].fetch && x[2].data[1].fetch);
@@ -575,7 +779,7 @@ START_TEST(shared_on_the_way)
 		r.begin = c[0];
 		r.end = c[1];
 		kd_copies_stop(&net.copies);
-		kd_outgoing_make(&net, &p[i], &r, NULL);
+		kd_outgoing_make(&net, &p[i], &r, 1, NULL);
 		ck_assert_int_eq(kd_incoming_open(&net, &x[i], 1, p[i].bytes, p[i].size), 0);
 		ck_assert(x[i].data[0].fetch);
 		kd_incoming_free(&x[i]);
@@ -603,7 +807,7 @@ START_TEST(of_whom)
 	big[999] = 5;
 	kdds_spawn(glance_longs, a);
 	r.end = kd_self->tail;
-	kd_outgoing_make(&net, &p, &r, NULL);
+	kd_outgoing_make(&net, &p, &r, 1, NULL);
 	ck_assert_int_eq(kd_incoming_open(&other, &x, 0, p.bytes, p.size), 0);
 	fetch_inputs(&x);
 	/* a child there reads a part */
@@ -615,7 +819,7 @@ START_TEST(of_whom)
 		part.end = kd_self->tail;
 	}
 	for (int exposed = 1; exposed >= 0; exposed--) {
-		kd_outgoing_make(&other, &q, &part, NULL);
+		kd_outgoing_make(&other, &q, &part, 1, NULL);
 		if (!exposed)
 			kd_outgoing_hide(&p);
 		ck_assert_int_eq(kd_incoming_open(&net, &y, 1, q.bytes, q.size), 0);
@@ -628,7 +832,7 @@ START_TEST(of_whom)
 	}
 	/* A third rank, which has read the original. */
 	kd_outgoing_free(&p);
-	kd_outgoing_make(&net, &p, &r, NULL);
+	kd_outgoing_make(&net, &p, &r, 1, NULL);
 	net.rank = 2;
 	ck_assert_int_eq(kd_incoming_open(&net, &y, 0, p.bytes, p.size), 0);
 	kd_incoming_free(&y);
@@ -636,7 +840,7 @@ START_TEST(of_whom)
 	ck_assert_int_eq(kd_incoming_open(&net, &y, 0, p.bytes, p.size), 0);
 	fetch_inputs(&y);
 	kd_incoming_free(&y);
-	kd_outgoing_make(&other, &q, &part, NULL);
+	kd_outgoing_make(&other, &q, &part, 1, NULL);
 	ck_assert_int_eq(kd_incoming_open(&net, &y, 1, q.bytes, q.size), 0);
 	ck_assert(y.data[0].fetch);
 	{
@@ -651,7 +855,7 @@ START_TEST(of_whom)
 	net.rank = 0;
 	/* What is there has been written: it is nobody else's. */
 	kd_copy_write(x.data[0].copy);
-	kd_outgoing_make(&other, &q, &part, NULL);
+	kd_outgoing_make(&other, &q, &part, 1, NULL);
 	ck_assert(!(((struct kd_wire_data *)(void *)(q.bytes + sizeof(struct kd_wire_steal)))->flags &
 		    KD_WIRE_COPIED));
 	kd_outgoing_free(&q);
@@ -682,7 +886,7 @@ START_TEST(started_again)
 		incarnations[1] = i;
 		for (int again = 0; again < 2; again++) {
 			big[999] = i;
-			kd_outgoing_make(&net, &p, &r, NULL);
+			kd_outgoing_make(&net, &p, &r, 1, NULL);
 			ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 			ck_assert_int_eq(x.data[0].fetch, !again);
 			if (!again)
@@ -749,12 +953,12 @@ START_TEST(two_references)
 	kdds_spawn(copy_on, b, a);
 	second = (struct kd_range){.frame = kd_self, .begin = first.end, .end = kd_self->tail, .count = 1};
 	resting = big;
-	kd_outgoing_make(&net, &p, &first, retains);
+	kd_outgoing_make(&net, &p, &first, 1, &has);
 	ck_assert_int_eq(kd_incoming_open(&net, &x, 1, p.bytes, p.size), 0);
 	run_closures(x.closures, x.closures + x.closure_bytes);
 	kd_results_make(&results, &x);
 	rests_at = first_of(&results);
-	kd_outgoing_make(&net, &q, &second, retains);
+	kd_outgoing_make(&net, &q, &second, 1, &has);
 	ck_assert_int_eq(kd_incoming_open(&net, &y, 1, q.bytes, q.size), 0);
 	run_closures(y.closures, y.closures + y.closure_bytes);
 	kd_results_free(&results);
@@ -803,7 +1007,7 @@ START_TEST(refused)
 
 	world_init(&w, 3);
 	r = parcel_range(&w, 3, 6);
-	kd_outgoing_make(&net, &p, &r, NULL);
+	kd_outgoing_make(&net, &p, &r, 1, NULL);
 	for (size_t n = 0; n < p.size; n++) {
 		char *copy = malloc(n + 1);
 
@@ -862,6 +1066,8 @@ int main(void)
 	tcase_add_test(t, loads);
 	tcase_add_test(t, versions);
 	tcase_add_test(t, updated_in_place);
+	tcase_add_test(t, put_together);
+	tcase_add_test(t, read_from_a_third_rank);
 	tcase_add_test(t, given_twice);
 	tcase_add_test(t, contributes_and_uses);
 	tcase_add_test(t, shared_on_the_way);

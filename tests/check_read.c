@@ -20,6 +20,7 @@
 #include "base/env.h"
 #include "base/os.h"
 #include "child.h"
+#include "remote/balance.h"
 #include "remote/exposed.h"
 #include "remote/mac.h"
 #include "remote/net.h"
@@ -194,6 +195,7 @@ static void start(void)
 	kd_env.verify = 1;
 	ck_assert_int_eq(kd_mac_start(&net.mac, 0, secret), 0);
 	kd_exposed_start(&net);
+	kd_balance_start(&net);
 	kd_read_init(&net);
 	clock_ns = 1000 * MS;
 }
@@ -201,6 +203,7 @@ static void start(void)
 static void stop(void)
 {
 	kd_read_stop(&net);
+	kd_balance_stop(&net);
 	kd_exposed_stop(&net);
 	kd_mac_stop(net.mac);
 }

@@ -149,7 +149,7 @@ static void add(struct kd_retained_import *of, struct kd_value v)
 {
 	const struct kd_wire_memory m = {1, 2, v.rows * v.cols * v.size};
 
-	kd_retained_add(of, &v, &m);
+	kd_retained_add(of, &v, &m, 0);
 }
 
 /* A closure with up to three arrays. */
@@ -169,7 +169,7 @@ static struct kdds_closure *uses(uint32_t n, const struct kd_value *v, const uin
 			.offset = (uint32_t)((char *)&closure.a[i] - (char *)&closure),
 			.mode = (uint8_t)modes[i], .array = 1, .size = sizeof(long)};
 		closure.a[i].a.data = v[i].data;
-		closure.a[i].shape = (struct kdds_shape){v[i].rows, v[i].cols, v[i].ld, NULL};
+		closure.a[i].shape = (struct kdds_shape){v[i].rows, v[i].cols, v[i].ld, v[i].pack};
 	}
 	return &closure.c;
 }
@@ -193,15 +193,17 @@ static void all_here(struct kd_need *need)
 /* Returns how many values it waits for. */
 static uint32_t need(struct kdds_closure *c, uint32_t to, struct kd_need *n)
 {
+	const struct kd_range range = {.begin = (char *)c, .end = (char *)c + c->bytes};
+
 	*n = (struct kd_need){0, all_here};
-	kd_retained_need(&net, c, to, n);
+	kd_retained_need(&net, &range, to, n);
 	return n->left;
 }
 
 static void bring(const struct kd_value *v)
 {
 	pthread_mutex_unlock(&net.lock);
-	kd_retained_bring(&net.remote, &worker, v);
+	kd_retained_bring(&net.remote, &worker, v, 0);
 	pthread_mutex_lock(&net.lock);
 }
 
@@ -230,7 +232,7 @@ START_TEST(strides_apart)
 	kd_retained_overwrite(&net, &b);
 	ck_assert(elsewhere(a) && !elsewhere(b) && !frees);
 	add(import_of(2), b);
-	kd_retained_lend(&net, 1, &a);
+	kd_retained_lend(&net, &a);
 	bring(&b);
 	ck_assert(elsewhere(a) && !elsewhere(b) && frees == 1);
 	kd_retained_overwrite(&net, &a);
@@ -276,7 +278,7 @@ START_TEST(where)
 	add(import_of(2), v[2]);
 	ck_assert_int_eq(residence(uses(3, v, read2)), 1); /* has more */
 	v[0] = array(x, N / 2);
-	ck_assert_int_eq(residence(uses(1, v, read2)), 0); /* a part is of no use there */
+	ck_assert_int_eq(residence(uses(1, v, read2)), 1); /* of a part, too */
 	v[0] = array(z, 10);
 	ck_assert_int_eq(residence(uses(2, v, read2)), 0); /* has too little */
 }
@@ -309,13 +311,72 @@ START_TEST(reads_once)
 	add(import_of(1), array(x, 200));
 	add(import_of(2), v[1]);
 	add(import_of(1), v[2]);
-	ck_assert_uint_eq(need(uses(3, v, modes), 1, &first), 2); /* z is there */
-	ck_assert_uint_eq(need(uses(2, v, modes), 1, &second), 2);
+	/* z is there, and y is read from rank 2 */
+	ck_assert_uint_eq(need(uses(3, v, modes), 1, &first), 1);
+	ck_assert_uint_eq(need(uses(2, v, modes), 0, &second), 2);
 	ck_assert_uint_eq(nreads, 2);
 	ck_assert(!here && !frees);
 	reads_end();
-	ck_assert(here == 2 && frees == 2);
-	ck_assert(!elsewhere(v[0]) && !elsewhere(v[1]) && elsewhere(v[2]));
+	ck_assert(here == 2 && frees == 1); /* x has been read only, so it stays there, too */
+	ck_assert(elsewhere(v[0]) && !elsewhere(v[1]) && elsewhere(v[2]));
+	ck_assert_int_eq(residence(uses(1, v, modes)), -1);
+	ck_assert_uint_eq(need(uses(1, v, modes), 0, &second), 0);
+}
+
+/* What is read of a value is read once, and the rest when it is needed. */
+START_TEST(reads_parts)
+{
+	const uint32_t read[] = {KDDS_R}, write[] = {KDDS_W};
+	struct kd_value t = tile(x, 10, 8, 20), rows = tile(x, 3, 8, 20), one = array(x, 8);
+	struct kd_value column = tile(x + 2, 10, 2, 20);
+	struct kd_need n, m;
+
+	add(import_of(1), t);
+	ck_assert_uint_eq(need(uses(1, &one, read), 0, &n), 1);
+	ck_assert(nreads == 1 && reads[0]->to == x && reads[0]->from.bytes == sizeof(long) * 8);
+	ck_assert_uint_eq(need(uses(1, &one, read), 0, &m), 1); /* the same read */
+	ck_assert_uint_eq(nreads, 1);
+	reads_end();
+	ck_assert_uint_eq(here, 2);
+	ck_assert_int_eq(residence(uses(1, &one, read)), -1);
+	ck_assert_int_eq(residence(uses(1, &rows, read)), 1);
+	ck_assert_uint_eq(need(uses(1, &rows, read), 0, &n), 1); /* rows 1 and 2 */
+	ck_assert(nreads == 1 && reads[0]->from.addr == 1 + sizeof(long) * 8 &&
+		  reads[0]->from.bytes == sizeof(long) * 16 && reads[0]->to != x + 20);
+	memset(reads[0]->to, 7, sizeof(long) * 16);
+	reads_end();
+	ck_assert(!x[19] && x[20] && x[27] && !x[28] && x[40] && x[47] && !x[48]);
+	ck_assert_uint_eq(need(uses(1, &column, read), 0, &n), 1); /* of the other rows */
+	ck_assert(nreads == 1 && reads[0]->from.addr == 1 + sizeof(long) * 26 &&
+		  reads[0]->from.bytes == sizeof(long) * (6 * 8 + 2));
+	reads_end();
+	ck_assert(elsewhere(t) && !frees);
+	ck_assert_uint_eq(need(uses(1, &one, write), 0, &n), 1); /* all that is not here */
+	ck_assert_uint_gt(nreads, 0);
+	reads_end();
+	ck_assert(!elsewhere(t) && frees == 1);
+	memset(x, 0, sizeof(x));
+}
+END_TEST
+
+/* When there are too many, those that are here, too, are given up. */
+START_TEST(given_up)
+{
+	static struct kd_stack main_stack;
+	struct kd_range in_main = {.from = &main_stack};
+	const uint32_t read[] = {KDDS_R};
+	struct kd_value v = array(x, 100), w = array(y, 100);
+	struct kd_need n;
+
+	add(import_of(1), v);
+	add(import_of(1), w);
+	ck_assert(!kd_retained_may(&net, &in_main, &v, (1 << 20) - 800));
+	ck_assert_uint_eq(need(uses(1, &v, read), 0, &n), 1);
+	ck_assert(!kd_retained_may(&net, &in_main, &v, (1 << 20) - 800));
+	reads_end();
+	ck_assert(elsewhere(v) && !frees);
+	ck_assert(kd_retained_may(&net, &in_main, &v, (1 << 20) - 800));
+	ck_assert(!elsewhere(v) && elsewhere(w) && frees == 1);
 }
 END_TEST
 
@@ -328,15 +389,59 @@ START_TEST(overwritten)
 	add(import_of(1), v[0]);
 	ck_assert_uint_eq(need(uses(1, v, write), 1, &n), 0); /* replaced there */
 	ck_assert(elsewhere(v[0]));
-	ck_assert_uint_eq(need(uses(2, v, both), 2, &n), 2); /* both accesses wait for one read */
+	ck_assert_uint_eq(need(uses(2, v, both), 0, &n), 2); /* both accesses wait for one read */
 	ck_assert_uint_eq(nreads, 1);
 	reads_end();
 	add(import_of(1), v[0]);
+	ck_assert_uint_eq(need(uses(2, v, both), 2, &n), 1); /* of a part */
+	reads_end();
+	add(import_of(1), v[0]);
 	ck_assert_uint_eq(need(uses(1, v, write), 0, &n), 0);
-	ck_assert(!elsewhere(v[0]) && !nreads && frees == 2);
+	ck_assert(!elsewhere(v[0]) && !nreads && frees == 3);
 	add(import_of(1), v[0]);
 	ck_assert_uint_eq(need(uses(1, v + 1, write), 1, &n), 1); /* the rest is needed */
 	reads_end();
+}
+END_TEST
+
+/* A third rank reads the value where it is, and then overwrites it: it stays there until then, and
+ * nobody else reads it. */
+START_TEST(read_where_it_is)
+{
+	static struct kdds_type types[2];
+	static struct kdds_param each[2];
+	static struct {
+		struct kdds_closure c;
+		struct kdds_access_array a;
+	} c[2] kd_aligned(16);
+	const struct kd_range range = {.begin = (char *)c, .end = (char *)(c + 2)};
+	const uint32_t read[] = {KDDS_R};
+	struct kd_value v = array(x, 100);
+	struct kd_wire_memory m;
+	struct kd_need n = {0, all_here};
+	struct kd_retained_import *of;
+
+	for (int i = 0; i < 2; i++) {
+		types[i] = (struct kdds_type){.size = sizeof(*c), .naccess = 1, .access = &each[i]};
+		each[i] = (struct kdds_param){.offset = sizeof(c->c), .array = 1,
+					      .mode = i ? KDDS_W : KDDS_R, .size = sizeof(long)};
+		c[i].c = (struct kdds_closure){.type = &types[i], .bytes = sizeof(*c)};
+		c[i].a.a.data = v.data;
+		c[i].a.shape = (struct kdds_shape){v.rows, v.cols, v.ld, NULL};
+	}
+	add(import_of(1), v);
+	ck_assert_uint_eq(need(uses(1, &v, read), 2, &n), 0);
+	kd_retained_need(&net, &range, 2, &n);
+	ck_assert(!n.left && elsewhere(v));
+	of = kd_retained_at(&net, &v, 1, &m);
+	ck_assert_uint_eq(of->rank, 1);
+	kd_retained_lend(&net, &v);
+	bring(NULL);
+	ck_assert(elsewhere(v) && !frees);
+	kd_retained_overwrite(&net, &v);
+	ck_assert(!elsewhere(v) && !frees); /* it is borrowed */
+	kd_retained_return(of);
+	ck_assert_uint_eq(frees, 1);
 }
 END_TEST
 
@@ -346,19 +451,38 @@ START_TEST(borrowed)
 	struct kd_value v = array(x, 100), part = array(x, 50);
 	struct kd_wire_memory m;
 	struct kd_need n;
-	const uint32_t read[] = {KDDS_R};
+	const uint32_t read[] = {KDDS_R}, write[] = {KDDS_W}, update[] = {KDDS_RW};
 
 	add(of, v);
-	ck_assert(!kd_retained_at(&net, 2, &v, &m) && !kd_retained_at(&net, 1, &part, &m));
-	lent = kd_retained_at(&net, 1, &v, &m);
+	ck_assert(!kd_retained_at(&net, &part, 1, &m));
+	lent = kd_retained_at(&net, &v, 1, &m);
 	ck_assert(lent == of && m.addr == 1 && m.key == 2);
-	ck_assert_uint_eq(need(uses(1, &v, read), 0, &n), 1);
-	ck_assert(!kd_retained_at(&net, 1, &v, &m)); /* it is being read */
+	ck_assert_uint_eq(need(uses(1, &v, write), 0, &n), 0); /* nobody reads it any more */
+	ck_assert(!kd_retained_at(&net, &v, 1, &m) && !frees);
+	add(of = import_of(1), v);
+	ck_assert_uint_eq(need(uses(1, &v, update), 0, &n), 1);
+	ck_assert(!kd_retained_at(&net, &v, 1, &m)); /* it is being read, and leaves */
 	ck_assert_uint_eq(need(uses(1, &v, read), 1, &n), 1);
 	reads_end();
-	ck_assert(!elsewhere(v) && !frees);
+	ck_assert(!elsewhere(v) && frees == 1);
 	kd_retained_return(lent);
-	ck_assert_uint_eq(frees, 1);
+	ck_assert_uint_eq(frees, 2);
+}
+END_TEST
+
+/* Pack functions read the memory here. */
+START_TEST(packed)
+{
+	static const struct kdds_pack pack;
+	const uint32_t read[] = {KDDS_R};
+	struct kd_value v = array(x, 100), p = v;
+	struct kd_need n;
+
+	p.pack = &pack;
+	add(import_of(1), v);
+	ck_assert_uint_eq(need(uses(1, &p, read), 1, &n), 1);
+	reads_end();
+	ck_assert(!elsewhere(v) && frees == 1);
 }
 END_TEST
 
@@ -368,7 +492,7 @@ START_TEST(brought)
 
 	add(import_of(1), v);
 	add(import_of(1), w);
-	kd_retained_lend(&net, 1, &w);
+	kd_retained_lend(&net, &w);
 	bring(&part);
 	ck_assert(!elsewhere(v) && elsewhere(w));
 	add(import_of(2), v);
@@ -420,8 +544,12 @@ int main(void)
 	tcase_add_test(tcase, where);
 	tcase_add_test(tcase, where_it_writes);
 	tcase_add_test(tcase, reads_once);
+	tcase_add_test(tcase, reads_parts);
+	tcase_add_test(tcase, given_up);
 	tcase_add_test(tcase, overwritten);
+	tcase_add_test(tcase, read_where_it_is);
 	tcase_add_test(tcase, borrowed);
+	tcase_add_test(tcase, packed);
 	tcase_add_test(tcase, brought);
 	tcase_add_test(tcase, may_stay);
 	suite_add_tcase(suite, tcase);

@@ -56,9 +56,9 @@ done
 check 'one worker of Cholesky' 'time == work' ranks=1 nt=8
 check 'one worker of CG' 'time == work' ranks=1 blocks=8 points=1024 steps=3 cg=1
 for ranks in 2 5 16; do
-	for graph in nt=12 'nt=12 placed=1' 'nt=12 depth=3 peers=2' 'nt=12 rules=return' \
+	for graph in nt=12 'nt=12 placed=1' 'nt=12 depth=0 peers=2' 'nt=12 rules=return' \
 		'blocks=20 points=2048 steps=5' 'blocks=20 points=2048 steps=5 cg=1 placed=1' \
-		'blocks=20 points=2048 steps=5 cg=1 sync=1 peers=1'; do
+		'blocks=20 points=2048 steps=5 cg=1 sync=1 peers=0'; do
 		check 'a graph: all work, no more than the workers can do, no path cut' \
 			"done == work && time >= depth && time * $ranks >= work" ranks=$ranks $graph
 	done

@@ -41,8 +41,8 @@ static void back(const struct kdds_type *a, const struct kdds_type *b, uint64_t 
 {
 	struct kd_range r = range_of(a, b);
 
-	kd_weigh_given(&net, &r, now);
-	kd_weigh_returned(&net, &r, now += run + move, run, move, 0);
+	kd_weigh_given(&net, &r, 1000, now);
+	kd_weigh_returned(&net, &r, now += run + move, run, move, 0, 1000);
 }
 
 static int stays(const struct kdds_type *t)
@@ -85,7 +85,7 @@ START_TEST(one_at_a_time)
 
 	back(&types[0], &types[0], 1, 100000);
 	now = kd_weigh_until(&net, &types[0]);
-	kd_weigh_given(&net, &r, now);
+	kd_weigh_given(&net, &r, 1000, now);
 	ck_assert(stays(&types[0])); /* although the trial is not back */
 }
 END_TEST
@@ -98,7 +98,8 @@ static int large_stays(const struct kdds_type *t, uint64_t bytes)
 /* Inputs that take 1 us to move. */
 static int gains(const struct kdds_type *t)
 {
-	return kd_weigh_known(&net, t) && !kd_weigh_loses(&net, t) && kd_weigh_pays(&net, t, 1000);
+	return kd_weigh_known(&net, t) && !kd_weigh_loses(&net, t) &&
+	       kd_weigh_pays(&net, t, 1000, 1000);
 }
 
 START_TEST(first_package)
@@ -107,11 +108,11 @@ START_TEST(first_package)
 	struct kd_range r = range_of(t, t);
 
 	ck_assert(!large_stays(t, 10 * KD_WEIGH_SMALL) && !gains(t));
-	kd_weigh_given(&net, &r, now);
+	kd_weigh_given(&net, &r, 1000, now);
 	ck_assert(stays(t) && large_stays(t, 10 * KD_WEIGH_SMALL) && !kd_weigh_all_lose(&net));
 	now = kd_weigh_until(&net, t); /* it runs for long: there may be another */
 	ck_assert(!stays(t) && !gains(t));
-	kd_weigh_returned(&net, &r, ++now, 1000000000, 1000, 0);
+	kd_weigh_returned(&net, &r, ++now, 1000000000, 1000, 0, 1000);
 	ck_assert(!stays(t) && !large_stays(t, UINT64_MAX) && gains(t));
 }
 END_TEST
@@ -127,6 +128,26 @@ START_TEST(large_packages)
 	ck_assert(kd_weigh_large_until(&net, t, UINT64_MAX) - now <= 1000000000);
 	now = kd_weigh_large_until(&net, t, UINT64_MAX);
 	ck_assert(!large_stays(t, UINT64_MAX));
+}
+END_TEST
+
+/* Packages of 1000 bytes run for 1 us and take 100 us to move. */
+START_TEST(larger_than_usual)
+{
+	const struct kdds_type *t = &types[0];
+
+	ck_assert(!kd_weigh_grows(&net, t, UINT64_MAX, 0, now));
+	back(t, t, 1000, 100000);
+	ck_assert(stays(t) && kd_weigh_grows(&net, t, 1000000, 500000, now));
+	ck_assert(!kd_weigh_grows(&net, t, 1000000, 1000000, now));
+	ck_assert(!kd_weigh_grows(&net, t, 100000, 1000, now));
+	ck_assert(!kd_weigh_grows(&net, t, 3000, 0, now));
+	kd_weigh_given(&net, &(struct kd_range){.begin = memory, .end = memory + sizeof(memory)},
+		       1000000, now);
+	ck_assert(!kd_weigh_grows(&net, t, 1000000, 500000, now)); /* one at a time */
+	ck_assert(kd_weigh_grows(&net, t, 1000000, 500000, now + 2000000)); /* it is late */
+	ck_assert(kd_weigh_pays(&net, t, 1000000, 900000));
+	ck_assert(!kd_weigh_pays(&net, t, 10, 1100) && kd_weigh_pays(&net, t, 10, 900));
 }
 END_TEST
 
@@ -171,15 +192,15 @@ START_TEST(tasks_that_spawn)
 {
 	struct kd_range r = children();
 
-	kd_weigh_given(&net, &r, now);
+	kd_weigh_given(&net, &r, 1000, now);
 	for (int i = 0; i < 100; i++) {
-		kd_weigh_returned(&net, &r, ++now, 1000, 100000, 0);
+		kd_weigh_returned(&net, &r, ++now, 1000, 100000, 0, 1000);
 		ck_assert(!stays(&types[0]));
 	}
 	for (int i = 0; i < 100; i++)
-		kd_weigh_returned(&net, &r, ++now, 1000, 100000, 0);
+		kd_weigh_returned(&net, &r, ++now, 1000, 100000, 0, 1000);
 	ck_assert(stays(&types[0]));
-	kd_weigh_returned(&net, &r, ++now, 100000000, 100000, 0);
+	kd_weigh_returned(&net, &r, ++now, 100000000, 100000, 0, 1000);
 	ck_assert(!stays(&types[0]));
 }
 END_TEST
@@ -189,9 +210,9 @@ START_TEST(spawners_with_data)
 {
 	struct kd_range r = children();
 
-	kd_weigh_given(&net, &r, now);
+	kd_weigh_given(&net, &r, 1000, now);
 	ck_assert(!stays(&types[0]) && large_stays(&types[0], 2 * KD_WEIGH_SMALL));
-	kd_weigh_returned(&net, &r, ++now, 1000, 100000, 1);
+	kd_weigh_returned(&net, &r, ++now, 1000, 100000, 1, 1000);
 	ck_assert(stays(&types[0]));
 }
 END_TEST
@@ -208,6 +229,7 @@ int main(void)
 	tcase_add_test(tcase, one_at_a_time);
 	tcase_add_test(tcase, first_package);
 	tcase_add_test(tcase, large_packages);
+	tcase_add_test(tcase, larger_than_usual);
 	tcase_add_test(tcase, several_types);
 	tcase_add_test(tcase, extremes);
 	tcase_add_test(tcase, tasks_that_spawn);

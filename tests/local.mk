@@ -70,13 +70,13 @@ tests_check_peer_LDADD = $(CHECK_LIBS)
 
 # The same of read.c, exposed.c and mac.c.
 unit_tests += tests/check_read
-tests_check_read_SOURCES = tests/check_read.c src/remote/exposed.c src/base/log.c \
-	src/remote/mac.c src/remote/read.c
+tests_check_read_SOURCES = tests/check_read.c src/base/log.c src/remote/balance.c \
+	src/remote/exposed.c src/remote/mac.c src/remote/read.c
 tests_check_read_CPPFLAGS = $(UNIT_CPPFLAGS) $(LIBCRYPTO_CFLAGS)
 tests_check_read_LDADD = $(CHECK_LIBS)
 unit_tests += tests/check_retained
 tests_check_retained_SOURCES = tests/check_retained.c src/base/extents.c src/base/log.c \
-	src/core/value.c src/remote/retained.c
+	src/core/segments.c src/core/value.c src/remote/retained.c
 tests_check_retained_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_retained_LDADD = $(CHECK_LIBS)
 unit_tests += tests/check_balance
@@ -107,6 +107,11 @@ simulated += tests/check_ahead
 tests_check_ahead_SOURCES = tests/check_ahead.c $(SIM)
 tests_check_ahead_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
 tests_check_ahead_LDADD = $(UNIT_LIBS)
+simulated += tests/check_rounds
+tests_check_rounds_SOURCES = tests/check_rounds.c $(SIM)
+tests_check_rounds_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests
+tests_check_rounds_LDADD = $(UNIT_LIBS)
+
 simulated += tests/check_place
 tests_check_place_SOURCES = tests/check_place.c $(SIM)
 tests_check_place_CPPFLAGS = $(UNIT_CPPFLAGS) -iquote $(srcdir)/tests

@@ -130,6 +130,7 @@ struct kdds_type {
 	uint16_t lists;    /**< parameters that are lists, which naccess does not count. Closures are
 				of types that the library derives, one for each number of items,
 				where each item is an access */
+	const struct kdds_loop *loop; /**< NULL: it is none */
 };
 
 #define KD_TYPE_MAGIC 0x6b646473u
@@ -150,8 +151,11 @@ struct kdds_loop {
 
 struct kdds_loop_part {
 	uint64_t length; /**< indices */
-	uint64_t leaf; /**< indices per leaf of the tree by which contributions are combined; 0: to
-			    be chosen */
+	uint64_t leaf : 40;  /**< indices per leaf of the tree by which contributions are combined;
+				  0: to be chosen */
+	uint64_t ranks : 11; /**< it is to be spread over so many ranks, */
+	uint64_t first : 11; /**< from this one on */
+	uint64_t whole : 1;  /**< it is not divided where its data lie: it is a part */
 };
 
 /** The indices of a RANGE parameter: begin <= k < end. */

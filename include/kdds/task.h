@@ -711,7 +711,7 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 		kd_run_##t, sizeof(struct kd_closure_##t) < 32 ? 32 : sizeof(struct kd_closure_##t), \
 		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), \
 		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t, KD_TYPE_MAGIC, 0 KD_MAP(KD_POINTS, t, ##__VA_ARGS__), \
-		0 KD_MAP(KD_LISTED, t, ##__VA_ARGS__)}; \
+		0 KD_MAP(KD_LISTED, t, ##__VA_ARGS__), NULL}; \
 	__attribute__((unused, always_inline)) static inline void kd_push_##t( \
 		struct kdds_frame *kd_f, int kd_keep, uint32_t kd_attr KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
@@ -795,7 +795,7 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 		kd_runloop_##t, sizeof(struct kd_loopclosure_##t), \
 		0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), \
 		0 KD_MAP(KD_CWS, t, ##__VA_ARGS__), kd_access_##t, #t, KD_TYPE_MAGIC, 0 KD_MAP(KD_POINTS, t, ##__VA_ARGS__), \
-		0 KD_MAP(KD_LISTED, t, ##__VA_ARGS__)}; \
+		0 KD_MAP(KD_LISTED, t, ##__VA_ARGS__), &kd_loop_##t}; \
 	__attribute__((unused)) static void kd_commitloop_##t( \
 		struct kdds_frame *kd_f KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \

@@ -41,6 +41,9 @@ static const struct option options[] = {
 	{"KDDS_CACHE", FIELD(cache), 0, 1ull << 40, "256M", NULL,
 	 "bytes of the copy cache, which keeps data of other ranks for later tasks; the same limit "
 	 "applies to retained results, and to data that local tasks make ready ahead for other ranks"},
+	{"KDDS_SPREAD", FIELD(spread), 0, 2, "auto", "auto|never|always",
+	 "whether main's loops are spread over the ranks, where the results of their parts stay; "
+	 "auto: if that takes less time"},
 	{"KDDS_VERIFY", FIELD(verify), 0, 1, "1", "0|1",
 	 "1: compare everything read from other ranks with a tag that its owner computes; "
 	 "0: compare only steal messages and lists of results"},

@@ -18,6 +18,8 @@ enum kd_stats_choice {
 };
 enum kd_progress_choice { KD_PROGRESS_NONE, KD_PROGRESS_TERMINAL, KD_PROGRESS_ALWAYS };
 
+enum kd_spread_choice { KD_SPREAD_AUTO, KD_SPREAD_NEVER, KD_SPREAD_ALWAYS };
+
 struct kd_env {
 	uint64_t workers; /* 0: the CPUs this process may use */
 	uint64_t bind;    /* enum kd_bind */
@@ -25,6 +27,7 @@ struct kd_env {
 	uint64_t stack;   /* bytes */
 	uint64_t spin_us;
 	uint64_t cache; /* bytes */
+	uint64_t spread; /* enum kd_spread_choice */
 	uint64_t verify; /* 1: compare data read from other ranks, too */
 	const char *provider;
 	const char *address, *ports; /* address "": that of the host name; ports "": any */

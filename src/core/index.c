@@ -246,7 +246,8 @@ static void begin_range(struct kd_view *v, struct kd_range *r, char *c)
 {
 	kd_assert(c > v->head && c >= v->first && c < v->tail);
 	*r = (struct kd_range){.from = v->stack, .frame = v->frame, .begin = c,
-			       .end = c + kd_closure_at(c)->bytes, .count = 1, .independent = 1};
+			       .end = c + kd_closure_at(c)->bytes, .count = 1, .independent = 1,
+			       .whole_ns = v->stack->range.whole_ns};
 }
 
 static void extend(struct kd_view *v, struct kd_range *r, uint32_t length,

@@ -25,7 +25,11 @@
 #include "base/os.h"
 #include "core/closure.h"
 #include "core/fail.h"
+#include "core/looppart.h"
+#include "core/place.h"
 #include "core/reduce.h"
+#include "core/remote.h"
+#include "core/value.h"
 #include "core/watch.h"
 #include "core/worker.h"
 #include "kdds.h"
@@ -40,10 +44,14 @@
 #define CAREFUL_FIRST 64 /* in the first runs of a loop by a worker, */
 #define CAREFUL_LATER 256 /* and after a block that has taken longer than this: */
 #define UNEVEN_NS 160000u
+#define LEAF_MOST (((uint64_t)1 << 40) - 1)
 #define LEAVES_MIN 32    /* of the tree; a loop of LEAVES_ALL indices or less has a leaf for each */
 #define LEAVES_MAX 1024
 #define LEAVES_ALL 64
 #define LEVELS 11 /* subtrees of different sizes in LEAVES_MAX - 1 leaves, and the next leaf */
+#define LIES 64    /* values that other ranks retain, at which a loop is divided */
+#define CLOSE_SHARE 64 /* of the loop; a shorter part joins the one before */
+#define MIXED_SHARE 16 /* a subtree of which other ranks have that part is divided further */
 #define TERMS 4
 #define TERM_BYTES 64
 #define HALVES 64
@@ -294,21 +302,44 @@ static void copy_arguments(struct kdds_closure *to, const struct kdds_closure *c
 	memcpy((char *)to + at, (const char *)c + at, c->bytes - at);
 }
 
-/* Commits a loop over [begin, end). Its contributions follow those of the one before. */
-static void commit(struct walk *w, size_t begin, size_t end)
+/* Commits a loop over [begin, end). Its contributions follow those of the one before. what: what
+ * becomes of it; attr: its attributes, besides those of the loop. */
+static void commit_as(struct walk *w, size_t begin, size_t end, struct kdds_loop_part what,
+		      uint32_t attr)
 {
 	const struct kdds_type *type = w->c->type;
 	char *at = kd_push(w->f, type->size, 0);
 	struct kdds_closure *c = kd_closure_at(at);
+	uint32_t inherited = w->c->attr;
 
 	copy_arguments(c, w->c, w->leaf ? KD_SPECIAL : 0);
+	if (kd_loop_spreads(w->c)) /* those of its parts are their own */
+		inherited &= ~KDDS_LOCAL;
+	if (kd_load_relaxed(&w->c->state) & KD_PLACED) /* it has the number of a rank */
+		inherited &= KDDS_PRIORITY_HIGH | KDDS_PRIORITY_LOW;
+	kd_init_closure(c, type, c->bytes, inherited | attr, c->state);
 	for (uint32_t i = 0; i < type->naccess; i++)
 		kd_closure_access(c, i)->w = kd_closure_access(c, i)->p =
 			type->access[i].mode == KDDS_CW ? w->last : 0;
 	w->last = kd_link_of(w->f, at);
-	*part_of(c, w->loop) = (struct kdds_loop_part){.length = end - begin, .leaf = w->leaf};
+	what.length = end - begin;
+	what.leaf = w->leaf & LEAF_MOST;
+	*part_of(c, w->loop) = what;
 	narrow(w, c, begin, end);
 	kd_commit(w->f, at, type->size);
+	if (attr & (KD_PLACED << 16))
+		kd_fetch_add(&kd_self_worker->current->placed, 1);
+}
+
+/* whole: it is not divided where its data lie. */
+static void commit_part(struct walk *w, size_t begin, size_t end, int whole)
+{
+	commit_as(w, begin, end, (struct kdds_loop_part){.whole = whole != 0}, 0);
+}
+
+static void commit(struct walk *w, size_t begin, size_t end)
+{
+	commit_part(w, begin, end, part_of(w->c, w->loop)->whole);
 }
 
 /* Commits what remains from `begin' on, where an index takes ns, in pieces that run for at least
@@ -365,6 +396,14 @@ static void note(struct kd_pace *known, size_t done, uint64_t ns)
 	}
 }
 
+/* Where indices may differ: how many may run before a look at the clock, however many are left. */
+static size_t few(const struct kd_pace *known)
+{
+	if (!known->uneven)
+		return 1;
+	return (size_t)(BLOCK_NS / kd_max(mean_of(known), known->ns)) + 1;
+}
+
 static void run_exact(struct walk *w, struct kdds_closure *p)
 {
 	struct kd_pace known = *pace_of(w->loop);
@@ -377,13 +416,16 @@ static void run_exact(struct walk *w, struct kdds_closure *p)
 		commit_rest(w, 0, mean_of(&known), LATER_NS);
 		return;
 	}
-	if (known.careful)
+	if (known.careful) {
+		block = few(&known);
 		known.careful--;
-	else
+	} else {
 		block = (size_t)(FIRST_NS / known.ns) + 1;
+	}
 	while (done < w->n) {
-		size_t rest = w->n - done, most = known.careful ? rest / CAREFUL_SHARE + 1 : rest;
-		size_t end = done + kd_min(block, most);
+		size_t rest = w->n - done;
+		size_t most = known.careful ? kd_max(rest / CAREFUL_SHARE, few(&known)) : rest;
+		size_t end = done + kd_min(kd_min(block, most), rest);
 		int whole = end - done == block; /* not a smaller one */
 		uint64_t now;
 		double each;
@@ -391,10 +433,12 @@ static void run_exact(struct walk *w, struct kdds_closure *p)
 		run(w, p, done, end);
 		now = kd_os_now_ns();
 		each = (double)(now - before + 1) / (double)(end - done);
-		if (!done || whole)
-			known.ns = each;
-		if (now - before > UNEVEN_NS)
+		if (now - before > UNEVEN_NS) {
 			known.careful = CAREFUL_LATER;
+			known.uneven = 1;
+		}
+		if (!done || whole || now - before > UNEVEN_NS)
+			known.ns = each;
 		note(&known, end - done, now - before);
 		*pace_of(w->loop) = known; /* which another loop, in a body, may have taken */
 		done = end;
@@ -467,18 +511,19 @@ static struct kdds_access_reduce *sum_of(struct kdds_closure *c, const struct te
 }
 
 /* p accumulates for level n from now on. */
-static inline void begin_terms(const struct walk *w, struct kdds_closure *p, unsigned n)
+static inline void begin_terms(const struct term *term, uint32_t terms, struct kdds_closure *p,
+			       unsigned n)
 {
-	for (const struct term *t = w->term; t < w->term_end; t++) {
+	for (const struct term *t = term; t < term + terms; t++) {
 		sum_of(p, t)->original = t->sum[n - 1];
 		sum_of(p, t)->a.data = t->sum[n];
 		t->op->neutral(t->sum[n], 1);
 	}
 }
 
-static inline void merge_terms(const struct walk *w, unsigned n)
+static inline void merge_terms(const struct term *term, uint32_t terms, unsigned n)
 {
-	for (const struct term *t = w->term; t < w->term_end; t++)
+	for (const struct term *t = term; t < term + terms; t++)
 		t->op->merge(t->sum[n - 1], t->sum[n], 1);
 }
 
@@ -505,8 +550,11 @@ static int ends_at(size_t i, size_t leaves, uint64_t start)
  *
  * With terms, p itself runs all leaves, and what differs are the places to which it contributes.
  */
-static size_t run_terms(const struct walk *w, struct kdds_closure *p, size_t leaves, uint64_t start)
+static inline __attribute__((always_inline)) size_t
+run_terms(const struct walk *w, struct kdds_closure *p, uint32_t terms, size_t leaves,
+	  uint64_t start)
 {
+	struct term *term = w->term;
 	char room[LEVELS][TERMS][TERM_BYTES] __attribute__((aligned(16)));
 	unsigned n = 1, known = 1; /* subtrees; levels that have their places */
 
@@ -516,19 +564,19 @@ static size_t run_terms(const struct walk *w, struct kdds_closure *p, size_t lea
 		if (n == 1 && ends_at(i, leaves, start))
 			return i;
 		for (; known <= n; known++)
-			for (struct term *t = w->term; t < w->term_end; t++)
-				t->sum[known] = room[known][t - w->term];
-		begin_terms(w, p, n++);
+			for (uint32_t k = 0; k < terms; k++)
+				term[k].sum[known] = room[known][k];
+		begin_terms(term, terms, p, n++);
 		if (i + 1 < leaves)
 			shift(w, p, w->leaf);
 		else
 			narrow(w, p, begin_of(w, i), w->n);
 		run_part(w, p);
 		for (size_t left = i; left & 1; left >>= 1)
-			merge_terms(w, --n);
+			merge_terms(term, terms, --n);
 	}
 	while (n > 1)
-		merge_terms(w, --n);
+		merge_terms(term, terms, --n);
 	return leaves;
 }
 
@@ -574,13 +622,289 @@ static void run_ordered(struct walk *w, struct kdds_closure *p, int alone)
 	size_t leaves = (w->n + w->leaf - 1) / w->leaf;
 	uint64_t start = alone ? 0 : kd_os_now_ns();
 	struct term term[TERMS];
+	uint32_t terms;
 	size_t i;
 
 	kd_assert(leaves <= LEAVES_MAX);
 	find_terms(w, p, term);
-	i = w->term ? run_terms(w, p, leaves, start) : run_levels(w, p, leaves, start);
+	terms = (uint32_t)(w->term_end - w->term);
+	/* Compiled twice, since loops with one sum are common: 100 instructions a leaf, not 125. */
+	i = !terms     ? run_levels(w, p, leaves, start) :
+	    terms == 1 ? run_terms(w, p, 1, leaves, start) :
+			 run_terms(w, p, terms, leaves, start);
 	for (; i < leaves; i *= 2)
 		commit(w, begin_of(w, i), begin_of(w, 2 * i));
+}
+
+/*
+ * Where the data lie. If other ranks retain some of them, no index runs before the loop has been
+ * divided: each part is to go to the rank that has most of its data (place.h). The bounds are those
+ * of the retained values; in a tree, of the subtrees that come closest.
+ */
+
+/* From this index on until the next bound; rank -1: here. */
+struct bound {
+	size_t at;
+	int64_t rank;
+};
+
+/* Indices of which a rank retains what the loop cuts, and how many bytes per index. */
+struct held {
+	size_t begin, end;
+	uint32_t rank;
+	size_t bytes;
+};
+
+static size_t index_at(const struct walk *w, const struct step *s, uint64_t addr)
+{
+	uint64_t data = (uintptr_t)s->data;
+
+	addr += s->bytes / 2; /* a tile may begin anywhere in its row */
+	return addr < data ? 0 : kd_min((size_t)(addr - data) / s->bytes, w->n);
+}
+
+static uint32_t mode_at(const struct kdds_type *type, uint32_t offset)
+{
+	uint32_t i = 0;
+
+	while (type->access[i].offset != offset)
+		i++;
+	return type->access[i].mode;
+}
+
+/* Finds what other ranks hold, and how many bytes per index the loop reads. Returns how many there
+ * are, LIES if there may be more. */
+static uint32_t find_held(const struct walk *w, struct held *held, size_t *reads_p)
+{
+	struct kd_remote *r = kd_self_worker->pool->remote;
+	struct kd_lie lies[LIES];
+	uint32_t n = 0;
+
+	for (const struct step *s = w->step; s < w->step_end; s++) {
+		const struct kdds_cut *cut = &w->loop->cuts[s - w->step];
+		struct kdds_access_array *a = (void *)((char *)w->c + s->offset);
+		struct kd_value v = {.size = cut->size};
+		size_t bytes;
+		uint32_t found;
+
+		if (s->kind == RANGE || s->kind == NOTHING)
+			continue;
+		v.data = a->a.data;
+		v.rows = a->shape.rows;
+		v.cols = a->shape.cols;
+		v.ld = a->shape.ld;
+		bytes = s->kind == VECTOR ? v.size : v.cols * v.size;
+		if (mode_at(w->c->type, s->offset) & KDDS_R)
+			*reads_p += bytes;
+		found = r->ops->lies(r, &v, lies, LIES - n);
+		for (uint32_t i = 0; i < found; i++, n++)
+			held[n] = (struct held){index_at(w, s, lies[i].begin),
+						index_at(w, s, lies[i].end), lies[i].rank, bytes};
+	}
+	return n;
+}
+
+/* The rank to which the indices around `at' are to go: the one that has most of their data, if
+ * these are more than half of what is read from here. */
+static int64_t rank_at(const struct held *held, uint32_t n, size_t at, size_t reads)
+{
+	size_t most = 0;
+	int64_t rank = -1;
+
+	for (uint32_t i = 0; i < n; i++) {
+		size_t bytes = 0;
+
+		for (uint32_t k = 0; k < n; k++)
+			if (held[k].rank == held[i].rank && held[k].begin <= at &&
+			    at < held[k].end)
+				bytes += held[k].bytes;
+		if (bytes > most) {
+			most = bytes;
+			rank = held[i].rank;
+		}
+	}
+	return 2 * most > reads - kd_min(most, reads) ? rank : -1;
+}
+
+static int compare_bounds(const void *a, const void *b)
+{
+	const struct bound *x = a, *y = b;
+
+	return x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Returns the number of bounds, with the first at 0; the last one is followed by w->n. */
+static uint32_t find_bounds(const struct walk *w, struct bound *bounds)
+{
+	struct held held[LIES];
+	size_t reads = 0;
+	uint32_t nheld = find_held(w, held, &reads), n = 1, kept = 0;
+
+	bounds[0].at = 0;
+	if (nheld == LIES)
+		nheld = 0;
+	for (uint32_t i = 0; i < nheld; i++) {
+		bounds[n++].at = held[i].begin;
+		bounds[n++].at = held[i].end;
+	}
+	qsort(bounds, n, sizeof(*bounds), compare_bounds);
+	for (uint32_t i = 0; i < n; i++) {
+		size_t at = bounds[i].at, end = i + 1 < n ? bounds[i + 1].at : w->n;
+		int64_t rank = end > at ? rank_at(held, nheld, at, reads) : -1;
+
+		if (end == at || (kept && (bounds[kept - 1].rank == rank ||
+					   (end - at) * CLOSE_SHARE < w->n)))
+			continue;
+		bounds[kept++] = (struct bound){at, rank};
+	}
+	bounds[kept].at = w->n;
+	return kept;
+}
+
+/* Whether ranks that differ have much of [begin, end). */
+static int mixed(const struct bound *bounds, uint32_t n, size_t begin, size_t end)
+{
+	size_t most = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		size_t indices = 0;
+
+		for (uint32_t k = 0; k < n; k++) {
+			size_t from = kd_max(bounds[k].at, begin);
+			size_t to = kd_min(bounds[k + 1].at, end);
+
+			if (bounds[k].rank == bounds[i].rank && from < to)
+				indices += to - from;
+		}
+		most = kd_max(most, indices);
+	}
+	return (end - begin - most) * MIXED_SHARE > end - begin;
+}
+
+/* The leftmost path, as far down as its subtrees are mixed. */
+static void divide_tree(struct walk *w, const struct bound *bounds, uint32_t n)
+{
+	size_t leaves = (w->n + w->leaf - 1) / w->leaf, first = leaves;
+
+	while (first > 1 && mixed(bounds, n, 0, begin_of(w, first)))
+		first = first == leaves ? (size_t)1 << (63 - __builtin_clzl(leaves - 1)) :
+					  first / 2;
+	commit_part(w, 0, begin_of(w, first), 1);
+	for (size_t i = first; i < leaves; i *= 2) {
+		size_t begin = begin_of(w, i), end = begin_of(w, 2 * i);
+
+		commit_part(w, begin, end, i == 1 || !mixed(bounds, n, begin, end));
+	}
+}
+
+static void divide_by_place(struct walk *w)
+{
+	struct bound bounds[2 * LIES + 2];
+	uint32_t n = find_bounds(w, bounds);
+
+	if (w->leaf)
+		divide_tree(w, bounds, n);
+	else
+		for (uint32_t i = 0; i < n; i++)
+			commit_part(w, bounds[i].at, bounds[i + 1].at, 1);
+}
+
+/*
+ * Loops of main that are spread over ranks (remote/spread.h). The parts are subtrees, so that loops
+ * of one length, with sums or without, are cut at the same indices. In a tree, a subtree for
+ * several ranks is a closure, which is spread in turn.
+ */
+struct spread {
+	struct walk *w;
+	size_t leaf;
+};
+
+static size_t index_of(const struct spread *x, size_t leaf)
+{
+	return kd_min(leaf * x->leaf, x->w->n);
+}
+
+static void commit_spread(const struct spread *x, size_t begin, size_t end, uint32_t first,
+			  uint32_t ranks)
+{
+	struct kdds_loop_part what = {.first = first & 2047u, .ranks = ranks & 2047u, .whole = 1};
+
+	commit_as(x->w, index_of(x, begin), index_of(x, end), what,
+		  ranks == 1 && first ? KD_ON_RANK(first) : KDDS_LOCAL);
+}
+
+/* Leaves [begin, end) go to the ranks from `first' on. */
+static void spread(const struct spread *x, size_t begin, size_t end, uint32_t first,
+		   uint32_t ranks, int top)
+{
+	size_t middle;
+
+	if (ranks == 1 || end - begin == 1) {
+		commit_spread(x, begin, end, first, 1);
+		return;
+	}
+	if (x->w->leaf && !top && begin) { /* its contributions are combined first */
+		commit_spread(x, begin, end, first, ranks);
+		return;
+	}
+	middle = begin + ((size_t)1 << (63 - __builtin_clzl(end - begin - 1)));
+	spread(x, begin, middle, first, ranks / 2, 0);
+	spread(x, middle, end, first + ranks / 2, ranks / 2, 0);
+}
+
+/* Whether the first part, the longest, is not much longer than the others would be if all were
+ * equal. */
+static int is_even(const struct spread *x, size_t leaves, uint32_t ranks)
+{
+	for (uint32_t r = ranks; r > 1 && leaves > 1; r /= 2)
+		leaves = (size_t)1 << (63 - __builtin_clzl(leaves - 1));
+	return index_of(x, leaves) * ranks <= x->w->n + x->w->n / 8;
+}
+
+/* 0: its parts would not be equal. */
+static int spread_loop(struct walk *w, uint32_t first, uint32_t ranks)
+{
+	struct spread x = {w, w->leaf ? w->leaf : leaf_of(w->n, 1)};
+	size_t leaves = (w->n + x.leaf - 1) / x.leaf;
+
+	if (!kd_loop_spreads(w->c) && !is_even(&x, leaves, ranks))
+		return 0;
+	spread(&x, 0, leaves, first, ranks, 1);
+	return 1;
+}
+
+/* Whether the closure with frame f is one of main's. */
+static int is_mains(const struct kdds_frame *f)
+{
+	const struct kd_stack *s = kd_self_worker->current;
+	const struct kdds_frame *of = f->parent;
+
+	if (of == &s->base) {
+		of = s->range.frame;
+		s = s->range.from;
+	}
+	return s && !s->range.count && (const char *)of == s->mem;
+}
+
+/* Divides the loop among ranks if it is to be. */
+static int leaves_to_ranks(struct walk *w)
+{
+	struct kd_worker *self = kd_self_worker;
+	struct kd_remote *r = self->pool->remote;
+	const struct kdds_loop_part *part = part_of(w->c, w->loop);
+	int ranks = part->ranks;
+
+	if (!part->whole && !(w->c->attr & KDDS_LOCAL) && is_mains(w->f))
+		ranks = r->ops->spread(r, w->c, w->n);
+	if (ranks < 0)
+		r->ops->bring(r, self, NULL, 0);
+	if (ranks < 2 || !spread_loop(w, part->first, (uint32_t)ranks)) {
+		if (kd_place_of(self->pool, w->c) != KD_PLACE_DIVIDES)
+			return 0;
+		divide_by_place(w);
+	}
+	r->ops->give_placed(r);
+	return 1;
 }
 
 void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kdds_loop *loop)
@@ -598,9 +922,12 @@ void kdds_loop_run(struct kdds_closure *c, struct kdds_frame *f, const struct kd
 	w.step_end = w.step + steps;
 	find_steps(&w);
 	memcpy(p, c, c->bytes);
-	if (ordered(c)) {
-		w.leaf = part->leaf ? (size_t)kd_min(part->leaf, (uint64_t)w.n) :
+	if (ordered(c))
+		w.leaf = part->leaf ? (size_t)kd_min((uint64_t)part->leaf, (uint64_t)w.n) :
 				      leaf_of(w.n, combined(c));
+	if (pool->remote && leaves_to_ranks(&w))
+		return;
+	if (w.leaf) {
 		run_ordered(&w, p, alone);
 	} else if (kd_watch.divide) {
 		run_divided(&w, p);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "core/place.h"
 
+#include "core/looppart.h"
 #include "core/parts.h"
 #include "core/reduce.h"
 #include "core/remote.h"
@@ -32,6 +33,8 @@ int kd_place_look(const struct kd_pool *p, const struct kdds_closure *c)
 
 	if (rank >= 0 || !kd_place_elsewhere(p) || kd_parts_join(c))
 		return rank;
+	if (kd_loop_spreads(c))
+		return KD_PLACE_DIVIDES;
 	return p->remote->ops->residence(p->remote, c, kd_place_stays(p, c));
 }
 
@@ -74,12 +77,17 @@ int kd_place_merges_elsewhere(const struct kd_pool *p, struct kdds_closure *c)
 	return 0;
 }
 
-void kd_place_bring(struct kd_worker *w, const struct kd_value *v)
+static void bring(struct kd_worker *w, const struct kd_value *v, int reads)
 {
 	struct kd_remote *r = w->pool->remote;
 
 	if (kd_unlikely(kd_place_elsewhere(w->pool)))
-		r->ops->bring(r, w, v);
+		r->ops->bring(r, w, v, reads);
+}
+
+void kd_place_bring(struct kd_worker *w, const struct kd_value *v)
+{
+	bring(w, v, 0);
 }
 
 void kd_place_bring_merged(struct kd_worker *w, struct kdds_closure *c)
@@ -93,11 +101,13 @@ void kd_place_bring_merged(struct kd_worker *w, struct kdds_closure *c)
 
 void kd_place_bring_used(struct kd_worker *w, struct kdds_closure *c)
 {
+	if (kd_parts_join(c) || kd_place_of(w->pool, c) == KD_PLACE_DIVIDES)
+		return;
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
 		struct kd_value v = kd_value_of(c, i);
 
 		if (c->type->access[i].mode != KDDS_CW)
-			kd_place_bring(w, &v);
+			bring(w, &v, c->type->access[i].mode == KDDS_R);
 	}
 }
 

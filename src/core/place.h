@@ -27,6 +27,15 @@
 #include "core/worker.h"
 #include "kdds.h"
 
+/* A loop whose data are not all here: it runs here, and divides into parts that it commits. */
+#define KD_PLACE_DIVIDES -3
+
+/* A value that another rank retains: from its first byte to its last one. */
+struct kd_lie {
+	uint64_t begin, end;
+	uint32_t rank;
+};
+
 /* The rank on which the program has placed c; -1: none, or this one; -2: one that has died, or
  * leaves. */
 int kd_place_rank(const struct kd_pool *p, const struct kdds_closure *c);

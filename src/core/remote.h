@@ -6,9 +6,14 @@
 #ifndef KD_REMOTE_H
 #define KD_REMOTE_H
 
+#include <stddef.h>
+
 #include "base/base.h"
 
+#define KD_SPREAD_MOST 1024 /* ranks over which a loop is spread */
+
 struct kd_filter;
+struct kd_lie;
 struct kd_range;
 struct kd_value;
 struct kd_worker;
@@ -50,17 +55,26 @@ struct kd_remote_ops {
 	int (*rank)(struct kd_remote *r, uint32_t number);
 	/* There may be ready closures of other ranks. Locks may be held. */
 	void (*placed)(struct kd_remote *r);
+	/* The same. Without locks: gives them at once, if it can. */
+	void (*give_placed)(struct kd_remote *r);
 	/* The owner of a stack with KD_PASS has gone on. */
 	void (*passed)(struct kd_remote *r);
 	/* A closure has been taken that belongs to another rank, or of which some data are there. */
 	void (*give)(struct kd_remote *r, const struct kd_range *range);
 	/* The rank to which c is to be given because of its data; this one, if they must first be
-	 * read; -1: all are here. stays: it must not leave. Locks of stacks may be held, as for
-	 * elsewhere: whether a part of v is retained by another rank. */
+	 * read; -1: all are here; KD_PLACE_DIVIDES. stays: it must not leave. Locks of stacks may
+	 * be held, as for elsewhere: whether a part of v is retained by another rank; and for lies:
+	 * where such values lie, and which rank has them, at most so many. Returns their number. */
 	int (*residence)(struct kd_remote *r, const struct kdds_closure *c, int stays);
 	int (*elsewhere)(struct kd_remote *r, const struct kd_value *v);
-	/* Waits until v is here; NULL: until everything is. */
-	void (*bring)(struct kd_remote *r, struct kd_worker *w, const struct kd_value *v);
+	uint32_t (*lies)(struct kd_remote *r, const struct kd_value *v, struct kd_lie *lies,
+			 uint32_t most);
+	/* A loop of main, of n indices, begins. Over how many ranks it is to be spread, a power of
+	 * two; 0 or 1: over none; -1: over none any more, and everything is to be brought first. */
+	int (*spread)(struct kd_remote *r, struct kdds_closure *c, size_t n);
+	/* Waits until v is here; NULL: until everything is. reads: v is only read. */
+	void (*bring)(struct kd_remote *r, struct kd_worker *w, const struct kd_value *v,
+		      int reads);
 	/* The program does not use that memory any more. */
 	void (*gone)(struct kd_remote *r, struct kd_worker *w, const void *p, uint64_t bytes);
 };

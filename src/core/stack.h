@@ -53,6 +53,7 @@ struct kd_range {
 	uint8_t remote;      /* the thief is another process */
 	uint8_t stays;       /* the rank that it goes to must not pass it on (place.h) */
 	uint64_t start_ns;
+	uint64_t whole_ns; /* until then other ranks get no part of it: its data have just come */
 };
 
 enum {

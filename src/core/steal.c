@@ -45,12 +45,14 @@ static int divide(struct kd_stack *s, uint32_t remote, const struct kd_taker *ta
 	for (uint32_t i = count; i < n; i++)
 		half += kd_closure_at(half)->bytes;
 	for (char *c = half; taker->filter && c < end; c += kd_closure_at(c)->bytes)
-		if (!taker->filter->wants(taker->filter, kd_closure_at(c)))
+		if (!taker->filter->wants(taker->filter, kd_closure_at(c))) {
+			taker->filter->reset(taker->filter);
 			return 0;
+		}
 	*range_p = (struct kd_range){
 		.from = s->range.from, .frame = s->range.frame, .import = s->range.import,
 		.serial = s->range.serial, .begin = half, .end = end, .count = count,
-		.independent = count > 1, .more = n > 1,
+		.independent = count > 1, .more = n > 1, .whole_ns = s->range.whole_ns,
 	};
 	kd_assert(half >= head && half < end && end <= s->range.end);
 	kd_store_release(&s->base.tail, half);
@@ -353,7 +355,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 	struct search x = {.stack = s, .length = request->remote, .now_ns = start_ns,
 			   .taker = {.worker = w->id, .place = w->place,
 				     .filter = request->filter, .pool = w->pool}};
-	int got = 0;
+	int got = 0, whole = 0;
 
 	if (request->filter)
 		request->filter->reset(request->filter);
@@ -365,6 +367,9 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 		got = search_ahead(&x, s, scope->frame);
 	} else if (request->placed) {
 		got = search_placed(&x, s);
+	} else if (request->remote && start_ns < s->range.whole_ns) {
+		whole = 1;
+		request->filter->later_ns = kd_min(request->filter->later_ns, s->range.whole_ns);
 	} else if (kd_scope_holds(s, scope)) {
 		if (s != scope->stack)
 			got = divide(s, request->remote, &x.taker, range_p);
@@ -393,7 +398,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 		range_p->start_ns = kd_os_now_ns();
 		range_p->remote = request->remote || request->ahead; /* is not timed */
 		kd_count(w, steals, 1);
-	} else if (!request->ahead && !request->placed) {
+	} else if (!request->ahead && !request->placed && !whole) {
 		struct kdds_frame *running = running_frame(s);
 
 		if (running)
@@ -450,13 +455,31 @@ int kd_steal_claimed(struct kd_worker *w, struct kd_stack *s, struct kdds_frame 
 	return 1;
 }
 
+/* Whether the range is one of main's frame, or of parts of a loop there that belong to their
+ * rank. */
+static int belongs_to_main(const struct kd_range *range)
+{
+	for (const struct kd_range *r = range; r->from; r = &r->from->range) {
+		const struct kd_stack *s = r->from;
+		const struct kdds_frame *f = r->frame;
+
+		for (; f != &s->base && (s->range.count || (char *)f != s->mem); f = f->parent)
+			if (!range->stays ||
+			    !kd_closure_at(kd_load_relaxed(&f->parent->head))->type->loop)
+				return 0;
+		if (f != &s->base)
+			return r == range || range->stays;
+	}
+	return 0;
+}
+
 int kd_steal_used_later(const struct kd_range *r)
 {
 	struct kd_stack *s = r->from;
 	struct kd_view v;
 	int later;
 
-	if (!s->range.count && (char *)r->frame == s->mem)
+	if (belongs_to_main(r))
 		return 1;
 	kd_stack_lock(s);
 	kd_index_open(&v, s, r->frame);

@@ -122,6 +122,8 @@ int kd_taker_wants(const struct kdds_closure *c, void *arg)
 		return kd_place_stays(taker->pool, c) && kd_place_of(taker->pool, c) < 0;
 	if (!taker->filter)
 		return kd_place_of(taker->pool, c) < 0;
+	if (taker->filter->enough && taker->filter->enough(taker->filter, c))
+		return 0;
 	if (taker->filter->wants(taker->filter, c))
 		return 1;
 	taker->kept |= kd_place_stays(taker->pool, c);

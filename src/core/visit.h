@@ -42,6 +42,11 @@ struct kd_filter {
 	int (*wants)(struct kd_filter *f, const struct kdds_closure *c);
 	/* A new range begins. */
 	void (*reset)(struct kd_filter *f);
+	/* NULL, or whether a range that may be longer is long enough without c. */
+	int (*enough)(struct kd_filter *f, const struct kdds_closure *c);
+	/* Is set to when stacks may be looked at that may not be yet (kd_range.whole_ns), if that is
+	 * earlier. */
+	uint64_t later_ns;
 };
 
 /* Who wants closures. */

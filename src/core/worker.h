@@ -16,7 +16,8 @@ struct kd_pace {
 	const struct kdds_loop *loop;
 	uint64_t ran, ran_ns; /* indices of late, and for how long */
 	double ns;
-	int careful; /* runs left in which some indices may take much longer than others */
+	int careful; /* runs left in which some indices may take much longer than others, */
+	int uneven;  /* as they have before */
 };
 
 #define KD_PACES 8

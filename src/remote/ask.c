@@ -121,7 +121,8 @@ static void send_request(struct kd_net *net, uint32_t victim, int wait, uint64_t
 	struct kd_wire_req *r = (void *)(m + 1);
 
 	*r = (struct kd_wire_req){.request = ++me->request, .want = me->want,
-				  .wait = (uint32_t)wait, .room = me->room};
+				  .wait = (uint32_t)wait, .room = me->room,
+				  .workers = (uint32_t)net->pool->count * (1 + net->nwaiting)};
 	me->outstanding = 1;
 	me->asked_ns = now;
 	net->counts.remote_requests++;

@@ -8,21 +8,36 @@
 
 #define SHARE 4         /* of all time, a SHAREth is subtracted */
 #define MOST_NS 500000000 /* on an account */
+#define LATENCY_NS 50000
+#define SAMPLE_BYTES 262144u /* what is shorter says little about the bandwidth */
+/* Per byte, until something has moved faster. What has moved more slowly may have waited for the
+ * tasks of both ranks, and shows in what packages have cost (weigh.h). */
+#define MOST_PS 1000
+#define LEAST_PS 10
+#define SPARE_NS 8000000u /* of work that a rank may have besides that for the next move */
+#define MEMORY 8         /* samples: older ones count less */
 
 struct account {
 	uint64_t since_ns, most_ns;
 	int64_t saved_ns;
 	int idle;
+	uint32_t workers; /* 0: not known */
+	uint32_t out; /* ranges that the rank has not answered */
+	/* How long these are expected to run, and when the rank will have run them; how long the
+	 * last one moves. */
+	uint64_t run_ns, end_ns, move_ns;
 };
 
 struct kd_balance {
 	struct account *accounts; /* by rank */
+	uint64_t ps; /* that it takes to move a byte, MEMORY times as many */
 };
 
 void kd_balance_start(struct kd_net *net)
 {
 	net->balance = kd_must(calloc(1, sizeof(*net->balance)));
 	net->balance->accounts = kd_must(calloc(net->size, sizeof(*net->balance->accounts)));
+	net->balance->ps = MEMORY * MOST_PS;
 }
 
 void kd_balance_stop(struct kd_net *net)
@@ -30,6 +45,72 @@ void kd_balance_stop(struct kd_net *net)
 	free(net->balance->accounts);
 	free(net->balance);
 	net->balance = NULL;
+}
+
+void kd_balance_workers(struct kd_net *net, uint32_t rank, uint32_t workers)
+{
+	net->balance->accounts[rank].workers = workers;
+}
+
+static uint32_t workers_of(const struct account *a)
+{
+	return kd_max(a->workers, 1u);
+}
+
+void kd_balance_given(struct kd_net *net, uint32_t rank, uint64_t run_ns, uint64_t move_ns,
+		      uint64_t now)
+{
+	struct account *a = &net->balance->accounts[rank];
+
+	if (!a->out++)
+		a->end_ns = now + move_ns;
+	a->end_ns += run_ns / workers_of(a);
+	a->run_ns += run_ns;
+	a->move_ns = move_ns;
+}
+
+/* A single worker begins the next range now. Of several, the others have run parts of theirs. */
+void kd_balance_answered(struct kd_net *net, uint32_t rank, uint64_t run_ns, uint64_t now)
+{
+	struct account *a = &net->balance->accounts[rank];
+	uint64_t end_ns;
+
+	kd_assert(a->out && a->run_ns >= run_ns);
+	a->out--;
+	a->run_ns -= run_ns;
+	end_ns = now + a->run_ns / workers_of(a);
+	a->end_ns = workers_of(a) == 1 ? end_ns : kd_min(a->end_ns, end_ns);
+}
+
+uint64_t kd_balance_has_until(const struct kd_net *net, uint32_t rank)
+{
+	const struct account *a = &net->balance->accounts[rank];
+	uint64_t before = a->move_ns + SPARE_NS;
+
+	return a->out >= workers_of(a) && a->end_ns > before ? a->end_ns - before : 0;
+}
+
+uint32_t kd_balance_has(const struct kd_net *net, uint32_t rank)
+{
+	return net->balance->accounts[rank].out;
+}
+
+void kd_balance_moved(struct kd_net *net, uint64_t bytes, uint64_t ns)
+{
+	struct kd_balance *me = net->balance;
+	uint64_t ps = (uint64_t)((double)ns * 1000 / (double)kd_max(bytes, (uint64_t)1));
+
+	if (bytes >= SAMPLE_BYTES)
+		kd_store_relaxed(&me->ps, me->ps - me->ps / MEMORY +
+						  kd_min(kd_max(ps, (uint64_t)LEAST_PS),
+							 (uint64_t)MOST_PS));
+}
+
+uint64_t kd_balance_ns(const struct kd_net *net, uint64_t bytes)
+{
+	double ps = (double)kd_load_relaxed(&net->balance->ps); /* spread.c has no lock */
+
+	return LATENCY_NS + (uint64_t)((double)bytes * ps / (MEMORY * 1000));
 }
 
 /* What is on the account. */
@@ -47,7 +128,10 @@ void kd_balance_note(struct kd_net *net, uint32_t rank, int idle, uint64_t now, 
 {
 	struct account *a = &net->balance->accounts[rank];
 
-	*a = (struct account){now, most_ns, saved(a, now), idle};
+	a->saved_ns = saved(a, now);
+	a->since_ns = now;
+	a->most_ns = most_ns;
+	a->idle = idle;
 }
 
 int kd_balance_affords(const struct kd_net *net, uint32_t rank, uint32_t from, uint64_t bytes,
@@ -55,7 +139,7 @@ int kd_balance_affords(const struct kd_net *net, uint32_t rank, uint32_t from, u
 {
 	const struct account *a = net->balance->accounts;
 
-	return saved(&a[rank], now) - saved(&a[from], now) >= (int64_t)kd_balance_ns(bytes);
+	return saved(&a[rank], now) - saved(&a[from], now) >= (int64_t)kd_balance_ns(net, bytes);
 }
 
 static void set(struct account *a, int64_t ns, uint64_t now)
@@ -70,6 +154,6 @@ void kd_balance_spend(struct kd_net *net, uint32_t rank, uint32_t from, uint64_t
 {
 	struct account *a = net->balance->accounts;
 
-	set(&a[rank], saved(&a[rank], now) - 2 * (int64_t)kd_balance_ns(bytes), now);
+	set(&a[rank], saved(&a[rank], now) - 2 * (int64_t)kd_balance_ns(net, bytes), now);
 	set(&a[from], 0, now);
 }

@@ -8,8 +8,10 @@
  * then. A rank whose account has more time than that of another one, by as much as a move takes, is
  * given, or keeps, the data of one range, at twice that price, and the other account is empty
  * again. So a move costs less than the idle time before it, as in the ski rental problem (A.
- * Karlin, M. Manasse, L. Rudolph, D. Sleator, "Competitive Snoopy Caching", 1988). The net lock
- * protects everything here.
+ * Karlin, M. Manasse, L. Rudolph, D. Sleator, "Competitive Snoopy Caching", 1988).
+ *
+ * An account also has the ranges that the rank has been given: how many, and how long they are
+ * expected to run. The net lock protects everything here.
  */
 #ifndef KD_BALANCE_H
 #define KD_BALANCE_H
@@ -33,10 +35,22 @@ int kd_balance_affords(const struct kd_net *net, uint32_t rank, uint32_t from, u
 void kd_balance_spend(struct kd_net *net, uint32_t rank, uint32_t from, uint64_t bytes,
 		      uint64_t now_ns);
 
-/* How long it takes to move so many bytes. */
-static inline uint64_t kd_balance_ns(uint64_t bytes)
-{
-	return 50000 + bytes;
-}
+/* The rank has so many workers; by default 1. */
+void kd_balance_workers(struct kd_net *net, uint32_t rank, uint32_t workers);
+/* The rank has been given a range that is expected to run for so long, once its data have moved; or
+ * has answered one. */
+void kd_balance_given(struct kd_net *net, uint32_t rank, uint64_t run_ns, uint64_t move_ns,
+		      uint64_t now_ns);
+void kd_balance_answered(struct kd_net *net, uint32_t rank, uint64_t run_ns, uint64_t now_ns);
+/* How many ranges it has. */
+uint32_t kd_balance_has(const struct kd_net *net, uint32_t rank);
+/* Until when it will not need more: it has a range for each worker, and they run for longer than it
+ * takes to move the next one. A time that has passed: it may. */
+uint64_t kd_balance_has_until(const struct kd_net *net, uint32_t rank);
+
+/* So many bytes have been read in that time, by all reads together. */
+void kd_balance_moved(struct kd_net *net, uint64_t bytes, uint64_t ns);
+/* How long it takes to move so many bytes: at 1 GB/s, or as fast as they have moved so far. */
+uint64_t kd_balance_ns(const struct kd_net *net, uint64_t bytes);
 
 #endif

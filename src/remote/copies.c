@@ -10,7 +10,8 @@
 #include "kdds/inline.h"
 
 #define HERE UINT64_MAX /* the space of the copies' bytes, for kd_copies_origin; */
-#define HELD (UINT64_MAX - 1) /* for kd_copy_held */
+#define HELD (UINT64_MAX - 1) /* of results, for kd_copy_held; */
+#define PARKED ((uint64_t)1 << 32) /* with a member: of that memory, for kd_copy_around */
 #define VAIN_MAX 6 /* data that always change are compared once in 2^VAIN_MAX reads */
 
 static struct kd_copy **bucket(struct kd_copies *x, const struct kd_data_name *n)
@@ -65,7 +66,9 @@ static void forget(struct kd_copy *c)
 		kd_extents_remove(&c->of->extents, &c->extent);
 	if (c->found && c->read)
 		kd_extents_remove(&c->of->extents, &c->here);
-	c->found = c->read = 0;
+	if (c->parked)
+		kd_extents_remove(&c->of->extents, &c->park);
+	c->found = c->read = c->parked = 0;
 	if (!c->cached)
 		return;
 	while (*link != c)
@@ -329,33 +332,118 @@ struct kd_copy *kd_copy_claim(struct kd_copy *c)
 	return c;
 }
 
-void kd_copy_hold(struct kd_copy *c)
+void kd_copy_hold(struct kd_copy *c, struct kd_copy_held *h, void *at, uint64_t extent,
+		  uint64_t bytes)
 {
-	if (c->holds++)
-		return;
-	c->held = (struct kd_extent){.space = HELD, .begin = (uintptr_t)c->bytes,
-				     .end = (uintptr_t)c->bytes + c->size};
-	kd_extents_add(&c->of->extents, &c->held);
+	*h = (struct kd_copy_held){.extent = {.space = HELD, .begin = (uintptr_t)at,
+					      .end = (uintptr_t)at + extent},
+				   .copy = c, .bytes = bytes};
+	kd_extents_add(&c->of->extents, &h->extent);
+	c->holds++;
 }
 
-void kd_copy_let_go(struct kd_copy *c)
+void kd_copy_let_go(struct kd_copy_held *h)
 {
-	kd_assert(c->holds && c->users);
-	if (!--c->holds)
-		kd_extents_remove(&c->of->extents, &c->held);
+	kd_assert(h->copy->holds && h->copy->users);
+	h->copy->holds--;
+	kd_extents_remove(&h->copy->of->extents, &h->extent);
 }
 
-struct kd_copy *kd_copy_held(struct kd_copies *x, uint64_t addr, uint64_t bytes)
+const struct kd_copy_held *kd_copy_held(struct kd_copies *x, uint64_t addr, uint64_t bytes)
 {
-	struct kd_extent *e = kd_extents_at(&x->extents, HELD, addr);
-	struct kd_copy *c;
+	struct kd_extent *e = kd_extents_from(&x->extents, HELD, addr);
+	const struct kd_copy_held *h = (const struct kd_copy_held *)e;
 
-	if (!e || e->begin != addr || e->end != addr + bytes)
+	while (e && e->begin == addr && h->bytes != bytes) {
+		e = kd_extents_after(&x->extents, e);
+		h = (const struct kd_copy_held *)e;
+	}
+	if (!e || e->begin != addr)
 		return NULL;
-	c = (struct kd_copy *)((char *)e - offsetof(struct kd_copy, held));
-	use(c);
+	use(h->copy);
 	x->counts.hits++;
 	x->counts.hit_bytes += bytes;
+	return h;
+}
+
+/* All its users hold results in it. */
+static int is_quiet(const struct kd_copy *c)
+{
+	return c->users == c->holds;
+}
+
+static struct kd_copy *find_parked(struct kd_copies *x, const struct kd_data_name *name,
+				   uint64_t begin)
+{
+	struct kd_copy *c = NULL;
+
+	for (struct kd_copy *k = *bucket(x, name); k; k = k->chain)
+		if (k->parked && k->park.begin == begin && is_quiet(k) &&
+		    same_name(&k->name, name) && (!c || k->holds > c->holds))
+			c = k;
+	return c;
+}
+
+struct kd_copy *kd_copy_park(struct kd_copies *x, const struct kd_data_name *name, uint64_t size,
+			     void **at_p)
+{
+	static const struct kd_version none = {.head = 0}; /* no frame has that */
+	struct kd_data_name aligned = *name;
+	uint64_t shift = name->addr % KD_ALIGN_MAX;
+	struct kd_copy *c;
+
+	aligned.addr -= shift;
+	c = find_parked(x, &aligned, name->addr);
+	if (c) {
+		use(c);
+		*at_p = (char *)c->bytes + shift;
+		return c;
+	}
+	c = kd_copy_create(x, &aligned, size + shift);
+	if (!c)
+		return NULL;
+	*at_p = (char *)c->bytes + shift;
+	enter(c, &none);
+	if (name->rows > 1 && name->ld != name->cols)
+		return c;
+	c->park = (struct kd_extent){.space = PARKED | name->rank, .begin = name->addr,
+				     .end = name->addr + size};
+	kd_extents_add(&x->extents, &c->park);
+	c->parked = 1;
+	return c;
+}
+
+/* Whether a result lies between the first byte and the last one, and is not the same. */
+static int is_between(const struct kd_copies *x, uint64_t begin, uint64_t end)
+{
+	const struct kd_extent *e = kd_extents_at(&x->extents, HELD, begin);
+
+	if (e && (e->begin != begin || e->end != end))
+		return 1;
+	for (e = kd_extents_from(&x->extents, HELD, begin); e && e->begin < end;
+	     e = kd_extents_after(&x->extents, e))
+		if (e->begin != begin || e->end != end)
+			return 1;
+	return 0;
+}
+
+struct kd_copy *kd_copy_around(struct kd_copies *x, const struct kd_data_name *name, void **at_p)
+{
+	struct kd_extent *e = kd_extents_at(&x->extents, PARKED | name->rank, name->addr);
+	struct kd_copy *c;
+	uint64_t elements = name->rows ? (name->rows - 1) * name->ld + name->cols : 1;
+	uint64_t bytes = elements * name->size, at;
+
+	if (!e || name->addr + bytes > e->end)
+		return NULL;
+	c = (struct kd_copy *)((char *)e - offsetof(struct kd_copy, park));
+	if (!is_quiet(c))
+		return NULL;
+	at = (uintptr_t)c->bytes + e->begin % KD_ALIGN_MAX + (name->addr - e->begin);
+	if (is_between(x, at, at + bytes))
+		return NULL;
+	*at_p = (void *)(uintptr_t)at;
+	use(c);
 	return c;
 }
 

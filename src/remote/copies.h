@@ -61,12 +61,20 @@ struct kd_copy {
 	int read;       /* the bytes have been read from there, and not been written since */
 	int found;      /* in extents, with that memory, and with its own if `read' is set */
 	struct kd_extent extent, here;
-	uint32_t holds;    /* it has results of so many imports; in extents if it has any, with */
-	struct kd_extent held; /* its own memory */
+	uint32_t holds;    /* it has so many results that are held */
+	int parked;        /* in extents, for kd_copy_around, with the original memory */
+	struct kd_extent park;
 	/* comparisons in a row that found another version, and reads until the next */
 	uint32_t vain, pause;
 	struct kd_copy *chain;          /* in the table */
 	struct kd_copy *newer, *older;  /* unused copies, by time of last use */
+};
+
+/* A result that this rank retains, in a copy: there, from the first byte to the last one. */
+struct kd_copy_held {
+	struct kd_extent extent; /* first */
+	struct kd_copy *copy;
+	uint64_t bytes; /* without the gaps between rows */
 };
 
 struct kd_copy_counts {
@@ -79,7 +87,7 @@ struct kd_copy_counts {
 struct kd_copies {
 	struct kd_copy *table[KD_COPY_BUCKETS];
 	struct kd_copy *newest, *oldest; /* unused */
-	struct kd_extents extents;       /* a space for each rank, and two for the copies' bytes */
+	struct kd_extents extents;       /* two spaces for each rank, two for the copies' bytes */
 	uint64_t unused_bytes;
 	struct kd_copy_counts counts;
 };
@@ -122,10 +130,22 @@ struct kd_copy *kd_copy_write(struct kd_copy *c);
 /* Likewise, when the other users no longer need its bytes: always returns c. */
 struct kd_copy *kd_copy_claim(struct kd_copy *c);
 /* The copy has a result that its rank retains, until it is let go. */
-void kd_copy_hold(struct kd_copy *c);
-void kd_copy_let_go(struct kd_copy *c);
-/* The copy with such a result at that address, in use from then on; NULL: there is none. */
-struct kd_copy *kd_copy_held(struct kd_copies *copies, uint64_t addr, uint64_t bytes);
+void kd_copy_hold(struct kd_copy *c, struct kd_copy_held *h, void *at, uint64_t extent,
+		  uint64_t bytes);
+void kd_copy_let_go(struct kd_copy_held *h);
+/* The one at that address, whose copy is in use from then on; NULL: there is none. */
+const struct kd_copy_held *kd_copy_held(struct kd_copies *copies, uint64_t addr, uint64_t bytes);
+/* A copy into which what closures write to the same memory goes, too, so that inputs that are put
+ * together find it in place; data whose rows have gaps are found by their name only. It has no
+ * version. One of that name that has been parked, or a new one, in use from then on, and its bytes,
+ * aligned as the original modulo KD_ALIGN_MAX; NULL: no memory. */
+struct kd_copy *kd_copy_park(struct kd_copies *copies, const struct kd_data_name *name,
+			     uint64_t size, void **at_p);
+/* Such a copy that has all of the memory that the name means, in use from then on, and where: rows
+ * are as far apart as in the original. NULL: there is none that nobody else uses, or another result
+ * lies between these rows. */
+struct kd_copy *kd_copy_around(struct kd_copies *copies, const struct kd_data_name *name,
+			       void **at_p);
 void kd_copy_release(struct kd_copy *c);
 /* Frees all unused copies. */
 void kd_copies_stop(struct kd_copies *copies);

@@ -30,12 +30,12 @@
 
 #define PROMPT_NS 10000000u     /* between looks for work for waiting thieves; doubled if in vain */
 #define PROMPT_DOUBLINGS 5
+#define PROMPT_LOOKS 16
 #define DEAR_NS 50000u          /* between looks if all is too dear; doubled if it still is */
 #define DEAR_DOUBLINGS 8u
 #define LARGE_NS 3000000u       /* without anything smaller, before a large trial; */
 #define SMALL_NS 50000u         /* between looks for something smaller */
 #define IDLE_NS 1000000u        /* a thief that requests nothing may have work of others then */
-#define BUSY 2u                 /* steal messages that a thief has not answered */
 #define OVERDUE_NS 4000000u     /* away for so long and not begun: an idle rank has it returned */
 #define OVERDUE_DOUBLINGS 6     /* of that time, between requests in vain */
 #define PACKAGE_NS 30000u       /* that both ranks are busy with a steal message and its results */
@@ -79,6 +79,8 @@ struct kd_export {
 	uint64_t *lengths;
 	int failed;        /* some of its tasks have */
 	int leaves;        /* its results may stay at the thief */
+	uint64_t bytes;    /* of its data (kd_load) */
+	uint64_t expected_ns; /* how long it is to run; 0: nothing is known */
 	uint64_t sent_ns, answered_ns;
 	uint64_t run_ns, held_ns, fetch_ns; /* see kd_wire_done */
 	int awaited; /* its owner waited for it when DONE arrived */
@@ -87,9 +89,8 @@ struct kd_export {
 struct kd_exports {
 	struct kd_table table;
 	uint32_t generation;
-	uint32_t *waiting, nwaiting; /* thieves */
+	uint32_t *waiting; /* thieves, net->nwaiting of them */
 	uint8_t *waits; /* by rank: how many closures it wants; 0: does not wait */
-	uint32_t *out;   /* by rank: exports that it has not answered */
 	uint32_t *rooms; /* by rank: MiB that their data may take, from its last request */
 	uint64_t prompt_ns;
 	uint32_t prompts;
@@ -121,7 +122,7 @@ static void turn(struct kd_export *x, enum export_state to)
 
 	kd_assert(allowed[x->state] & 1u << to);
 	if (x->state == EXPORT_OUT)
-		x->net->exports->out[x->thief]--;
+		kd_balance_answered(x->net, x->thief, x->expected_ns, kd_os_now_ns());
 	x->state = to;
 }
 
@@ -130,10 +131,10 @@ void kd_export_start(struct kd_net *net)
 	struct kd_exports *me = kd_must(calloc(1, sizeof(*me)));
 
 	net->exports = me;
+	net->nwaiting = 0;
 	kd_retained_start(net);
 	me->waiting = kd_must(calloc(net->size, sizeof(*me->waiting)));
 	me->waits = kd_must(calloc(net->size, 1));
-	me->out = kd_must(calloc(net->size, sizeof(*me->out)));
 	me->rooms = kd_must(calloc(net->size, sizeof(*me->rooms)));
 }
 
@@ -144,7 +145,6 @@ void kd_export_stop(struct kd_net *net)
 	kd_table_free(&me->table);
 	free(me->waiting);
 	free(me->waits);
-	free(me->out);
 	free(me->rooms);
 	free(me);
 	kd_retained_stop(net);
@@ -161,34 +161,66 @@ uint32_t kd_export_sleepers(struct kd_remote *r)
 	return all ? all - kd_load(&me->listens) : 0;
 }
 
-/* Whether the thief for which a steal message is being made retains the value. */
-static int retains(struct kd_net *net, const struct kd_value *v, struct kd_wire_memory *memory_p)
+static void borrow(struct kd_export *x, struct kd_retained_import *of)
 {
-	struct kd_export *x = net->exports->making;
-	struct kd_retained_import *of = kd_retained_at(net, x->thief, v, memory_p);
-
-	if (!of)
-		return 0;
 	x->borrowed = kd_must(realloc(x->borrowed, (x->nborrowed + 1) * sizeof(*x->borrowed)));
 	x->borrowed[x->nborrowed++] = of;
-	return 1;
 }
+
+/* For kd_outgoing_absent, of the export whose steal message is being made. */
+static uint32_t retains(struct kd_net *net, const struct kd_value *v,
+			struct kd_wire_memory *memory_p)
+{
+	struct kd_export *x = net->exports->making;
+	struct kd_retained_import *of = kd_retained_at(net, v, x->thief, memory_p);
+
+	if (!of)
+		return net->rank;
+	borrow(x, of);
+	return of->rank;
+}
+
+struct parts {
+	struct kd_export *x;
+	kd_outgoing_part *part;
+	void *arg;
+};
+
+static void add_part(void *arg, struct kd_retained_import *of, const struct kd_value *value,
+		     const struct kd_wire_memory *memory, const struct kd_rows *b)
+{
+	const struct parts *p = arg;
+
+	borrow(p->x, of);
+	p->part(p->arg, of->rank, b, value, memory);
+}
+
+static void parts(struct kd_net *net, const struct kd_value *v, struct kd_segments *wanted,
+		  kd_outgoing_part *part, void *arg)
+{
+	struct parts p = {net->exports->making, part, arg};
+
+	if (kd_load_relaxed(&net->pool->retained))
+		kd_retained_parts(net, v, wanted, add_part, &p);
+}
+
+static const struct kd_outgoing_absent absent = {retains, parts};
 
 /* The list of waiting thieves, and what each wants. */
 #ifdef KDDS_DEBUG
 static void check_waiting(struct kd_net *net)
 {
 	struct kd_exports *me = net->exports;
-	uint32_t bound = kd_min(me->nwaiting, 64u);
+	uint32_t bound = kd_min(net->nwaiting, 64u);
 
-	kd_assert(me->nwaiting < net->size);
+	kd_assert(net->nwaiting < net->size);
 	for (uint32_t i = 0; i < bound; i++) {
 		kd_assert(me->waiting[i] < net->size && me->waiting[i] != net->rank);
 		kd_assert(me->waits[me->waiting[i]] && me->waits[me->waiting[i]] <= KD_WANT_MAX);
 		for (uint32_t k = 0; k < i; k++)
 			kd_assert(me->waiting[k] != me->waiting[i]);
 	}
-	kd_assert(!me->listens || (me->nwaiting && kd_load(&net->pool->sleepers)));
+	kd_assert(!me->listens || (net->nwaiting && kd_load(&net->pool->sleepers)));
 }
 #else
 static inline void check_waiting(struct kd_net *net)
@@ -196,11 +228,6 @@ static inline void check_waiting(struct kd_net *net)
 	(void)net;
 }
 #endif
-
-int kd_export_busy(struct kd_net *net, uint32_t thief)
-{
-	return net->exports->out[thief] >= BUSY;
-}
 
 /* One that has not requested anything probably has as much as this one. */
 uint64_t kd_export_room(struct kd_net *net, uint32_t thief)
@@ -231,8 +258,18 @@ static int find(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uin
 		me->large_ns = now;
 	if (found && f.affords)
 		kd_balance_spend(net, thief, net->rank, f.load.bytes / 2, now);
-	*dear_until_p = f.too_large ? kd_min(f.until_ns, now + SMALL_NS) : f.until_ns;
+	*dear_until_p = kd_min(f.filter.later_ns,
+			       f.too_large ? kd_min(f.until_ns, now + SMALL_NS) : f.until_ns);
 	return found;
+}
+
+static uint64_t bytes_of(struct kd_net *net, const struct kd_range *range)
+{
+	struct kd_load load = {.end = NULL};
+
+	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes)
+		kd_load_add(net, &load, kd_closure_at(c), UINT64_MAX);
+	return load.bytes;
 }
 
 void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
@@ -242,7 +279,7 @@ void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
 	struct kd_export *x = kd_must(calloc(1, sizeof(*x)));
 	struct kd_wire_work work;
 	struct kd_wire_head *m;
-	uint64_t begin = kd_unlikely(net->hooks.step != NULL) ? kd_clock_ticks() : 0;
+	uint64_t begin = kd_unlikely(net->hooks.step != NULL) ? kd_clock_ticks() : 0, move_ns;
 	int fits;
 
 	kd_assert(thief < net->size && thief != net->rank);
@@ -251,16 +288,18 @@ void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
 	x->range = *range;
 	x->slot = kd_table_add(&me->table, x);
 	x->sent_ns = kd_os_now_ns();
-	kd_weigh_given(net, range, x->sent_ns);
+	x->bytes = bytes_of(net, range);
+	kd_weigh_given(net, range, x->bytes, x->sent_ns);
 	me->dear = 0;
 	x->net = net;
-	me->out[thief]++;
+	kd_weigh_expect(net, kd_closure_at(range->begin)->type, x->bytes, &x->expected_ns, &move_ns);
+	kd_balance_given(net, thief, x->expected_ns, move_ns, x->sent_ns);
 	kd_balance_note(net, thief, 0, x->sent_ns, 0);
 	me->making = x;
-	kd_outgoing_make(net, &x->outgoing, range, retains);
+	kd_outgoing_make(net, &x->outgoing, range, thief, &absent);
 	for (uint32_t i = 0; i < x->outgoing.ntargets; i++)
 		if (!x->outgoing.targets[i].closure)
-			kd_retained_lend(net, thief, &x->outgoing.targets[i].value);
+			kd_retained_lend(net, &x->outgoing.targets[i].value);
 	net->counts.exports++;
 	net->counts.exported += range->count;
 	work = (struct kd_wire_work){
@@ -275,6 +314,47 @@ void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
 		memcpy((char *)(m + 1) + sizeof(work), x->outgoing.bytes, x->outgoing.size);
 	kd_peer_send(net, thief, m, 0);
 	kd_step(net, KD_STEP_EXPORT, begin, net->rank, x->generation, range->count, thief);
+}
+
+/* A range that waits for the data that its closures use. */
+struct waiting {
+	struct kd_need need; /* first */
+	struct kd_net *net;
+	struct kd_range range;
+	uint32_t rank, request;
+	int *opens; /* NULL, unless any rank may run it when its data are here */
+};
+
+/* What the range uses is where it goes. Meanwhile others may have begun to read what was there. */
+static void go(struct kd_need *need)
+{
+	struct waiting *w = (struct waiting *)need;
+	struct kd_net *net = w->net;
+
+	need->left = 1;
+	kd_retained_need(net, &w->range, w->rank, need);
+	if (--need->left)
+		return;
+	if (w->rank != net->rank && !kd_net_lost(net, w->rank))
+		kd_export_send(net, w->rank, w->request, &w->range);
+	else if (w->opens)
+		kd_again_back(net, &w->range);
+	else
+		kd_again_stay(net, &w->range);
+	if (w->opens) {
+		--*w->opens;
+		kd_export_available(&net->remote);
+	}
+	free(w);
+}
+
+void kd_export_give(struct kd_net *net, uint32_t rank, uint32_t request,
+		    const struct kd_range *range, int *opens_p)
+{
+	struct waiting *w = kd_must(malloc(sizeof(*w)));
+
+	*w = (struct waiting){{1, go}, net, *range, rank, request, opens_p};
+	go(&w->need);
 }
 
 /* Owners leave wake hints on the stacks they turn to, as for a sleeping worker. */
@@ -307,8 +387,8 @@ static void remember(struct kd_net *net, uint32_t thief, uint32_t want)
 	struct kd_exports *me = net->exports;
 
 	if (!me->waits[thief]) {
-		me->waiting[me->nwaiting] = thief;
-		if (!me->nwaiting++)
+		me->waiting[net->nwaiting] = thief;
+		if (!net->nwaiting++)
 			me->prompts = 0;
 	}
 	me->waits[thief] = (uint8_t)kd_min(kd_max(want, 1u), (uint32_t)KD_WANT_MAX);
@@ -318,10 +398,10 @@ static void forget_waiting(struct kd_net *net, uint32_t i)
 {
 	struct kd_exports *me = net->exports;
 
-	kd_assert(i < me->nwaiting);
+	kd_assert(i < net->nwaiting);
 	me->waits[me->waiting[i]] = 0;
-	me->waiting[i] = me->waiting[--me->nwaiting];
-	if (!me->nwaiting)
+	me->waiting[i] = me->waiting[--net->nwaiting];
+	if (!net->nwaiting)
 		do_not_listen(net);
 }
 
@@ -329,7 +409,7 @@ static void stop_waiting(struct kd_net *net, uint32_t thief)
 {
 	const struct kd_exports *me = net->exports;
 
-	for (uint32_t i = 0; i < me->nwaiting; i++)
+	for (uint32_t i = 0; i < net->nwaiting; i++)
 		if (me->waiting[i] == thief) {
 			forget_waiting(net, i);
 			return;
@@ -347,6 +427,10 @@ static int look(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uin
 
 	if (now < me->dear_until_ns)
 		return 0;
+	if (now < kd_balance_has_until(net, thief)) {
+		me->prompt_ns = kd_min(me->prompt_ns, kd_balance_has_until(net, thief));
+		return 0;
+	}
 	me->dear_until_ns = 0;
 	if (hint && !quietly)
 		listen(net);
@@ -382,12 +466,14 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 		return;
 	memcpy(&r, body, sizeof(r));
 	me->rooms[from] = r.room;
-	kd_balance_note(net, from, !me->out[from], now, r.wait ? UINT64_MAX : IDLE_NS);
-	if (r.wait)
+	kd_balance_workers(net, from, r.workers);
+	kd_balance_note(net, from, !kd_balance_has(net, from), now, r.wait ? UINT64_MAX : IDLE_NS);
+	/* A thief that is refused because it has enough would ask ever more rarely. */
+	if (r.wait || now < kd_balance_has_until(net, from))
 		remember(net, from, r.want);
 	if (look(net, from, r.want, (int)r.wait, now, &range)) {
 		stop_waiting(net, from);
-		kd_export_send(net, from, r.request, &range);
+		kd_export_give(net, from, r.request, &range, NULL);
 		return;
 	}
 	m = kd_peer_message(KD_WIRE_NONE, sizeof(r));
@@ -423,14 +509,10 @@ void kd_export_recall(struct kd_net *net, const char *closure)
  * stay at the thief. */
 static int is_overdue(struct kd_net *net, const struct kd_export *x, uint64_t now)
 {
-	struct kd_load load = {.end = NULL};
 	uint64_t away = now - x->sent_ns;
 
-	if (x->state != EXPORT_OUT || x->range.stays || away < OVERDUE_NS)
-		return 0;
-	for (char *c = x->range.begin; c < x->range.end; c += kd_closure_at(c)->bytes)
-		kd_load_add(net, &load, kd_closure_at(c), UINT64_MAX);
-	return away - OVERDUE_NS >= 2 * kd_balance_ns(load.bytes / 2);
+	return x->state == EXPORT_OUT && !x->range.stays && away >= OVERDUE_NS &&
+	       away - OVERDUE_NS >= 2 * kd_balance_ns(net, x->bytes / 2);
 }
 
 uint64_t kd_export_recall_overdue(struct kd_net *net, uint64_t now)
@@ -479,6 +561,25 @@ void kd_export_back(struct kd_net *net, uint32_t from, const void *body, size_t 
 		kd_export_send(net, from, 0, &range);
 }
 
+/* The index of a waiting thief that may need more, among some from a random one on. -1: none does
+ * yet. *next_p: when the first of the others may, if that is earlier. */
+static int needs_more(struct kd_net *net, uint64_t now, uint64_t *next_p)
+{
+	const struct kd_exports *me = net->exports;
+	int found = -1;
+
+	for (uint32_t n = 0; n < kd_min(net->nwaiting, (uint32_t)PROMPT_LOOKS); n++) {
+		uint32_t i = (uint32_t)(now / 1024 + n) % net->nwaiting;
+		uint64_t until = kd_balance_has_until(net, me->waiting[i]);
+
+		if (until > now)
+			*next_p = kd_min(*next_p, until);
+		else if (found < 0)
+			found = (int)i;
+	}
+	return found;
+}
+
 /* Sends work to waiting thieves until there is none left. */
 static void prompt(struct kd_net *net, uint64_t now)
 {
@@ -488,18 +589,27 @@ static void prompt(struct kd_net *net, uint64_t now)
 	kd_store(&me->available, 0);
 	/* partner: the exchange in kd_export_available, after the stores find() needs */
 	kd_fence();
-	while (me->nwaiting) {
-		uint32_t i = (uint32_t)(now / 1024) % me->nwaiting, thief = me->waiting[i];
+	while (net->nwaiting) {
+		uint64_t next_ns = now + ((uint64_t)PROMPT_NS << PROMPT_DOUBLINGS);
+		int i = needs_more(net, now, &next_ns);
+		uint32_t thief;
 
+		if (i < 0) {
+			me->prompt_ns = next_ns;
+			return;
+		}
+		thief = me->waiting[i];
 		if (!look(net, thief, me->waits[thief], 1, now, &range)) {
 			me->prompts = kd_min(me->prompts + 1, PROMPT_DOUBLINGS);
 			if (!me->dear_until_ns)
-				me->prompt_ns = now + ((uint64_t)PROMPT_NS << me->prompts);
+				me->prompt_ns =
+					kd_min(next_ns,
+					       now + ((uint64_t)PROMPT_NS << me->prompts));
 			return;
 		}
-		forget_waiting(net, i);
+		forget_waiting(net, (uint32_t)i);
 		me->prompts = 0;
-		kd_export_send(net, thief, 0, &range);
+		kd_export_give(net, thief, 0, &range, NULL);
 	}
 }
 
@@ -566,7 +676,7 @@ static void weigh(struct kd_export *x)
 
 	kd_weigh_returned(x->net, &x->range, now, x->run_ns,
 			  x->awaited || kd_steal_awaited(&x->range) ? latency : busy,
-			  x->fetch_ns || x->noutputs || x->retained);
+			  x->fetch_ns || x->noutputs || x->retained, x->bytes);
 }
 
 static void free_export(struct kd_export *x)
@@ -689,7 +799,7 @@ static void large_output(void *arg, struct kd_target *t, const struct kd_wire_me
 			x->net, x->thief, x->import, x->generation, 1,
 			kd_closure_at(x->range.begin)->type};
 	}
-	kd_retained_add(x->retained, &t->value, from);
+	kd_retained_add(x->retained, &t->value, from, t->gaps);
 }
 
 /* The same with the results that only the thief has had so far: no others overwrite them. */
@@ -735,6 +845,14 @@ static void stage(struct kd_export *x, const char *bytes, size_t size)
 	read_outputs(x);
 }
 
+/* Whether results of the range may stay where they are: another closure uses them. Those of a loop
+ * stay only if it has been divided for that. */
+static int may_leave(const struct kd_range *range)
+{
+	return range->from && (range->stays || !kd_closure_at(range->begin)->type->loop) &&
+	       kd_steal_used_later(range);
+}
+
 static void apply(struct kd_export *x, const void *bytes, size_t size)
 {
 	kd_assert(x->state == EXPORT_ANSWERED);
@@ -749,7 +867,7 @@ static void apply(struct kd_export *x, const void *bytes, size_t size)
 	begin_reductions(x);
 	size = take_lengths(x, bytes, size);
 	overwrite(x);
-	x->leaves = !x->home && !x->failed && x->range.from && kd_steal_used_later(&x->range);
+	x->leaves = !x->home && !x->failed && may_leave(&x->range);
 	if (kd_results_apply(&x->outgoing, bytes, size, x->nresults, large_output, x))
 		cannot_decode(x, size);
 	if (x->noutputs)
@@ -789,7 +907,9 @@ void kd_export_done(struct kd_net *net, uint32_t from, const void *body, size_t 
 	x->held_ns = d.held_ns;
 	x->fetch_ns = d.fetch_us * 1000ull;
 	x->answered_ns = kd_os_now_ns();
-	kd_balance_note(net, from, !me->out[from], x->answered_ns, IDLE_NS);
+	kd_balance_note(net, from, !kd_balance_has(net, from), x->answered_ns, IDLE_NS);
+	if (me->waits[from]) /* it may need more earlier than was expected */
+		me->prompt_ns = kd_max(x->answered_ns, me->dear_until_ns);
 	x->awaited = kd_steal_awaited(&x->range);
 	kd_step(net, KD_STEP_RESULT, 0, net->rank, x->generation, 0, from);
 	if (!d.results.bytes) {
@@ -867,8 +987,8 @@ uint64_t kd_export_tick(struct kd_net *net, uint64_t now)
 		me->dear_until_ns = kd_min(me->dear_until_ns, 1u);
 		kd_store(&me->available, 1);
 	}
-	if (me->nwaiting && now >= me->dear_until_ns &&
+	if (net->nwaiting && now >= me->dear_until_ns &&
 	    (kd_load(&me->available) || now >= me->prompt_ns))
 		prompt(net, now);
-	return me->nwaiting ? me->prompt_ns : UINT64_MAX;
+	return net->nwaiting ? me->prompt_ns : UINT64_MAX;
 }

@@ -33,8 +33,10 @@ uint64_t kd_export_recall_overdue(struct kd_net *net, uint64_t now);
  * it has made none. */
 void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
 		    const struct kd_range *range);
-/* Whether the rank has enough to do. */
-int kd_export_busy(struct kd_net *net, uint32_t thief);
+/* The same as soon as what the range uses is where that rank can use it. To this rank: then it runs
+ * here or, if opens_p is not NULL, wherever somebody is idle, and *opens_p is decremented. */
+void kd_export_give(struct kd_net *net, uint32_t rank, uint32_t request,
+		    const struct kd_range *range, int *opens_p);
 /* What the data of a range for that rank may take: what it has said in its last request. */
 uint64_t kd_export_room(struct kd_net *net, uint32_t thief);
 

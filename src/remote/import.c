@@ -267,6 +267,8 @@ static void take(struct kd_net *net, struct kd_import **link, struct kd_range *r
 				     .independent = (uint8_t)im->incoming.independent,
 				     .more = (uint8_t)im->incoming.independent,
 				     .start_ns = kd_os_now_ns()};
+	/* By then it has proved to be worth another move. */
+	range_p->whole_ns = range_p->start_ns + (im->ready_ns - im->arrived_ns);
 	im->start_ns = range_p->start_ns;
 	if (im->asked_ns) {
 		kd_fetch_add(&net->counts.replies, 1);
@@ -340,6 +342,14 @@ static void input_arrived(struct kd_read *g)
 	input_settled(im);
 }
 
+static void piece_arrived(struct kd_read *g)
+{
+	struct kd_import *im = g->whose;
+
+	kd_incoming_piece_arrived(&im->incoming, g->index);
+	input_settled(im);
+}
+
 /* It has been read for another import. */
 static void copy_arrived(struct kd_copy_wait *w)
 {
@@ -367,7 +377,40 @@ static uint32_t count_pending(struct kd_import *im, uint32_t *fetches_p)
 		}
 	}
 	*fetches_p = fetches;
-	return fetches + waits;
+	return fetches + waits + im->incoming.npieces;
+}
+
+static void read_inputs(struct kd_import *im, uint32_t fetches)
+{
+	struct kd_net *net = im->net;
+	struct kd_read *g;
+	size_t n;
+
+	g = im->gets = kd_must(calloc(fetches + im->incoming.npieces + 1, sizeof(*im->gets)));
+	for (uint32_t i = 0; i < im->incoming.ndata; i++) {
+		const struct kd_incoming_item *k = &im->incoming.data[i];
+
+		if (k->fetch)
+			*g++ = (struct kd_read){.rank = k->rank, .index = i,
+						.to = kd_incoming_room(&im->incoming, i),
+						.from = {k->at, k->key, k->bytes}, .recall = recall,
+						.arrived = input_arrived};
+	}
+	for (uint32_t i = 0; i < im->incoming.npieces; i++) {
+		const struct kd_wire_piece *w = &im->incoming.pieces[i].wire;
+
+		*g++ = (struct kd_read){.rank = kd_member_rank(w->rank), .index = i,
+					.to = kd_incoming_piece_room(&im->incoming, i),
+					.from = w->memory, .arrived = piece_arrived};
+	}
+	n = (size_t)(g - im->gets);
+	for (g = im->gets; n--; g++) {
+		if (g->rank != im->victim)
+			kd_peer_meet(net, g->rank);
+		g->whose = im;
+		g->type = kd_closure_at(im->incoming.closures)->type;
+		kd_read_start(net, g);
+	}
 }
 
 static void open_message(struct kd_import *im, const void *bytes, size_t size)
@@ -400,21 +443,7 @@ static void open_message(struct kd_import *im, const void *bytes, size_t size)
 		ready(im);
 		return;
 	}
-	im->gets = kd_must(calloc(fetches + 1, sizeof(*im->gets)));
-	for (uint32_t i = 0, n = 0; n < fetches; i++) {
-		struct kd_incoming_item *k = &im->incoming.data[i];
-		struct kd_read *g = &im->gets[n];
-
-		if (!k->fetch)
-			continue;
-		n++;
-		*g = (struct kd_read){.whose = im, .rank = im->victim, .index = i,
-					 .type = kd_closure_at(im->incoming.closures)->type,
-					 .to = kd_incoming_room(&im->incoming, i),
-					 .from = {k->at, k->key, k->bytes}, .recall = recall,
-					 .arrived = input_arrived};
-		kd_read_start(net, g);
-	}
+	read_inputs(im, fetches);
 	kd_assert(im->pending == pending); /* no read completes before it is waited for */
 }
 

@@ -12,11 +12,16 @@
 #include "kdds.h"
 #include "remote/exposed.h"
 #include "remote/net.h"
+#include "remote/pieces.h"
+
+#define GAP_SHARE 8 /* of a row, that a gap has at most */
 
 struct opening {
 	struct kd_incoming *x;
 	uint32_t from; /* a member */
 	const struct kd_wire_data *records;
+	const struct kd_wire_piece *pieces;
+	uint32_t npieces, taken; /* by the records so far */
 	const char *inline_bytes;
 	size_t inline_size;
 	uint64_t arena;
@@ -48,8 +53,12 @@ static int check_record(struct opening *o, const struct kd_wire_data *d,
 {
 	uint64_t rows = d->rows ? d->rows : 1, cols = d->rows ? d->cols : 1;
 
+	uint64_t extent;
+
 	*pack_p = NULL;
 	if (product(rows, cols, d->size, room_p))
+		return -EBADMSG;
+	if (!d->pack && rows > 1 && (d->ld < cols || product(rows, d->ld, d->size, &extent)))
 		return -EBADMSG;
 	if (d->pack) {
 		*pack_p = kd_module_at(d->pack, sizeof(**pack_p), 0);
@@ -63,10 +72,27 @@ static int check_record(struct opening *o, const struct kd_wire_data *d,
 	if (d->flags & KD_WIRE_COPIED &&
 	    (!(d->flags & KD_WIRE_IN) || d->flags & (KD_WIRE_OUT | KD_WIRE_INLINE) || d->pack))
 		return -EBADMSG;
+	if (d->flags & KD_WIRE_AWAY &&
+	    (!(d->flags & KD_WIRE_IN) || d->flags & (KD_WIRE_INLINE | KD_WIRE_COPIED) || d->pack ||
+	     d->bytes <= KD_STEAL_INLINE || kd_member_rank(d->origin_rank) >= o->x->net->size ||
+	     kd_member_rank(d->origin_rank) == o->x->net->rank))
+		return -EBADMSG;
 	if (d->flags & KD_WIRE_INLINE && !(d->flags & KD_WIRE_IN && d->bytes <= KD_STEAL_INLINE))
 		return -EBADMSG;
 	if (d->flags & KD_WIRE_RETAINED &&
-	    (!(d->flags & KD_WIRE_IN) || d->flags & (KD_WIRE_INLINE | KD_WIRE_COPIED)))
+	    (!(d->flags & KD_WIRE_IN) ||
+	     d->flags & (KD_WIRE_INLINE | KD_WIRE_COPIED | KD_WIRE_AWAY)))
+		return -EBADMSG;
+	if (d->flags & KD_WIRE_PIECES &&
+	    (!(d->flags & KD_WIRE_IN) ||
+	     d->flags & (KD_WIRE_OUT | KD_WIRE_INLINE | KD_WIRE_COPIED | KD_WIRE_AWAY |
+			 KD_WIRE_RETAINED) ||
+	     d->pack || *room_p <= KD_STEAL_INLINE || !d->size || d->at > o->npieces ||
+	     d->key > o->npieces - d->at))
+		return -EBADMSG;
+	if (d->flags & KD_WIRE_VIEWS &&
+	    (!d->rows || !d->size || d->ld != d->cols || d->flags & KD_WIRE_OUT ||
+	     !(d->flags & (KD_WIRE_PIECES | KD_WIRE_INLINE))))
 		return -EBADMSG;
 	if (d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE) && !d->bytes)
 		return -EBADMSG;
@@ -84,6 +110,8 @@ static char *arena_place(struct opening *o, const struct kd_wire_data *d, uint64
 	uint64_t align = kd_max(kd_alignment(d->addr, KD_ALIGN_MAX), 16u);
 
 	o->arena = (o->arena + align - 1) & -align;
+	if (d->flags & KD_WIRE_VIEWS) /* each view has the alignment of the original */
+		o->arena += (d->addr - o->arena) % KD_ALIGN_MAX;
 	room = kd_max(room, 1u); /* an item without elements has an address of its own, too */
 	o->arena += room;
 	return o->x->arena + o->arena - room;
@@ -112,12 +140,95 @@ static void *own_data(struct opening *o, const struct kd_wire_data *d, uint64_t 
 }
 
 /* The result of an earlier import, which this rank retains; NULL: there is none. */
-static struct kd_copy *retained_copy(struct opening *o, const struct kd_wire_data *d, uint64_t room)
+static const struct kd_copy_held *retained(struct opening *o, const struct kd_wire_data *d,
+					   uint64_t room)
 {
 	const struct kd_wire_memory m = {d->at, d->key, room};
 	const void *at = kd_exposed_at(o->x->net, &m);
 
 	return at ? kd_copy_held(&o->x->net->copies, (uintptr_t)at, room) : NULL;
+}
+
+/* A piece that this rank retains itself is stored at once. */
+static int open_piece(struct opening *o, struct kd_incoming_item *k, uint64_t room,
+		      const struct kd_wire_piece *w)
+{
+	struct kd_incoming *x = o->x;
+	uint32_t rank = kd_member_rank(w->rank);
+	const char *from;
+
+	if (!kd_piece_fits(w, room) || rank >= x->net->size)
+		return -EBADMSG;
+	if (rank == x->net->rank) {
+		from = kd_exposed_at(x->net, &w->memory);
+		if (!from)
+			return -EBADMSG;
+		kd_piece_store(w, k->value.data, from);
+		return 0;
+	}
+	if (w->memory.bytes > x->net->room)
+		return -ENOMEM;
+	x->pieces[x->npieces++] =
+		(struct kd_incoming_piece){.wire = *w, .item = (uint32_t)(k - x->data)};
+	return 0;
+}
+
+/* An input that is put together. */
+static int open_pieces(struct opening *o, const struct kd_wire_data *d,
+		       struct kd_incoming_item *k, uint64_t room)
+{
+	const struct kd_data_name name = {d->addr, d->rows, d->cols, d->ld, d->size, o->from};
+	int error = 0;
+
+	if (d->at != o->taken)
+		return -EBADMSG;
+	o->taken += (uint32_t)d->key;
+	k->copy = kd_copy_park(&o->x->net->copies, &name, room, &k->value.data);
+	if (!k->copy)
+		return -ENOMEM;
+	for (uint64_t i = 0; !error && i < d->key; i++)
+		error = open_piece(o, k, room, &o->pieces[d->at + i]);
+	return error;
+}
+
+/* Uses a result that this rank retains, in place. */
+static int open_retained(struct opening *o, const struct kd_wire_data *d,
+			 struct kd_incoming_item *k, uint64_t room)
+{
+	const struct kd_copy_held *h = retained(o, d, room);
+
+	if (!h)
+		return -EBADMSG; /* the value is nowhere else */
+	k->copy = h->copy;
+	k->value.data = (void *)(uintptr_t)h->extent.begin;
+	k->shares = k->copy->parked;
+	if (h->extent.end - h->extent.begin != room) { /* it has gaps */
+		if (h->extent.end - h->extent.begin !=
+		    ((d->rows - 1) * d->ld + d->cols) * d->size)
+			return -EBADMSG;
+		k->value.ld = d->ld;
+	}
+	if (d->flags & KD_WIRE_OUT && !k->shares)
+		kd_copy_claim(k->copy);
+	return 0;
+}
+
+/* What a closure writes goes where an input that is put together is to find it, if that is known
+ * and rows are not too far apart: to read such a result, one reads the gaps. */
+static int open_around(struct opening *o, const struct kd_wire_data *d, struct kd_incoming_item *k)
+{
+	const struct kd_data_name name = {d->addr, d->rows, d->cols, d->ld, d->size, o->from};
+
+	if (!(d->flags & KD_WIRE_OUT) || d->flags & (KD_WIRE_REDUCE | KD_WIRE_AWAY) ||
+	    o->x->net->survives || (d->rows > 1 && (d->ld - d->cols) * GAP_SHARE > d->cols))
+		return 0;
+	k->copy = kd_copy_around(&o->x->net->copies, &name, &k->value.data);
+	if (!k->copy)
+		return 0;
+	k->value.ld = d->rows ? d->ld : 1;
+	k->shares = 1;
+	k->fetch = d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE);
+	return 1;
 }
 
 /* Makes the local copy of a data item: in the arena if it is small, otherwise in the cache. */
@@ -144,32 +255,33 @@ static int make_room(struct opening *o, const struct kd_wire_data *d, struct kd_
 		k->fetch = d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE);
 		return 0;
 	}
+	if (d->flags & KD_WIRE_PIECES)
+		return open_pieces(o, d, k, room);
+	if (d->flags & KD_WIRE_RETAINED)
+		return open_retained(o, d, k, room);
 	k->value.data = own_data(o, d, room);
 	if (k->value.data) {
 		o->x->net->copies.counts.hits++;
 		o->x->net->copies.counts.hit_bytes += room;
 		return 0;
 	}
-	if (d->flags & KD_WIRE_RETAINED)
-		k->copy = retained_copy(o, d, room);
-	else if (d->flags & KD_WIRE_IN)
+	if (open_around(o, d, k))
+		return 0;
+	if (d->flags & KD_WIRE_IN)
 		k->copy = kd_copy_find(&o->x->net->copies, &name, &k->version);
 	if (k->copy && k->copy->arriving && d->flags & KD_WIRE_OUT) {
 		kd_copy_release(k->copy);
 		k->copy = NULL;
 	}
-	if (d->flags & KD_WIRE_RETAINED && !k->copy)
-		return -EBADMSG; /* the value is nowhere else */
 	if (k->copy && d->flags & KD_WIRE_OUT) {
-		k->copy = d->flags & KD_WIRE_RETAINED ? kd_copy_claim(k->copy) :
-						     kd_copy_write(k->copy);
+		k->copy = kd_copy_write(k->copy);
 	} else if (!k->copy) {
 		k->copy = kd_copy_create(&o->x->net->copies, &name, room);
 		k->fetch = d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_INLINE);
 	}
 	if (!k->copy)
 		return -ENOMEM;
-	if (d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_RETAINED))
+	if (d->flags & KD_WIRE_IN)
 		kd_copy_comes_from(k->copy, d->flags & KD_WIRE_COPIED ?
 			(struct kd_origin){d->origin, d->origin_key, d->origin_rank} :
 			(struct kd_origin){d->addr, d->key, o->from});
@@ -192,10 +304,16 @@ static int open_record(struct opening *o, uint32_t i)
 		return error;
 	*k = (struct kd_incoming_item){.value = {NULL, d->rows ? d->rows : 1, d->rows ? d->cols : 1,
 					   d->rows ? d->cols : 1, d->size, pack},
-				 .flags = d->flags, .bytes = d->bytes, .at = d->at, .key = d->key,
+				 .flags = d->flags, .bytes = d->bytes,
+				 .rank = kd_member_rank(o->from), .at = d->at, .key = d->key,
 				 .version = {d->version[0], d->version[1],
 					     (uint32_t)(d->version[2] >> 32),
 					     (uint32_t)d->version[2]}};
+	if (d->flags & KD_WIRE_AWAY) {
+		k->rank = kd_member_rank(d->origin_rank);
+		k->at = d->origin;
+		k->key = d->origin_key;
+	}
 	k->written = k->version;
 	k->written.writer = d->written;
 	return make_room(o, d, k, room);
@@ -212,6 +330,26 @@ static int fill_record(struct opening *o, uint32_t i)
 		return -EBADMSG;
 	if (d->flags & KD_WIRE_INLINE)
 		kd_value_scatter(&k->value, o->inline_bytes + d->at, d->bytes);
+	return 0;
+}
+
+/* Makes the access a view of the item. */
+static int open_view(const struct kd_wire_data *d, const struct kd_incoming_item *k,
+		     const struct kdds_param *p, struct kdds_access_array *a)
+{
+	uint64_t offset = a->a.w | (uint64_t)a->a.p << 32, all = d->rows * d->cols * d->size, bytes;
+	struct kdds_shape one = {1, 1, 1, NULL}, *s = p->array && a->shape.rows ? &a->shape : &one;
+
+	if (p->mode != KDDS_R || !s->cols || s->cols > s->ld || offset % d->size ||
+	    product(s->rows, s->ld, d->size, &bytes))
+		return -EBADMSG;
+	bytes -= (s->ld - s->cols) * d->size;
+	if (bytes > all || offset > all - bytes)
+		return -EBADMSG;
+	a->a.data = (char *)k->value.data + offset;
+	a->a.w = a->a.p = 0;
+	if (p->array)
+		a->shape.pack = NULL;
 	return 0;
 }
 
@@ -232,15 +370,17 @@ static int open_access(struct opening *o, struct kdds_closure *c, uint32_t i)
 		return -EBADMSG;
 	d = &o->records[record];
 	k = &o->x->data[record];
-	if (d->size != p->size || (d->rows && !p->array) ||
+	if (d->size != p->size || (d->rows && !p->array && !(d->flags & KD_WIRE_VIEWS)) ||
 	    !(d->flags & KD_WIRE_REDUCE) != (p->mode != KDDS_CW) ||
 	    (p->mode != KDDS_R && !(d->flags & KD_WIRE_OUT)))
 		return -EBADMSG;
 	k->used = 1;
+	if (d->flags & KD_WIRE_VIEWS)
+		return open_view(d, k, p, a);
 	a->a.data = k->value.data;
 	if (p->array)
 		a->shape = (struct kdds_shape){d->rows, d->rows ? d->cols : 0,
-					       d->rows ? d->cols : 0, k->value.pack};
+					       d->rows ? k->value.ld : 0, k->value.pack};
 	if (p->mode == KDDS_CW)
 		p->op->neutral(k->value.data, k->value.rows * k->value.cols);
 	return 0;
@@ -297,13 +437,18 @@ static int open_all(struct opening *o, const char *closures)
 		if (product(d->rows ? d->rows : 1, d->rows ? d->cols : 1, d->size, &room) ||
 		    room > KD_STEAL_INLINE)
 			continue;
+		if (d->flags & KD_WIRE_VIEWS) {
+			align = KD_ALIGN_MAX;
+			arena += KD_ALIGN_MAX;
+		}
 		align = kd_max(align, kd_alignment(d->addr, KD_ALIGN_MAX));
 		arena += kd_max(kd_alignment(d->addr, KD_ALIGN_MAX), 16u) + kd_max(room, 1u);
 	}
 	arena = (arena + align) & -align;
 	x->data = calloc(x->ndata + 1, sizeof(*x->data));
+	x->pieces = calloc(o->npieces + 1, sizeof(*x->pieces));
 	x->arena = aligned_alloc(align, arena);
-	if (!x->data || !x->arena)
+	if (!x->data || !x->pieces || !x->arena)
 		return -ENOMEM;
 	memset(x->arena, 0, arena);
 	for (uint32_t i = 0; i < x->ndata; i++) {
@@ -315,7 +460,7 @@ static int open_all(struct opening *o, const char *closures)
 	error = open_closures(o, closures);
 	for (uint32_t i = 0; !error && i < x->ndata; i++)
 		error = fill_record(o, i);
-	return error;
+	return !error && o->taken != o->npieces ? -EBADMSG : error;
 }
 
 int kd_incoming_open(struct kd_net *net, struct kd_incoming *x, uint32_t from, const void *bytes,
@@ -324,7 +469,7 @@ int kd_incoming_open(struct kd_net *net, struct kd_incoming *x, uint32_t from, c
 	struct kd_wire_steal head;
 	struct opening o = {.x = x, .from = kd_net_member(net, from), .memory = net->room};
 	const char *p = bytes;
-	size_t records;
+	size_t records, pieces;
 	int error;
 
 	memset(x, 0, sizeof(*x));
@@ -332,14 +477,17 @@ int kd_incoming_open(struct kd_net *net, struct kd_incoming *x, uint32_t from, c
 	if (size < sizeof(head))
 		return -EBADMSG;
 	memcpy(&head, p, sizeof(head));
-	records = KD_ROUND16((size_t)head.data * sizeof(*o.records));
+	records = (size_t)head.data * sizeof(*o.records);
+	pieces = (size_t)head.pieces * sizeof(*o.pieces);
 	/* each is used by an access */
 	if (head.data > head.closure_bytes / sizeof(struct kdds_access) || !head.closures || head.closures > KD_STEAL_CLOSURES ||
 	    head.inline_bytes % 16 || head.closure_bytes % 16 ||
-	    size != sizeof(head) + records + head.inline_bytes + head.closure_bytes)
+	    size != sizeof(head) + records + pieces + head.inline_bytes + head.closure_bytes)
 		return -EBADMSG;
 	o.records = (const void *)(p + sizeof(head));
-	o.inline_bytes = p + sizeof(head) + records;
+	o.pieces = (const void *)(p + sizeof(head) + records);
+	o.npieces = head.pieces;
+	o.inline_bytes = p + sizeof(head) + records + pieces;
 	o.inline_size = head.inline_bytes;
 	x->count = head.closures;
 	x->ndata = head.data;
@@ -356,10 +504,33 @@ char *kd_incoming_room(struct kd_incoming *x, uint32_t i)
 	struct kd_incoming_item *k = &x->data[i];
 
 	kd_assert(i < x->ndata && k->fetch && !k->arriving);
-	if (!k->value.pack)
+	if (kd_value_plain(&k->value))
 		return k->value.data;
 	k->arriving = kd_must(malloc(k->bytes));
 	return k->arriving;
+}
+
+char *kd_incoming_piece_room(struct kd_incoming *x, uint32_t i)
+{
+	struct kd_incoming_piece *q = &x->pieces[i];
+
+	kd_assert(i < x->npieces && !q->arriving);
+	if (kd_piece_plain(&q->wire))
+		return (char *)x->data[q->item].value.data + q->wire.to;
+	q->arriving = kd_must(malloc(q->wire.memory.bytes));
+	return q->arriving;
+}
+
+void kd_incoming_piece_arrived(struct kd_incoming *x, uint32_t i)
+{
+	struct kd_incoming_piece *q = &x->pieces[i];
+
+	x->net->copies.counts.miss_bytes += q->wire.memory.bytes;
+	if (!q->arriving)
+		return;
+	kd_piece_store(&q->wire, x->data[q->item].value.data, q->arriving);
+	free(q->arriving);
+	q->arriving = NULL;
 }
 
 uint64_t kd_incoming_recall(struct kd_incoming *x, uint32_t i, uint64_t at, uint64_t most,
@@ -411,7 +582,7 @@ void kd_incoming_free(struct kd_incoming *x)
 		if (k->used && k->value.pack && k->value.pack->release)
 			k->value.pack->release(k->value.data);
 		if (k->held)
-			kd_copy_let_go(k->copy);
+			kd_copy_let_go(&k->holding);
 		if (k->copy && k->copy->arriving && k->fetch)
 			kd_copy_claim(k->copy); /* its bytes never arrive */
 		if (k->copy)
@@ -419,6 +590,9 @@ void kd_incoming_free(struct kd_incoming *x)
 		free(k->own);
 		free(k->arriving);
 	}
+	for (uint32_t i = 0; i < x->npieces; i++)
+		free(x->pieces[i].arriving);
+	free(x->pieces);
 	free(x->data);
 	free(x->arena);
 	free(x->closures);
@@ -463,16 +637,22 @@ void kd_results_make(struct kd_results *r, struct kd_incoming *x)
 			at += KD_ROUND16(bytes);
 		} else {
 			struct kd_exposed *e = &r->regions[r->nregions++];
+			uint64_t extent = bytes;
 
-			kd_exposed_add(r->net, e, k->value.data, bytes, &result->memory);
+			if (!kd_value_plain(&k->value)) {
+				result->gaps = 1;
+				extent = ((k->value.rows - 1) * k->value.ld + k->value.cols) *
+					 k->value.size;
+			}
+			kd_exposed_add(r->net, e, k->value.data, extent, &result->memory);
 			if (k->copy) {
 				k->held = 1;
-				kd_copy_hold(k->copy);
+				kd_copy_hold(k->copy, &k->holding, k->value.data, extent, bytes);
 			}
 			r->large += bytes;
 			r->fresh += k->flags & KD_WIRE_RETAINED ? 0 : bytes;
 		}
-		if (k->copy && k->written.writer)
+		if (k->copy && k->written.writer && !k->shares)
 			kd_copy_keep(k->copy, &k->written);
 	}
 	kd_assert(at == r->bytes + r->size && r->nregions <= n && r->fresh <= r->large);

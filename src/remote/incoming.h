@@ -18,7 +18,8 @@ struct kd_incoming_item {
 	struct kd_value value; /* the local copy */
 	uint32_t flags;        /* KD_WIRE_ */
 	uint64_t bytes;        /* length of the input as it travels */
-	uint64_t at, key;      /* of the input in the victim's memory */
+	uint32_t rank;         /* that has the input: the victim or, if it is away, another */
+	uint64_t at, key;      /* of the input in that rank's memory */
 	char *arriving;        /* buffer for an input that is unpacked after it has been read */
 	struct kd_copy *copy;  /* in the copy cache; NULL: value.data is in the arena or in own */
 	struct kd_version version, written; /* of the input; of the output */
@@ -27,8 +28,17 @@ struct kd_incoming_item {
 	int compare;           /* with what the copy cache knows of it, before it is read */
 	struct kd_copy_wait wait; /* for a copy that another import reads; import.c's, as is whose */
 	void *whose;
-	int held;              /* a result that the copy cache finds by its address */
+	int held;              /* a result that the copy cache finds by its address: */
+	struct kd_copy_held holding;
+	int shares;            /* lies in a copy with other data (kd_copy_around) */
 	int used;              /* an access of its size refers to it */
+};
+
+/* A piece of an input that is put together, to be read from another rank. */
+struct kd_incoming_piece {
+	struct kd_wire_piece wire;
+	uint32_t item;
+	char *arriving; /* buffer, if it does not lie there as it is to lie here */
 };
 
 struct kd_incoming {
@@ -38,6 +48,8 @@ struct kd_incoming {
 	uint32_t count, independent;
 	struct kd_incoming_item *data;
 	uint32_t ndata;
+	struct kd_incoming_piece *pieces;
+	uint32_t npieces;
 	char *arena;
 };
 
@@ -48,6 +60,9 @@ int kd_incoming_open(struct kd_net *net, struct kd_incoming *x, uint32_t from, c
 /* Where to read the input of x->data[i] to; call kd_incoming_arrived when it is there. */
 char *kd_incoming_room(struct kd_incoming *x, uint32_t i);
 void kd_incoming_arrived(struct kd_incoming *x, uint32_t i);
+/* The same for x->pieces[i]. */
+char *kd_incoming_piece_room(struct kd_incoming *x, uint32_t i);
+void kd_incoming_piece_arrived(struct kd_incoming *x, uint32_t i);
 /* For kd_read.recall. */
 uint64_t kd_incoming_recall(struct kd_incoming *x, uint32_t i, uint64_t at, uint64_t most,
 			    int *had_p);

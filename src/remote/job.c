@@ -25,6 +25,7 @@
 #include "remote/placement.h"
 #include "remote/retained.h"
 #include "remote/rsteal.h"
+#include "remote/spread.h"
 #include "remote/survive.h"
 
 #define PATIENCE_S 30u  /* with an unreachable rank: a switch takes that long to start */
@@ -144,9 +145,12 @@ static const struct kd_remote_ops remote_ops = {
 	.lower = kd_flags_lower,
 	.rank = kd_placement_rank,
 	.placed = kd_placement_look,
+	.give_placed = kd_placement_now,
 	.passed = kd_placement_passed,
 	.give = kd_placement_give,
 	.residence = kd_retained_residence,
+	.lies = kd_retained_lies,
+	.spread = kd_spread_loop,
 	.elsewhere = kd_retained_elsewhere,
 	.bring = kd_retained_bring,
 	.gone = kd_retained_gone,

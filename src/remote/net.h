@@ -106,6 +106,9 @@ struct kd_net {
 	struct kd_again *again;
 	struct kd_placement *placement;
 	struct kd_balance *balance;
+	struct kd_spread *spread;
+
+	uint32_t nwaiting; /* ranks that wait for work of this one (export.c) */
 
 	/* net.c */
 	const struct kd_net_duties *duties;

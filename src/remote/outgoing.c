@@ -11,13 +11,17 @@
 #include "core/module.h"
 #include "core/place.h"
 #include "core/type.h"
+#include "core/views.h"
 #include "kdds.h"
 #include "remote/balance.h"
 #include "remote/copies.h"
 #include "remote/net.h"
+#include "remote/pieces.h"
 #include "remote/weigh.h"
 
 #define KEPT_NS 1000000000u /* what may not leave the process is looked at again */
+#define LONG_NS 8000000u /* four times what a steal message is to take */
+#define ENOUGH 3u /* unanswered ranges of a rank: then closures whose data it has are open */
 
 /* Prints once per type why its closures stay in their process. */
 static void say_why(struct kd_net *net, const struct kdds_type *type, const char *why)
@@ -39,6 +43,7 @@ int kd_outgoing_allows(struct kd_net *net, const struct kdds_closure *c)
 {
 	struct kdds_closure *any = kd_closure_at((const char *)c);
 	const struct kdds_type *type = c->type;
+	unsigned overlap;
 
 	if (kd_place_stays(net->pool, c))
 		return 0;
@@ -51,9 +56,11 @@ int kd_outgoing_allows(struct kd_net *net, const struct kdds_closure *c)
 			"a VALUE parameter is a pointer, which is meaningless in another process");
 		return 0;
 	}
-	if (kd_value_overlap(any) & (KD_OVERLAP_VIEWS | KD_OVERLAP_REDUCED))
-		/* In another process each parameter would have a copy of its own. Even if all of
-		 * them only read, another closure of the range might write one of the copies. */
+	/* In another process each parameter would have a copy of its own, unless one value around
+	 * them can. */
+	overlap = kd_value_overlap(any);
+	if (overlap & KD_OVERLAP_REDUCED ||
+	    (overlap & KD_OVERLAP_VIEWS && (overlap & KD_OVERLAP_WRITTEN || !kd_views_fit(any))))
 		return 0;
 	for (uint32_t i = 0; i < type->naccess; i++) {
 		struct kd_value v = kd_value_of(any, i);
@@ -79,16 +86,28 @@ int kd_outgoing_allows(struct kd_net *net, const struct kdds_closure *c)
 	return 1;
 }
 
+int kd_outgoing_rank(struct kd_net *net, const struct kdds_closure *c)
+{
+	int rank = kd_place_of(net->pool, c);
+
+	return rank >= 0 && (uint32_t)rank != net->rank && kd_place_rank(net->pool, c) < 0 &&
+	       kd_balance_has(net, (uint32_t)rank) >= ENOUGH ? -1 : rank;
+}
+
 struct making {
 	struct kd_outgoing *p;
 	const struct kd_range *range;
+	uint32_t thief;
 	struct kd_version epoch; /* the epoch; no writer */
 	struct kd_value *values; /* by record, as are the next three */
 	struct kd_wire_data *records;
 	struct kd_target *targets;
 	struct kdds_closure **writers; /* the last closure of the range that writes the data item */
+	struct kd_segments *seen; /* if views lie in the value: the bytes of these */
 	uint32_t *hash, mask; /* number of the record + 1, by address */
 	uint32_t closures, data;
+	int views; /* accesses of the closure at hand overlap as different views */
+	struct kd_pieces pieces;
 	size_t closure_bytes, inline_bytes;
 };
 
@@ -143,6 +162,10 @@ int kd_load_add(struct kd_net *net, struct kd_load *l, const struct kdds_closure
 {
 	struct kd_load anew = {.end = NULL};
 
+	/* The value around views is read at the victim: no closure before may have written it. */
+	if (l->end == (const char *)c &&
+	    kd_value_overlap((struct kdds_closure *)(uintptr_t)c) & KD_OVERLAP_VIEWS)
+		return 0;
 	if (l->end == (const char *)c)
 		return add_to_load(l, (struct kdds_closure *)(uintptr_t)c, room);
 	if (!add_to_load(&anew, (struct kdds_closure *)(uintptr_t)c, room)) {
@@ -154,11 +177,21 @@ int kd_load_add(struct kd_net *net, struct kd_load *l, const struct kdds_closure
 	return 1;
 }
 
-static int too_dear(struct kd_load_filter *f, const struct kdds_type *type)
+/* Whether a range of so many bytes is worth moving because it is larger than those before. */
+static int grows(const struct kd_load_filter *f, const struct kdds_type *type, uint64_t bytes)
 {
+	return kd_weigh_grows(f->net, type, bytes, kd_balance_ns(f->net, bytes / 2), f->now_ns);
+}
+
+static int too_dear(struct kd_load_filter *f, struct kdds_closure *c)
+{
+	const struct kdds_type *type = c->type;
 	uint64_t until = kd_weigh_until(f->net, type);
+	struct kd_load alone = {.end = NULL};
 
 	if (until <= f->now_ns || !f->now_ns)
+		return 0;
+	if (add_to_load(&alone, c, f->room) && grows(f, type, alone.bytes))
 		return 0;
 	f->until_ns = kd_min(f->until_ns, until);
 	f->net->counts.dear++;
@@ -176,16 +209,16 @@ static int too_large(struct kd_load_filter *f, const struct kdds_type *type)
 	if (!f->now_ns)
 		return 0;
 	if (kd_weigh_known(f->net, type) && !kd_weigh_loses(f->net, type)) {
-		if (kd_weigh_pays(f->net, type, kd_balance_ns(bytes)))
+		if (kd_weigh_pays(f->net, type, f->load.bytes, kd_balance_ns(f->net, bytes)))
 			return 0;
 		f->affords = kd_balance_affords(f->net, f->thief, f->net->rank, bytes, f->now_ns);
 		if (f->affords)
 			return 0;
-		f->until_ns = kd_min(f->until_ns, f->now_ns + kd_balance_ns(bytes));
+		f->until_ns = kd_min(f->until_ns, f->now_ns + kd_balance_ns(f->net, bytes));
 		f->load.end = NULL;
 		return 1;
 	}
-	if (f->load.bytes <= KD_WEIGH_SMALL)
+	if (f->load.bytes <= KD_WEIGH_SMALL || grows(f, type, f->load.bytes))
 		return 0;
 	until = kd_weigh_large_until(f->net, type, f->load.bytes);
 	if (until <= f->now_ns && f->large)
@@ -201,16 +234,31 @@ static int too_large(struct kd_load_filter *f, const struct kdds_type *type)
 static int wants(struct kd_filter *filter, const struct kdds_closure *c)
 {
 	struct kd_load_filter *f = (struct kd_load_filter *)filter;
-	int rank = kd_place_of(f->net->pool, c);
+	int rank = kd_outgoing_rank(f->net, c);
 
-	if (rank >= 0) /* placement.h gives it to its rank */
+	if (rank >= 0 || rank == KD_PLACE_DIVIDES)
 		return 0;
 	if (!kd_outgoing_allows(f->net, c)) {
 		f->until_ns = kd_min(f->until_ns, f->now_ns + KEPT_NS);
 		return 0;
 	}
-	return !too_dear(f, c->type) && kd_load_add(f->net, &f->load, c, f->room) &&
+	/* it is open, and the thief has its data */
+	if (kd_place_of(f->net->pool, c) == (int)f->thief)
+		return kd_load_add(f->net, &f->load, c, f->room);
+	return !too_dear(f, kd_closure_at((const char *)c)) &&
+	       kd_load_add(f->net, &f->load, c, f->room) &&
 	       !too_large(f, c->type);
+}
+
+static int enough(struct kd_filter *filter, const struct kdds_closure *c)
+{
+	const struct kd_load_filter *f = (const struct kd_load_filter *)filter;
+	uint64_t run_ns, move_ns;
+
+	if (!f->load.end || !f->now_ns)
+		return 0;
+	kd_weigh_expect(f->net, c->type, f->load.bytes, &run_ns, &move_ns);
+	return run_ns >= LONG_NS;
 }
 
 static void reset(struct kd_filter *filter)
@@ -222,7 +270,8 @@ static void reset(struct kd_filter *filter)
 void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint32_t thief,
 			 uint64_t room, uint64_t now_ns)
 {
-	f->filter = (struct kd_filter){wants, reset};
+	f->filter = (struct kd_filter){.wants = wants, .reset = reset, .enough = enough,
+				      .later_ns = UINT64_MAX};
 	f->net = net;
 	f->thief = thief;
 	f->load.end = NULL;
@@ -234,26 +283,52 @@ void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint32_t 
 	f->affords = 0;
 }
 
+static void begin_closure(struct making *m, struct kdds_closure *c)
+{
+	m->views = (kd_value_overlap(c) & KD_OVERLAP_VIEWS) != 0;
+}
+
+/* What access i of c refers to in the message, and its rows there. Returns KD_WIRE_VIEWS if it is
+ * a view of that value. */
+static uint32_t item_of(const struct making *m, struct kdds_closure *c, uint32_t i,
+			struct kd_value *v_p, uint64_t *rows_p)
+{
+	if (m->views && c->type->access[i].mode != KDDS_CW && kd_views_around(c, i, v_p) == 2) {
+		*rows_p = v_p->rows;
+		return KD_WIRE_VIEWS;
+	}
+	*v_p = kd_value_of(c, i);
+	*rows_p = kd_value_rows(c, i);
+	return 0;
+}
+
 /* The record of access i of c: an earlier one of the same data item in the same shape, or a
  * new one; *new_p is set accordingly. Closures that see the same memory in different shapes
  * are in one range only if none of them writes it (ready.c). */
 static uint32_t record_of(struct making *m, struct kdds_closure *c, uint32_t i, int *new_p)
 {
 	const struct kdds_param *p = &c->type->access[i];
-	struct kd_value v = kd_value_of(c, i);
-	uint32_t h = (uint32_t)(((uintptr_t)v.data * 0x9e3779b97f4a7c15u) >> 32) & m->mask;
+	struct kd_value v;
+	uint64_t rows;
+	uint32_t h;
+	uint32_t views = item_of(m, c, i, &v, &rows);
 
+	h = (uint32_t)(((uintptr_t)v.data * 0x9e3779b97f4a7c15u) >> 32) & m->mask;
 	kd_assert(2 * m->data <= m->mask + 1); /* so the hash is never full */
 	*new_p = 1;
-	for (; p->mode != KDDS_CW && m->hash[h]; h = (h + 1) & m->mask)
-		if (kd_value_same(&m->values[m->hash[h] - 1], &v) &&
-		    m->records[m->hash[h] - 1].rows == kd_value_rows(c, i)) {
+	for (; p->mode != KDDS_CW && m->hash[h]; h = (h + 1) & m->mask) {
+		uint32_t k = m->hash[h] - 1;
+
+		if (kd_value_same(&m->values[k], &v) && m->records[k].rows == rows &&
+		    (m->records[k].flags & KD_WIRE_VIEWS) == views) {
 			*new_p = 0;
-			return m->hash[h] - 1;
+			return k;
 		}
+	}
 	if (p->mode != KDDS_CW)
 		m->hash[h] = m->data + 1;
 	m->values[m->data] = v;
+	m->records[m->data] = (struct kd_wire_data){.rows = rows, .flags = views};
 	m->targets[m->data] = (struct kd_target){
 		.value = v, .closure = p->mode == KDDS_CW ? c : NULL, .access = i};
 	return m->data++;
@@ -281,10 +356,115 @@ static void place_origin(struct kd_net *net, const struct kd_value *v, struct kd
 	d->origin_key = origin.key;
 }
 
-/* Decides how the input of the record travels. */
-static void place_input(struct making *m, uint32_t k, kd_outgoing_retains *retains)
+/* Another rank has the input: the thief, or one where the thief reads it. */
+static void place_retained(struct making *m, struct kd_wire_data *d, uint32_t rank,
+			   const struct kd_wire_memory *memory)
 {
+	if (rank == m->thief) {
+		d->flags |= KD_WIRE_RETAINED;
+		d->at = memory->addr;
+		d->key = memory->key;
+	} else {
+		d->flags |= KD_WIRE_AWAY;
+		d->origin_rank = kd_net_member(m->p->net, rank);
+		d->origin = memory->addr;
+		d->origin_key = memory->key;
+	}
+}
+
+/* For kd_outgoing_absent.parts. */
+struct absent {
+	struct making *m;
+	uint32_t k;
+};
+
+static void absent_part(void *arg, uint32_t rank, const struct kd_rows *b,
+			const struct kd_value *value, const struct kd_wire_memory *memory)
+{
+	const struct absent *a = arg;
+	struct making *m = a->m;
+
+	kd_pieces_add(&m->pieces, &m->values[a->k], b, kd_net_member(m->p->net, rank), value,
+		      memory);
+}
+
+/* Finds the pieces of the input of the record: of views, or of what several ranks have. */
+static void find_pieces(struct making *m, uint32_t k, const struct kd_outgoing_absent *absent)
+{
+	struct kd_net *net = m->p->net;
+	struct kd_wire_data *d = &m->records[k];
+	const struct kd_value *v = &m->values[k];
+	struct kd_segments wanted = {.n = 0};
+	struct absent a = {m, k};
+
+	if (d->flags & KD_WIRE_VIEWS)
+		kd_segments_add(&wanted, &m->seen[k]);
+	else
+		kd_segments_of(&wanted, v);
+	d->at = m->pieces.n;
+	if (absent)
+		absent->parts(net, v, &wanted, absent_part, &a);
+	if (m->pieces.n > d->at || d->flags & KD_WIRE_VIEWS)
+		kd_pieces_add_here(&m->pieces, v, &wanted,
+				   kd_member(net->rank, net->incarnation));
+	d->key = m->pieces.n - d->at;
+	if (d->key)
+		d->flags |= KD_WIRE_PIECES;
+	kd_segments_free(&wanted);
+}
+
+/* Finds the input of the record if other ranks have it, or parts of it. */
+static void find_absent(struct making *m, uint32_t k, const struct kd_outgoing_absent *absent)
+{
+	const struct kd_net *net = m->p->net;
+	struct kd_wire_data *d = &m->records[k];
+	const struct kd_value *v = &m->values[k];
 	struct kd_wire_memory memory;
+	uint32_t rank = net->rank;
+
+	if (!(d->flags & KD_WIRE_IN) || v->pack || kd_value_bytes(v) <= KD_STEAL_INLINE)
+		return;
+	if (absent && !(d->flags & KD_WIRE_VIEWS))
+		rank = absent->retains(m->p->net, v, &memory);
+	if (rank != net->rank)
+		place_retained(m, d, rank, &memory);
+	else if (!(d->flags & KD_WIRE_OUT))
+		find_pieces(m, k, absent);
+}
+
+/* Lets the thief read the value: where it is or, if its rows have gaps, gathered. */
+static void place_value(struct kd_outgoing *p, const struct kd_value *v, uint64_t bytes,
+			uint64_t *at_p, uint64_t *key_p)
+{
+	char *staged;
+
+	if (kd_value_plain(v)) {
+		expose(p, v->data, bytes, at_p, key_p);
+		return;
+	}
+	staged = p->staged[p->nstaged++] = kd_must(malloc(bytes));
+	kd_value_gather(v, staged);
+	expose(p, staged, bytes, at_p, key_p);
+}
+
+static void place_pieces(struct making *m)
+{
+	for (uint32_t i = 0; i < m->pieces.n; i++) {
+		struct kd_piece *x = &m->pieces.at[i];
+		struct kd_value v = {(char *)(uintptr_t)x->from.begin, x->from.rows,
+				     x->from.bytes, x->from.stride, 1, NULL};
+
+		if (!x->here)
+			continue;
+		x->wire.memory.bytes = x->from.rows * x->from.bytes;
+		place_value(m->p, &v, x->wire.memory.bytes, &x->wire.memory.addr,
+			    &x->wire.memory.key);
+	}
+}
+
+/* Decides how an input that is here travels. */
+static void place_input(struct making *m, uint32_t k)
+{
 	struct kd_outgoing *p = m->p;
 	struct kd_wire_data *d = &m->records[k];
 	const struct kd_value *v = &m->values[k];
@@ -294,21 +474,13 @@ static void place_input(struct making *m, uint32_t k, kd_outgoing_retains *retai
 		d->flags |= KD_WIRE_INLINE;
 		d->at = m->inline_bytes;
 		m->inline_bytes += KD_ROUND16(d->bytes);
-	} else if (retains && retains(p->net, v, &memory)) {
-		d->flags |= KD_WIRE_RETAINED;
-		d->at = memory.addr;
-		d->key = memory.key;
-	} else if (kd_value_plain(v)) {
-		expose(p, v->data, d->bytes, &d->at, &d->key);
-		if (!(d->flags & KD_WIRE_OUT))
-			place_origin(p->net, v, d);
-	} else {
-		char *staged = kd_must(malloc(d->bytes));
-
-		p->staged[p->nstaged++] = (struct kd_staged){*v, staged};
-		kd_value_gather(v, staged);
-		expose(p, staged, d->bytes, &d->at, &d->key);
+		return;
 	}
+	if (d->flags & (KD_WIRE_PIECES | KD_WIRE_RETAINED | KD_WIRE_AWAY))
+		return;
+	place_value(p, v, d->bytes, &d->at, &d->key);
+	if (kd_value_plain(v) && !(d->flags & KD_WIRE_OUT))
+		place_origin(p->net, v, d);
 }
 
 static uint32_t link_name(const struct making *m, const struct kdds_closure *c)
@@ -376,9 +548,17 @@ static void describe(struct making *m, struct kdds_closure *c, uint32_t i)
 					   .version = {m->epoch.gen, m->epoch.head,
 						       (uint64_t)m->epoch.link_base << 32},
 					   .pack = v->pack ? kd_module_name(v->pack) : 0,
-					   .rows = kd_value_rows(c, i)};
+					   .rows = d->rows, .flags = d->flags};
 		if (p->mode == KDDS_CW)
 			d->flags |= KD_WIRE_REDUCE;
+	}
+	if (d->flags & KD_WIRE_VIEWS) {
+		struct kd_value own = kd_value_of(c, i);
+		struct kd_segments bytes = {.n = 0};
+
+		kd_segments_of(&bytes, &own);
+		kd_segments_add(&m->seen[k], &bytes);
+		kd_segments_free(&bytes);
 	}
 	d->version[2] = (uint64_t)m->epoch.link_base << 32 |
 			later(m, (uint32_t)d->version[2], writer_of(m, c, i));
@@ -401,6 +581,18 @@ static void distrust_versions(struct making *m)
 					   (link_name(m, first_of(m->range)) & ~1u);
 }
 
+/* Of the view of access i in its record's value. */
+static uint64_t offset_of(const struct making *m, struct kdds_closure *c, uint32_t i,
+			  uint64_t record)
+{
+	struct kd_value own = kd_value_of(c, i);
+	struct kd_rows b = {(uintptr_t)own.data, 1, own.cols * own.size, 0};
+	uint64_t offset, stride;
+
+	kd_rows_in(&b, &m->values[record], &offset, &stride);
+	return offset;
+}
+
 /* The closure as it travels. One that belongs to its rank may not go on from there. */
 static void write_closure(struct making *m, struct kdds_closure *c, char *to, uint32_t *next)
 {
@@ -410,12 +602,13 @@ static void write_closure(struct making *m, struct kdds_closure *c, char *to, ui
 	memcpy(to, c, c->bytes);
 	memcpy(to, &name, sizeof(name));
 	copy->state = 0;
+	begin_closure(m, c);
 	if (m->range->stays)
 		copy->attr = (c->attr & (KDDS_PRIORITY_HIGH | KDDS_PRIORITY_LOW)) | KDDS_LOCAL;
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
 		struct kdds_access_array *a = (void *)(to + c->type->access[i].offset);
 		int fresh;
-		uint64_t record;
+		uint64_t record, offset;
 
 		if (c->type->access[i].mode == KDDS_CW) {
 			while (!(m->records[*next].flags & KD_WIRE_REDUCE))
@@ -427,30 +620,55 @@ static void write_closure(struct making *m, struct kdds_closure *c, char *to, ui
 		}
 		kd_assert(record < m->data);
 		memcpy(&a->a.data, &record, sizeof(record));
-		a->a.w = a->a.p = 0;
+		offset = m->records[record].flags & KD_WIRE_VIEWS ? offset_of(m, c, i, record) : 0;
+		a->a.w = (uint32_t)offset;
+		a->a.p = (uint32_t)(offset >> 32);
 		if (c->type->access[i].array)
 			a->shape.pack = NULL;
 	}
 }
 
+/* Of a value around views only what these see: others may be writing the rest. */
+static void write_inline(const struct making *m, uint32_t k, char *to)
+{
+	const struct kd_value *v = &m->values[k];
+	struct kd_rows b;
+
+	if (!(m->records[k].flags & KD_WIRE_VIEWS)) {
+		kd_value_gather(v, to);
+		return;
+	}
+	for (uint32_t i = 0; kd_segments_next(&m->seen[k], &i, &b);)
+		for (; b.rows; b.rows--, b.begin += b.stride) {
+			uint64_t offset, stride;
+
+			kd_rows_in(&b, v, &offset, &stride);
+			memcpy(to + offset, (char *)(uintptr_t)b.begin, b.bytes);
+		}
+}
+
 static void write_message(struct making *m)
 {
-	size_t records = KD_ROUND16(m->data * sizeof(*m->records));
+	size_t records = m->data * sizeof(*m->records);
+	size_t pieces = m->pieces.n * sizeof(struct kd_wire_piece);
 	struct kd_wire_steal head = {.data = m->data, .closures = m->closures,
 				       .inline_bytes = (uint32_t)m->inline_bytes,
 				       .closure_bytes = (uint32_t)m->closure_bytes,
-				       .independent = m->range->independent};
+				       .independent = m->range->independent,
+				       .pieces = m->pieces.n};
 	uint32_t next = 0;
 	char *at;
 
-	m->p->size = sizeof(head) + records + m->inline_bytes + m->closure_bytes;
+	m->p->size = sizeof(head) + records + pieces + m->inline_bytes + m->closure_bytes;
 	at = m->p->bytes = kd_must(calloc(1, m->p->size));
 	memcpy(at, &head, sizeof(head));
-	memcpy(at += sizeof(head), m->records, m->data * sizeof(*m->records));
+	memcpy(at += sizeof(head), m->records, records);
 	at += records;
+	for (uint32_t i = 0; i < m->pieces.n; i++, at += sizeof(struct kd_wire_piece))
+		memcpy(at, &m->pieces.at[i].wire, sizeof(struct kd_wire_piece));
 	for (uint32_t k = 0; k < m->data; k++)
 		if (m->records[k].flags & KD_WIRE_INLINE)
-			kd_value_gather(&m->values[k], at + m->records[k].at);
+			write_inline(m, k, at + m->records[k].at);
 	at += m->inline_bytes;
 	for (struct kdds_closure *c = first_of(m->range); (char *)c < m->range->end; c = after(c)) {
 		write_closure(m, c, at, &next);
@@ -468,16 +686,20 @@ static void check(const struct kd_outgoing *p, const struct kd_range *range)
 	const char *at = p->bytes + p->size - head->closure_bytes;
 	uint32_t outs = 0, regions = 0, closures = 0;
 
-	kd_assert(p->size == sizeof(*head) + KD_ROUND16(head->data * sizeof(*d)) +
+	kd_assert(p->size == sizeof(*head) + head->data * sizeof(*d) +
+				     head->pieces * sizeof(struct kd_wire_piece) +
 				     head->inline_bytes + head->closure_bytes);
 	kd_assert(p->size <= KD_STEAL_BYTES && head->closures <= KD_STEAL_CLOSURES);
 	for (uint32_t k = 0; k < head->data; k++, d++) {
 		if (d->flags & KD_WIRE_INLINE) {
-			kd_assert(d->flags & KD_WIRE_IN && !(d->flags & KD_WIRE_RETAINED));
+			kd_assert(d->flags & KD_WIRE_IN);
+			kd_assert(!(d->flags & (KD_WIRE_RETAINED | KD_WIRE_AWAY)));
 			kd_assert(d->at % 16 == 0 && d->at <= head->inline_bytes);
 			kd_assert(KD_ROUND16(d->bytes) <= head->inline_bytes - d->at);
-		} else if (d->flags & KD_WIRE_RETAINED) {
+		} else if (d->flags & (KD_WIRE_RETAINED | KD_WIRE_AWAY | KD_WIRE_PIECES)) {
 			kd_assert(d->flags & KD_WIRE_IN);
+			kd_assert(!(d->flags & KD_WIRE_PIECES) ||
+				  d->at + d->key <= head->pieces);
 		} else {
 			regions += d->flags & KD_WIRE_IN;
 		}
@@ -488,7 +710,8 @@ static void check(const struct kd_outgoing *p, const struct kd_range *range)
 			outs++;
 		}
 	}
-	kd_assert(outs == p->ntargets && regions == p->nregions && p->nstaged <= regions);
+	kd_assert(outs == p->ntargets && regions <= p->nregions && p->nstaged <= p->nregions);
+	kd_assert(p->nregions <= regions + head->pieces);
 	d = (const void *)(head + 1);
 	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c)) {
 		kd_assert(kd_closure_at(at)->bytes == c->bytes && !kd_closure_at(at)->state);
@@ -497,7 +720,8 @@ static void check(const struct kd_outgoing *p, const struct kd_range *range)
 
 			memcpy(&record, at + c->type->access[i].offset, sizeof(record));
 			kd_assert(record < head->data);
-			kd_assert(d[record].addr == (uintptr_t)kd_closure_access(c, i)->data);
+			kd_assert(d[record].flags & KD_WIRE_VIEWS ||
+				  d[record].addr == (uintptr_t)kd_closure_access(c, i)->data);
 		}
 		at += c->bytes;
 		closures++;
@@ -514,9 +738,9 @@ static inline void check(const struct kd_outgoing *p, const struct kd_range *ran
 #endif
 
 void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd_range *range,
-		    kd_outgoing_retains *retains)
+		      uint32_t thief, const struct kd_outgoing_absent *absent)
 {
-	struct making m = {.p = p, .range = range};
+	struct making m = {.p = p, .range = range, .thief = thief};
 	uint32_t accesses = 0;
 
 	memset(p, 0, sizeof(*p));
@@ -541,17 +765,23 @@ void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd
 	m.records = kd_must(calloc(accesses + 1, sizeof(*m.records)));
 	m.targets = kd_must(calloc(accesses + 1, sizeof(*m.targets)));
 	m.writers = kd_must(calloc(accesses + 1, sizeof(*m.writers)));
-	/* one more: for the message itself */
-	p->regions = kd_must(calloc(accesses + 1, sizeof(*p->regions)));
-	p->staged = kd_must(calloc(accesses + 1, sizeof(*p->staged)));
-	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c))
+	m.seen = kd_must(calloc(accesses + 1, sizeof(*m.seen)));
+	for (struct kdds_closure *c = first_of(range); (char *)c < range->end; c = after(c)) {
+		begin_closure(&m, c);
 		for (uint32_t i = 0; i < c->type->naccess; i++)
 			describe(&m, c, i);
+	}
 	if (!range->import && kd_load_relaxed(&range->frame->waited))
 		distrust_versions(&m);
 	for (uint32_t k = 0; k < m.data; k++)
+		find_absent(&m, k, absent);
+	/* one more: for the message itself */
+	p->regions = kd_must(calloc(accesses + m.pieces.n + 1, sizeof(*p->regions)));
+	p->staged = kd_must(calloc(accesses + m.pieces.n + 1, sizeof(*p->staged)));
+	place_pieces(&m);
+	for (uint32_t k = 0; k < m.data; k++)
 		if (m.records[k].flags & KD_WIRE_IN)
-			place_input(&m, k, retains);
+			place_input(&m, k);
 	write_message(&m);
 	for (uint32_t k = 0; k < m.data; k++)
 		if (m.records[k].flags & KD_WIRE_OUT)
@@ -564,6 +794,10 @@ void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd
 	free(m.values);
 	free(m.records);
 	free(m.writers);
+	for (uint32_t k = 0; k < m.data; k++)
+		kd_segments_free(&m.seen[k]);
+	free(m.seen);
+	free(m.pieces.at);
 }
 
 void kd_outgoing_expose(struct kd_outgoing *p, struct kd_wire_memory *memory_p,
@@ -581,7 +815,7 @@ void kd_outgoing_hide(struct kd_outgoing *p)
 	for (uint32_t i = 0; i < p->nregions; i++)
 		kd_exposed_remove(p->net, &p->regions[i]);
 	for (uint32_t i = 0; i < p->nstaged; i++)
-		free(p->staged[i].bytes);
+		free(p->staged[i]);
 	p->nregions = p->nstaged = 0;
 	free(p->bytes);
 	p->bytes = NULL;
@@ -615,6 +849,13 @@ uint64_t kd_results_most(const struct kd_outgoing *p)
 	       (sizeof(uint64_t) + sizeof(uint32_t)) * p->closures + sizeof(struct kdds_failure);
 }
 
+static uint64_t target_bytes(const struct kd_target *t)
+{
+	const struct kd_value *v = &t->value;
+
+	return t->gaps ? ((v->rows - 1) * v->ld + v->cols) * v->size : kd_value_bytes(v);
+}
+
 int kd_results_apply(struct kd_outgoing *p, const void *bytes, size_t size, uint32_t count,
 		     void (*get)(void *arg, struct kd_target *t, const struct kd_wire_memory *from),
 		     void *arg)
@@ -635,7 +876,9 @@ int kd_results_apply(struct kd_outgoing *p, const void *bytes, size_t size, uint
 		if (t->closure && !t->staged) /* its private copy has been made */
 			t->value.data = kd_closure_access(t->closure, t->access)->data;
 		if (r.memory.bytes) {
-			if (t->value.pack || r.memory.bytes != kd_value_bytes(&t->value))
+			t->gaps = r.gaps == 1;
+			if (t->value.pack || (r.gaps && (!t->gaps || t->staged)) ||
+			    r.memory.bytes != target_bytes(t))
 				return -EBADMSG;
 			get(arg, t, &r.memory);
 		} else {
@@ -679,15 +922,21 @@ void *kd_target_room(struct kd_target *t)
 	kd_assert(!t->bytes && !t->value.pack);
 	if (kd_value_plain(&t->value) && !t->staged)
 		return t->value.data;
-	t->bytes = kd_must(malloc(kd_value_bytes(&t->value)));
+	t->bytes = kd_must(malloc(target_bytes(t)));
 	return t->bytes;
 }
 
 void kd_target_arrived(struct kd_target *t)
 {
+	const struct kd_value *v = &t->value;
+
 	if (!t->bytes || t->staged)
 		return;
-	kd_value_scatter(&t->value, t->bytes, kd_value_bytes(&t->value));
+	for (uint64_t r = 0; t->gaps && r < v->rows; r++)
+		memcpy((char *)v->data + r * v->ld * v->size, t->bytes + r * v->ld * v->size,
+		       v->cols * v->size);
+	if (!t->gaps)
+		kd_value_scatter(v, t->bytes, kd_value_bytes(v));
 	free(t->bytes);
 	t->bytes = NULL;
 }

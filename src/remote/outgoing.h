@@ -11,6 +11,7 @@
 #ifndef KD_OUTGOING_H
 #define KD_OUTGOING_H
 
+#include "core/segments.h"
 #include "core/stack.h"
 #include "core/steal.h"
 #include "core/value.h"
@@ -36,12 +37,7 @@ struct kd_target {
 	 * kd_results_store. */
 	char *bytes;
 	int staged;
-};
-
-/* A value with gaps between its rows, gathered for reading. */
-struct kd_staged {
-	struct kd_value value;
-	char *bytes;
+	int gaps; /* rows are as far apart in what is read as in the value */
 };
 
 /* The outgoing steal message, kept by the victim until the thief is done with it. */
@@ -52,7 +48,7 @@ struct kd_outgoing {
 	uint32_t closures;
 	struct kd_exposed *regions;
 	uint32_t nregions;
-	struct kd_staged *staged;
+	char **staged; /* inputs with gaps between their rows, gathered for reading */
 	uint32_t nstaged;
 	struct kd_target *targets; /* in the order of the results */
 	uint32_t ntargets;
@@ -60,6 +56,12 @@ struct kd_outgoing {
 
 /* Whether the closure may leave the process. */
 int kd_outgoing_allows(struct kd_net *net, const struct kdds_closure *c);
+/* The rank to which c is to be given, as kd_place_of says; negative, too, if that rank only has the
+ * data and enough to do: c is open to all, but its data are not here. */
+int kd_outgoing_rank(struct kd_net *net, const struct kdds_closure *c);
+
+typedef void kd_outgoing_part(void *arg, uint32_t rank, const struct kd_rows *b,
+			      const struct kd_value *value, const struct kd_wire_memory *memory);
 
 #define KD_LOAD_VALUES 16
 
@@ -75,7 +77,8 @@ struct kd_load {
 };
 
 /* Adds the closure, or starts again with it if it does not directly follow the others. Returns
- * 0 and adds nothing if the data would exceed room, with a message if the closure alone does. */
+ * 0 and adds nothing if the data would exceed room, with a message if the closure alone does, or if
+ * the closure has views of one value, and others are there. */
 int kd_load_add(struct kd_net *net, struct kd_load *l, const struct kdds_closure *c, uint64_t room);
 
 /* The filter for a thief with that much room: closures that may leave the process, in ranges that
@@ -96,14 +99,21 @@ struct kd_load_filter {
 void kd_load_filter_init(struct kd_net *net, struct kd_load_filter *f, uint32_t thief,
 			 uint64_t room, uint64_t now_ns);
 
-/* Whether the thief retains the data item, and where. */
-typedef int kd_outgoing_retains(struct kd_net *net, const struct kd_value *v,
-				struct kd_wire_memory *memory_p);
+/* What other ranks have. */
+struct kd_outgoing_absent {
+	/* The rank that retains the data item, and where it has it; this one: it does not. */
+	uint32_t (*retains)(struct kd_net *net, const struct kd_value *v,
+			    struct kd_wire_memory *memory_p);
+	/* Calls part for each block of the bytes wanted of v that a rank retains: in that memory of
+	 * its own, where the value is to which it belongs. Removes these from wanted. */
+	void (*parts)(struct kd_net *net, const struct kd_value *v, struct kd_segments *wanted,
+		      kd_outgoing_part *part, void *arg);
+};
 
-/* Makes a steal message of the range. retains NULL: the thief retains nothing. Ends the process if
- * there is no memory. */
+/* Makes a steal message of the range for the thief. absent NULL: all data are here. Ends the
+ * process if there is no memory. */
 void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd_range *range,
-		    kd_outgoing_retains *retains);
+		      uint32_t thief, const struct kd_outgoing_absent *absent);
 /* Exposes the message itself for reading. */
 void kd_outgoing_expose(struct kd_outgoing *p, struct kd_wire_memory *memory_p,
 		      struct kd_wire_seal *seal_p);

@@ -190,6 +190,11 @@ static struct peer *meet(struct kd_net *net, uint32_t rank)
 	return create(net, rank);
 }
 
+void kd_peer_meet(struct kd_net *net, uint32_t rank)
+{
+	meet(net, rank);
+}
+
 static void activate(struct kd_net *net, struct peer *p)
 {
 	struct kd_peers *peers = net->peers;

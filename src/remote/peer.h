@@ -46,6 +46,8 @@ typedef void kd_peer_receiver(struct kd_net *net, uint32_t from, unsigned kind, 
 int kd_peer_start(struct kd_net *net, const uint8_t secret[32], kd_peer_receiver *receive);
 void kd_peer_stop(struct kd_net *net);
 
+/* From then on the engine can reach the rank, as it can after a message to it. */
+void kd_peer_meet(struct kd_net *net, uint32_t rank);
 /* A new message, to be filled: bytes of body follow the head. */
 struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes);
 /* Sends m to rank and frees it later. once: the message may be lost, but it is not dropped merely

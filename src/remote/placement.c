@@ -21,6 +21,7 @@
 #define LOOK_DOUBLINGS 6
 #define GIFTS 32       /* between looks at messages */
 #define RANGE_BYTES 1048576u /* of data, beyond which no closure joins a range */
+#define BUSY 2u /* ranges that a rank has not answered */
 
 struct given {
 	struct given *next;
@@ -33,6 +34,8 @@ struct kd_placement {
 	uint32_t look, passed; /* set by any thread, cleared under the net lock */
 	uint32_t any; /* the program places closures; set by any thread */
 	uint64_t returned; /* steal messages, at the last look: results may make some ready */
+	int open;    /* the last look has met closures that are open to all */
+	int brings;  /* the data of one of them are being read here */
 	uint64_t due_ns;  /* the next look; UINT64_MAX: when look or passed is set */
 	uint64_t last_ns; /* the last one */
 	uint32_t vain;    /* looks in a row */
@@ -45,14 +48,7 @@ struct gift {
 	struct kd_load load;
 	uint32_t count, rank;
 	int stays;
-};
-
-/* A range that waits for the data that its closures use. Then it goes to the rank, or runs here. */
-struct waiting {
-	struct kd_need need; /* first */
-	struct kd_net *net;
-	struct kd_range range;
-	uint32_t rank;
+	int open; /* only one that is open to all */
 };
 
 void kd_placement_start(struct kd_net *net)
@@ -91,6 +87,15 @@ void kd_placement_look(struct kd_remote *r)
 	kd_store_relaxed(&net->placement->any, 1);
 	if (!kd_exchange(&net->placement->look, 1))
 		kd_comm_wake(net->comm);
+}
+
+void kd_placement_now(struct kd_remote *r)
+{
+	struct kd_net *net = kd_net_of(r);
+
+	kd_store_relaxed(&net->placement->any, 1);
+	kd_store(&net->placement->look, 1);
+	kd_net_nudge(net);
 }
 
 void kd_placement_joined(struct kd_net *net)
@@ -132,13 +137,26 @@ void kd_placement_give(struct kd_remote *r, const struct kd_range *range)
 	kd_placement_look(r);
 }
 
+static int wants_open(struct gift *g, int open)
+{
+	if (!open || g->count)
+		return 0;
+	g->count++;
+	g->stays = 1;
+	return 1;
+}
+
 static int wants(struct kd_filter *filter, const struct kdds_closure *c)
 {
 	struct gift *g = (struct gift *)filter;
 	int rank = kd_place_of(g->net->pool, c);
+	int open = rank >= 0 && kd_outgoing_rank(g->net, c) < 0;
 	int leaves;
 
-	if (rank < 0 || g->stays || (g->count && (uint32_t)rank != g->rank))
+	if (g->open)
+		return wants_open(g, open);
+	g->net->placement->open |= open;
+	if (rank < 0 || open || g->stays || (g->count && (uint32_t)rank != g->rank))
 		return 0;
 	/* the next one may be kept, or balance the ranks otherwise */
 	if (g->count && g->load.bytes > RANGE_BYTES && kd_place_rank(g->net->pool, c) < 0)
@@ -165,25 +183,8 @@ static void reset(struct kd_filter *filter)
 
 static struct gift gift(struct kd_net *net)
 {
-	return (struct gift){.filter = {wants, reset}, .net = net};
-}
-
-/* What the range uses is where it goes. Meanwhile others may have begun to read what was there. */
-static void go(struct kd_need *need)
-{
-	struct waiting *w = (struct waiting *)need;
-	struct kd_net *net = w->net;
-
-	need->left = 1;
-	for (char *c = w->range.begin; c < w->range.end; c += kd_closure_at(c)->bytes)
-		kd_retained_need(net, kd_closure_at(c), w->rank, need);
-	if (--need->left)
-		return;
-	if (w->rank == net->rank || kd_net_lost(net, w->rank))
-		kd_again_stay(net, &w->range);
-	else
-		kd_export_send(net, w->rank, 0, &w->range);
-	free(w);
+	return (struct gift){.filter = {.wants = wants, .reset = reset}, .net = net,
+			     .rank = net->rank};
 }
 
 /*
@@ -201,12 +202,12 @@ static int keeps(struct gift *g, const struct kd_range *range)
 		return 0;
 	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes)
 		kd_retained_count(net, kd_closure_at(c), g->rank, &there, &rest);
-	if (kd_export_busy(net, g->rank) &&
+	if (kd_balance_has(net, g->rank) >= BUSY &&
 	    kd_balance_affords(net, net->rank, g->rank, there, now)) {
 		kd_balance_spend(net, net->rank, g->rank, there, now);
 		return 1;
 	}
-	if (!rest || kd_weigh_pays(net, type, kd_balance_ns(rest)))
+	if (!rest || kd_weigh_pays(net, type, 2 * (there + rest), kd_balance_ns(net, rest)))
 		return 0;
 	if (kd_weigh_loses(net, type) || !kd_balance_affords(net, g->rank, net->rank, rest, now))
 		return 1;
@@ -216,13 +217,13 @@ static int keeps(struct gift *g, const struct kd_range *range)
 
 static void give(struct gift *g, const struct kd_range *range)
 {
-	struct waiting *w = kd_must(malloc(sizeof(*w)));
+	struct kd_placement *me = g->net->placement;
+	uint32_t rank = g->stays || !g->count || keeps(g, range) ? g->net->rank : g->rank;
+	struct kd_range r = *range;
 
-	*w = (struct waiting){{1, go}, g->net, *range, g->rank};
-	if (g->stays || !g->count || keeps(g, range))
-		w->rank = g->net->rank;
-	w->range.stays = w->rank != g->net->rank;
-	go(&w->need);
+	r.stays = rank != g->net->rank;
+	me->brings += g->open;
+	kd_export_give(g->net, rank, 0, &r, g->open ? &me->brings : NULL);
 }
 
 /* What owners have claimed. */
@@ -248,11 +249,14 @@ static void give_claimed(struct kd_net *net)
 	}
 }
 
-/* Takes a range that is ready and gives it. 0: there is none. */
-static int give_ready(struct kd_net *net)
+/* Takes a range that is ready and gives it. open: one that is open to all, for this rank. 0: there
+ * is none. */
+static int give_ready(struct kd_net *net, int open)
 {
 	struct gift x = gift(net);
 	struct kd_range range;
+
+	x.open = open;
 
 	if (!kd_search_placed(&net->worker, &x.filter, &range))
 		return 0;
@@ -264,6 +268,7 @@ uint64_t kd_placement_tick(struct kd_net *net, uint64_t now)
 {
 	struct kd_placement *me = net->placement;
 	unsigned n = 0;
+	int idle;
 
 	kd_net_assert_locked(net);
 	if (!kd_load_relaxed(&me->any))
@@ -279,10 +284,16 @@ uint64_t kd_placement_tick(struct kd_net *net, uint64_t now)
 		me->due_ns = kd_min(me->due_ns, me->last_ns + ((uint64_t)LOOK_NS << me->vain));
 	}
 	give_claimed(net);
-	if (now < me->due_ns)
+	idle = me->open && !me->brings && kd_net_idle(net);
+	if (now < me->due_ns && !idle)
 		return me->due_ns;
-	while (n < GIFTS && give_ready(net))
+	me->open = 0;
+	while (n < GIFTS && give_ready(net, 0))
 		n++;
+	if (me->open)
+		kd_export_available(&net->remote);
+	if (me->open && idle && !give_ready(net, 1))
+		me->open = 0;
 	me->vain = n ? 0 : kd_min(me->vain + 1, LOOK_DOUBLINGS);
 	me->last_ns = now;
 	me->due_ns = n == GIFTS ? now : UINT64_MAX;

@@ -23,7 +23,9 @@ void kd_placement_stop(struct kd_net *net);
 int kd_placement_rank(struct kd_remote *r, uint32_t number);
 /* There may be closures to be given. Any thread; locks may be held. */
 void kd_placement_look(struct kd_remote *r);
-/* The same, if an owner that has gone on makes any ready. */
+/* The same without locks: gives them at once, if nobody holds the net lock. */
+void kd_placement_now(struct kd_remote *r);
+/* As kd_placement_look, if an owner that has gone on makes any ready. */
 void kd_placement_passed(struct kd_remote *r);
 /* A rank has joined: closures that are placed there go there, also those that were lost with its
  * predecessor. Under the lock. */

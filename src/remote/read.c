@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "comm/comm.h"
+#include "remote/balance.h"
 #include "remote/mac.h"
 #include "remote/net.h"
 #include "remote/peer.h"
@@ -20,6 +21,7 @@
 #define TRIES 11
 #define PART_BYTES (1u << 20)
 #define PARTS 3            /* of one read, in progress at a time */
+#define MEASURED_BYTES (64u << 20) /* or until nothing is being read */
 
 struct part {
 	struct kd_comm_get get;
@@ -49,6 +51,8 @@ struct kd_transfers {
 	struct kd_transfer *first;
 	struct part *failed;
 	struct part *asking, **last; /* in the order of their numbers */
+	uint64_t since_ns, bytes; /* what has been read since then, always by at least one read */
+	int retried; /* one has failed meanwhile */
 };
 
 void kd_read_init(struct kd_net *net)
@@ -75,6 +79,7 @@ static void try_later(struct part *p, int error)
 	if (p->tries == TRIES)
 		kd_die("rank %u cannot read %llu bytes from rank %u: %s", net->rank, bytes, rank,
 		       kd_errno_text(-error));
+	net->transfers->retried = 1;
 	p->due_ns = kd_os_now_ns() + ((uint64_t)RETRY_NS << p->tries++);
 	p->later = net->transfers->failed;
 	net->transfers->failed = p;
@@ -130,6 +135,21 @@ static void next_part(struct part *p, struct kd_read *g)
 	kd_assert(t->begun <= g->from.bytes);
 }
 
+/* Reads wait for each other, so one alone does not show how fast bytes move. */
+static void note_bandwidth(struct kd_net *net)
+{
+	struct kd_transfers *me = net->transfers;
+	uint64_t now = kd_os_now_ns();
+
+	if (me->first && me->bytes < MEASURED_BYTES)
+		return;
+	if (!me->retried)
+		kd_balance_moved(net, me->bytes, now - me->since_ns);
+	me->since_ns = now;
+	me->bytes = 0;
+	me->retried = 0;
+}
+
 /* Starts the next part of the read, or ends the transfer if this was the last. */
 static void part_arrived(struct part *p)
 {
@@ -145,6 +165,7 @@ static void part_arrived(struct part *p)
 		*t->link = t->next;
 		if (t->next)
 			t->next->link = t->link;
+		note_bandwidth(g->net);
 		free(t);
 		g->transfer = NULL;
 		if (kd_unlikely(g->net->hooks.read != NULL))
@@ -205,6 +226,7 @@ static void get_done(struct kd_comm_get *get, int error)
 		return;
 	}
 	net->counts.fetched_bytes += p->from.bytes;
+	net->transfers->bytes += p->from.bytes;
 	if (kd_unlikely(net->hooks.fetched != NULL))
 		net->hooks.fetched(p->of, p->from.bytes);
 	if (p->seal.number)
@@ -262,6 +284,11 @@ void kd_read_start(struct kd_net *net, struct kd_read *g)
 {
 	struct kd_transfer *t = kd_must(calloc(1, sizeof(*t)));
 
+	if (!net->transfers->first) {
+		net->transfers->since_ns = kd_os_now_ns();
+		net->transfers->bytes = 0; /* of reads that have been dropped */
+		net->transfers->retried = 0;
+	}
 	t->next = net->transfers->first;
 	t->link = &net->transfers->first;
 	if (net->transfers->first)

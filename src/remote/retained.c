@@ -8,8 +8,10 @@
 #include "base/extents.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "core/looppart.h"
 #include "core/place.h"
 #include "core/remote.h"
+#include "core/segments.h"
 #include "remote/net.h"
 #include "remote/peer.h"
 
@@ -17,6 +19,7 @@
 #define HOLDERS 4      /* ranks among which residence chooses */
 #define FOLLOW_SHARE 4 /* a rank that has less of what a closure uses does not get it */
 #define WRITTEN_TIMES 4 /* what a closure writes will be written again, and by one rank at a time */
+#define SINGLE_ROWS 8 /* of a value with gaps, which others may write, are read one by one */
 #define NAP_NS 1000000 /* of a worker that waits for a value and does not poll */
 
 /* Somebody who waits for a value. */
@@ -25,27 +28,51 @@ struct wait {
 	struct kd_need *need;
 };
 
+/* A part of a value that is being read. */
+struct part {
+	struct kd_read get; /* first */
+	struct kd_rows to;
+	uint64_t stride; /* of its rows in what is read */
+	char *bytes;     /* what is read; NULL: it arrives in place */
+	struct part *next;
+};
+
 /* A value that another rank retains for this one. */
 struct retained {
 	struct kd_extent extent; /* first */
 	struct kd_retained_import *of;
-	struct kd_target target; /* the value here */
-	struct kd_read get;
-	int reading;
-	int lent; /* a closure at its rank is going to overwrite it */
+	struct kd_value value;      /* the value here */
+	struct kd_wire_memory from; /* and there, */
+	struct kd_value there;      /* where rows may have gaps, too: cols is ld then */
+	uint64_t bytes;
+	struct kd_segments all;     /* of these */
+	/* Those that are here, too, until a closure at its rank overwrites the value; these, and
+	 * those that are being read. */
+	struct kd_segments here, known;
+	struct part *parts;
+	uint32_t reading; /* parts */
+	int ends;         /* it leaves the set when all of it is here */
+	int lent;         /* a closure at its rank is going to overwrite it */
 	struct wait *waits;
+	struct retained *older, *newer; /* in the list of those that are here, too */
 };
 
 struct kd_retained_set {
-	uint32_t lock; /* protects the extents, and with them which values there are */
+	uint32_t lock; /* protects the extents, that is which values there are, and what is here */
 	struct kd_extents extents;
 	uint64_t longest; /* bytes from begin to end of a value */
 	uint64_t bytes;
+	struct retained *oldest, *newest; /* values all of which is here, too */
 };
 
 void kd_retained_start(struct kd_net *net)
 {
 	net->retained = kd_must(calloc(1, sizeof(*net->retained)));
+}
+
+static int has_gaps(const struct retained *r)
+{
+	return r->there.cols != r->value.cols;
 }
 
 static void lock(struct kd_retained_set *set)
@@ -76,12 +103,13 @@ static struct retained *next_at(struct kd_retained_set *set, const struct kd_val
 	e = before ? kd_extents_after(&set->extents, &before->extent) :
 		     kd_extents_from(&set->extents, 0, begin - kd_min(set->longest, begin));
 	for (; e && e->begin < end; e = kd_extents_after(&set->extents, e))
-		if (e->end > begin && kd_value_overlaps(&((struct retained *)e)->target.value, v))
+		if (e->end > begin && kd_value_overlaps(&((struct retained *)e)->value, v))
 			return (struct retained *)e;
 	return NULL;
 }
 
-/* The same for the holder of the net lock, without which no value comes or is read. */
+/* The same. Only the holder of the net lock may look at the value: without it no value comes, or
+ * leaves the set. */
 static struct retained *next_of(struct kd_net *net, const struct kd_value *v,
 				const struct retained *before)
 {
@@ -93,13 +121,34 @@ static struct retained *next_of(struct kd_net *net, const struct kd_value *v,
 	return r;
 }
 
+static int is_listed(const struct kd_retained_set *set, const struct retained *r)
+{
+	return r->older || set->oldest == r;
+}
+
+static void list(struct kd_retained_set *set, struct retained *r)
+{
+	r->older = set->newest;
+	*(r->older ? &r->older->newer : &set->oldest) = r;
+	set->newest = r;
+}
+
+static void unlist(struct kd_retained_set *set, struct retained *r)
+{
+	*(r->older ? &r->older->newer : &set->oldest) = r->newer;
+	*(r->newer ? &r->newer->older : &set->newest) = r->older;
+}
+
 static void take_out(struct kd_net *net, struct retained *r)
 {
 	struct kd_retained_set *set = net->retained;
 
+	if (is_listed(set, r))
+		unlist(set, r);
+
 	lock(set);
 	kd_extents_remove(&set->extents, &r->extent);
-	set->bytes -= r->get.from.bytes;
+	set->bytes -= r->bytes;
 	kd_fetch_add(&net->pool->retained, -1);
 	if (!set->extents.root)
 		set->longest = 0;
@@ -118,11 +167,25 @@ void kd_retained_return(struct kd_retained_import *of)
 	free(of);
 }
 
+static void free_retained(struct retained *r)
+{
+	while (r->parts) {
+		struct part *p = r->parts;
+
+		r->parts = p->next;
+		free(p->bytes);
+		free(p);
+	}
+	kd_segments_free(&r->all);
+	kd_segments_free(&r->here);
+	kd_segments_free(&r->known);
+	free(r);
+}
+
 static void release(struct retained *r)
 {
 	kd_retained_return(r->of);
-	free(r->target.bytes);
-	free(r);
+	free_retained(r);
 }
 
 static void drop(struct kd_net *net, struct retained *r)
@@ -142,7 +205,7 @@ void kd_retained_stop(struct kd_net *net)
 		take_out(net, r);
 		if (!--r->of->left)
 			free(r->of);
-		free(r);
+		free_retained(r);
 	}
 	free(set);
 	net->retained = NULL;
@@ -154,14 +217,22 @@ static int in_arena(const struct kd_stack *s, const char *p)
 	return p >= s->arena && p < s->base.arena_end;
 }
 
-int kd_retained_may(const struct kd_net *net, const struct kd_range *range,
-		    const struct kd_value *v, uint64_t bytes)
+static int has_room(const struct kd_net *net, uint64_t bytes)
+{
+	return bytes <= kd_env.cache && net->retained->bytes <= kd_env.cache - bytes &&
+	       kd_load_relaxed(&net->pool->retained) < VALUES_MOST;
+}
+
+int kd_retained_may(struct kd_net *net, const struct kd_range *range, const struct kd_value *v,
+		    uint64_t bytes)
 {
 	const struct kd_range *r = range;
 
-	if (net->rank || net->survives || v->pack || bytes > kd_env.cache ||
-	    net->retained->bytes > kd_env.cache - bytes ||
-	    kd_load_relaxed(&net->pool->retained) >= VALUES_MOST)
+	if (net->rank || net->survives || v->pack)
+		return 0;
+	while (!has_room(net, bytes) && net->retained->oldest)
+		drop(net, net->retained->oldest);
+	if (!has_room(net, bytes))
 		return 0;
 	/* a stack with a range that is not complete, here or further up, does not end */
 	for (; r->from; r = &r->from->range)
@@ -171,7 +242,7 @@ int kd_retained_may(const struct kd_net *net, const struct kd_range *range,
 }
 
 void kd_retained_add(struct kd_retained_import *of, const struct kd_value *v,
-		     const struct kd_wire_memory *from)
+		     const struct kd_wire_memory *from, int gaps)
 {
 	struct kd_net *net = of->net;
 	struct kd_retained_set *set = net->retained;
@@ -180,15 +251,18 @@ void kd_retained_add(struct kd_retained_import *of, const struct kd_value *v,
 
 	kd_net_assert_locked(net);
 	r->of = of;
-	r->target.value = *v;
-	r->get.from = *from;
+	r->value = r->there = *v;
+	r->there.cols = gaps ? v->ld : v->cols;
+	r->from = *from;
+	r->bytes = kd_value_bytes(v);
+	kd_segments_of(&r->all, v);
 	r->extent.begin = begin;
 	r->extent.end = begin + bytes;
 	of->left++;
 	lock(set);
 	kd_extents_add(&set->extents, &r->extent);
 	set->longest = kd_max(set->longest, bytes);
-	set->bytes += from->bytes;
+	set->bytes += r->bytes;
 	unlock(set);
 	kd_fetch_add(&net->pool->retained, 1);
 }
@@ -204,35 +278,53 @@ void kd_retained_overwrite(struct kd_net *net, const struct kd_value *v)
 	struct retained *r;
 
 	while ((r = next_of(net, v, NULL))) {
-		net->counts.kept_bytes += r->get.from.bytes;
+		net->counts.kept_bytes += r->bytes;
 		drop(net, r);
 	}
 }
 
-struct kd_retained_import *kd_retained_at(struct kd_net *net, uint32_t rank,
-					  const struct kd_value *v,
-					  struct kd_wire_memory *memory_p)
+struct kd_retained_import *kd_retained_at(struct kd_net *net, const struct kd_value *v,
+					  uint32_t thief, struct kd_wire_memory *memory_p)
 {
 	const struct retained *r = kd_load_relaxed(&net->pool->retained) ? next_of(net, v, NULL) :
 									  NULL;
 
-	if (!r || r->reading || r->of->rank != rank || !kd_value_same(&r->target.value, v))
+	if (!r || r->ends || !kd_value_same(&r->value, v) ||
+	    (has_gaps(r) && r->of->rank != thief))
 		return NULL;
-	*memory_p = r->get.from;
+	*memory_p = r->from;
 	r->of->left++;
 	return r->of;
 }
 
-static void arrived(struct kd_read *get)
+void kd_retained_parts(struct kd_net *net, const struct kd_value *around,
+		       struct kd_segments *wanted, kd_retained_part *part, void *arg)
 {
-	struct retained *r = get->whose;
-	struct kd_net *net = r->of->net;
+	for (struct retained *r = NULL; (r = next_of(net, around, r));) {
+		struct kd_segments there = {.n = 0};
+		struct kd_rows b;
+
+		kd_segments_common(&there, wanted, &r->all);
+		kd_assert(!r->ends || !there.n);
+		for (uint32_t i = 0; kd_segments_next(&there, &i, &b);) {
+			r->of->left++;
+			part(arg, r->of, &r->there, &r->from, &b);
+		}
+		kd_segments_remove(wanted, &there);
+		kd_segments_free(&there);
+	}
+}
+
+/* Nothing of r is being read any more. */
+static void settle(struct kd_net *net, struct retained *r)
+{
 	struct wait *w = r->waits, *next;
 
-	kd_net_assert_locked(net);
-	kd_target_arrived(&r->target);
-	take_out(net, r);
-	release(r);
+	r->waits = NULL;
+	if (r->ends) {
+		take_out(net, r);
+		release(r);
+	}
 	for (; w; w = next) {
 		struct kd_need *need = w->need;
 
@@ -243,54 +335,167 @@ static void arrived(struct kd_read *get)
 	}
 }
 
-static void read_for(struct kd_net *net, struct retained *r, struct kd_need *need)
+static void arrived(struct kd_read *get)
 {
-	struct wait *w = kd_must(malloc(sizeof(*w)));
+	struct part *p = (struct part *)get, **link;
+	struct retained *r = get->whose;
+	struct kd_net *net = r->of->net;
+	struct kd_segments s = {.n = 0};
 
-	*w = (struct wait){r->waits, need};
-	r->waits = w;
-	need->left++;
-	if (r->reading)
-		return;
-	kd_store_relaxed(&r->reading, 1);
-	r->get = (struct kd_read){.whose = r, .rank = r->of->rank, .from = r->get.from,
-				  .type = r->of->type, .results = 1,
-				  .to = kd_target_room(&r->target), .arrived = arrived};
-	kd_read_start(net, &r->get);
+	kd_net_assert_locked(net);
+	for (uint64_t i = 0; p->bytes && i < p->to.rows; i++)
+		memcpy((char *)(uintptr_t)(p->to.begin + i * p->to.stride),
+		       p->bytes + i * p->stride, p->to.bytes);
+	kd_segments_of_rows(&s, &p->to);
+	lock(net->retained);
+	kd_segments_add(&r->here, &s);
+	unlock(net->retained);
+	if (kd_segments_bytes_of(&r->here, &r->value) == r->bytes)
+		list(net->retained, r);
+	kd_segments_free(&s);
+	for (link = &r->parts; *link != p; link = &(*link)->next)
+		;
+	*link = p->next;
+	free(p->bytes);
+	free(p);
+	if (!--r->reading)
+		settle(net, r);
 }
 
-/* Whether c reads a part of v by another access than i. */
-static int reads_elsewhere(struct kdds_closure *c, uint32_t i, const struct kd_value *v)
+static void add_reads(struct retained *r, const struct kd_rows *b)
 {
-	for (uint32_t k = 0; k < c->type->naccess; k++) {
-		struct kd_value theirs = kd_value_of(c, k);
+	struct kd_rows rest = *b;
 
-		if (k != i && c->type->access[k].mode != KDDS_W && kd_value_overlaps(&theirs, v))
+	while (rest.rows) {
+		struct part *p = kd_must(calloc(1, sizeof(*p)));
+		uint64_t offset, bytes;
+		char *to = (char *)(uintptr_t)rest.begin;
+
+		p->to = rest;
+		p->to.rows = kd_rows_in(&rest, &r->there, &offset, &p->stride);
+		if (has_gaps(r) && rest.rows <= SINGLE_ROWS)
+			p->to.rows = 1;
+		bytes = (p->to.rows - 1) * p->stride + rest.bytes;
+		if (p->to.rows > 1)
+			p->bytes = to = kd_must(malloc(bytes));
+		p->get = (struct kd_read){.whose = r, .rank = r->of->rank, .type = r->of->type,
+					  .from = {r->from.addr + offset, r->from.key, bytes},
+					  .results = 1, .to = to, .arrived = arrived};
+		p->next = r->parts;
+		r->parts = p;
+		r->reading++;
+		rest.rows -= p->to.rows;
+		rest.begin += p->to.rows * rest.stride;
+	}
+}
+
+/* Has what r has of the bytes read here, unless they are. */
+static void want(struct kd_net *net, struct retained *r, const struct kd_segments *bytes,
+		 struct kd_need *need)
+{
+	struct kd_segments missing = {.n = 0};
+	struct kd_rows b;
+	uint32_t before = r->reading;
+
+	kd_segments_common(&missing, bytes, &r->all);
+	kd_segments_remove(&missing, &r->known);
+	kd_segments_add(&r->known, &missing);
+	for (uint32_t i = 0; kd_segments_next(&missing, &i, &b);)
+		add_reads(r, &b);
+	kd_segments_free(&missing);
+	if (r->reading) {
+		struct wait *w = kd_must(malloc(sizeof(*w)));
+
+		*w = (struct wait){r->waits, need};
+		r->waits = w;
+		need->left++;
+	}
+	/* none completes before all have been made */
+	for (struct part *p = r->parts, *next; before < r->reading; p = next, before++) {
+		next = p->next;
+		kd_read_start(net, &p->get);
+	}
+}
+
+static void want_value(struct kd_net *net, struct retained *r, const struct kd_value *v,
+		       struct kd_need *need)
+{
+	struct kd_segments bytes = {.n = 0};
+
+	kd_segments_of(&bytes, v);
+	want(net, r, &bytes, need);
+	kd_segments_free(&bytes);
+}
+
+/* Has all of r read here, which then leaves the set. */
+static void bring_home(struct kd_net *net, struct retained *r, struct kd_need *need)
+{
+	kd_store_relaxed(&r->ends, 1);
+	want(net, r, &r->all, need);
+	if (!r->reading)
+		settle(net, r);
+}
+
+/* Whether q reads a part of v, by another access than number `but'. */
+static int reads(struct kdds_closure *q, uint32_t but, const struct kd_value *v)
+{
+	for (uint32_t k = 0; k < q->type->naccess; k++) {
+		struct kd_value theirs = kd_value_of(q, k);
+
+		if (k != but && q->type->access[k].mode != KDDS_W && kd_value_overlaps(&theirs, v))
 			return 1;
 	}
 	return 0;
 }
 
-void kd_retained_need(struct kd_net *net, struct kdds_closure *c, uint32_t to, struct kd_need *need)
+/* Whether closures of the range, up to c, read a part of v, which c's access i overwrites. */
+static int is_read(const struct kd_range *range, struct kdds_closure *c, uint32_t i,
+		   const struct kd_value *v)
+{
+	for (char *q = range->begin; q < (char *)c; q += kd_closure_at(q)->bytes)
+		if (reads(kd_closure_at(q), UINT32_MAX, v))
+			return 1;
+	return reads(c, i, v);
+}
+
+/*
+ * What c uses by access i where it runs, `to'. A value that is the same as the data is used in
+ * place there, or read from where it is. Of others, c reads a part: here, or if it is large, where
+ * it is. What c writes in another shape, or what users pack, leaves the set before.
+ */
+static void need_access(struct kd_net *net, const struct kd_range *range, struct kdds_closure *c,
+			uint32_t i, uint32_t to, struct kd_need *need)
+{
+	struct kd_value v = kd_value_of(c, i);
+	uint32_t mode = c->type->access[i].mode;
+	struct retained *r = mode == KDDS_CW ? NULL : next_of(net, &v, NULL), *next;
+	int small = v.rows * v.cols * v.size <= KD_STEAL_INLINE;
+
+	for (; r; r = next) {
+		int same = kd_value_same(&r->value, &v) && !r->ends && !v.pack;
+		int gone = mode == KDDS_W && kd_segments_bytes_of(&r->all, &v) == r->bytes;
+
+		next = next_of(net, &v, r);
+		if (gone && !(same && r->of->rank == to) && !r->reading &&
+		    !is_read(range, c, i, &v))
+			drop(net, r);
+		else if (r->ends || v.pack ||
+			 (mode != KDDS_R && (!same || to == net->rank ||
+					     (has_gaps(r) && r->of->rank != to))))
+			bring_home(net, r, need);
+		else if (to == net->rank || (small && !same))
+			want_value(net, r, &v, need);
+	}
+}
+
+void kd_retained_need(struct kd_net *net, const struct kd_range *range, uint32_t to,
+		      struct kd_need *need)
 {
 	kd_net_assert_locked(net);
-	for (uint32_t i = 0; kd_load_relaxed(&net->pool->retained) && i < c->type->naccess; i++) {
-		struct kd_value v = kd_value_of(c, i);
-		uint32_t mode = c->type->access[i].mode;
-		struct retained *r = mode == KDDS_CW ? NULL : next_of(net, &v, NULL), *next;
-
-		for (; r; r = next) {
-			int whole = kd_value_same(&r->target.value, &v);
-
-			next = next_of(net, &v, r);
-			if (whole && r->of->rank == to && !r->reading)
-				continue;
-			if (whole && mode == KDDS_W && !r->reading && !reads_elsewhere(c, i, &v))
-				drop(net, r);
-			else
-				read_for(net, r, need);
-		}
-	}
+	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes)
+		for (uint32_t i = 0; kd_load_relaxed(&net->pool->retained) &&
+				     i < kd_closure_at(c)->type->naccess; i++)
+			need_access(net, range, kd_closure_at(c), i, to, need);
 }
 
 void kd_retained_count(struct kd_net *net, struct kdds_closure *c, uint32_t rank, uint64_t *there_p,
@@ -299,13 +504,16 @@ void kd_retained_count(struct kd_net *net, struct kdds_closure *c, uint32_t rank
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
 		struct kd_value v = kd_value_of(c, i);
 		uint32_t mode = c->type->access[i].mode;
-		const struct retained *r = mode == KDDS_CW ? NULL : next_of(net, &v, NULL);
+		uint64_t bytes = v.rows * v.cols * v.size, there = 0;
 
-		if (r && r->of->rank == rank && !r->reading &&
-		    kd_value_same(&r->target.value, &v))
-			*there_p += v.rows * v.cols * v.size;
-		else if (mode & KDDS_R && mode != KDDS_CW)
-			*rest_p += v.rows * v.cols * v.size;
+		if (mode == KDDS_CW)
+			continue;
+		for (struct retained *r = NULL; (r = next_of(net, &v, r));)
+			if (r->of->rank == rank && !r->ends)
+				there += kd_segments_bytes_of(&r->all, &v);
+		*there_p += there;
+		if (mode & KDDS_R)
+			*rest_p += bytes - there;
 	}
 }
 
@@ -348,21 +556,26 @@ int kd_retained_residence(struct kd_remote *remote, const struct kdds_closure *c
 		struct kd_value v = kd_value_of(c, i);
 		uint32_t mode = c->type->access[i].mode;
 		uint64_t bytes = v.rows * v.cols * v.size;
-		const struct retained *r;
 
 		if (mode == KDDS_CW) /* merged later, where the data are then */
 			continue;
-		r = next_at(set, &v, NULL);
-		absent |= r != NULL;
-		if (r && !kd_load_relaxed(&r->reading) && kd_value_same(&r->target.value, &v))
-			credit(holders, &n, r->of->rank, bytes,
-			       mode == KDDS_R ? 1 : WRITTEN_TIMES);
-		else if (mode & KDDS_R)
+		for (struct retained *r = NULL; (r = next_at(set, &v, r));) {
+			uint64_t there = kd_segments_bytes_of(&r->all, &v);
+
+			absent |= mode != KDDS_R || kd_segments_bytes_of(&r->here, &v) < there;
+			if (kd_load_relaxed(&r->ends))
+				continue;
+			credit(holders, &n, r->of->rank, there, mode == KDDS_R ? 1 : WRITTEN_TIMES);
+			bytes -= there;
+		}
+		if (mode & KDDS_R)
 			rest += bytes;
 	}
 	unlock(set);
 	if (!absent)
 		return -1;
+	if (!stays && kd_loop_divides(c))
+		return KD_PLACE_DIVIDES;
 	for (uint32_t i = 1; i < n; i++) {
 		rest += holders[i].bytes;
 		if (holders[i].weight > holders[best].weight)
@@ -371,6 +584,19 @@ int kd_retained_residence(struct kd_remote *remote, const struct kdds_closure *c
 	rest -= holders[best].bytes;
 	return (int)(stays || FOLLOW_SHARE * holders[best].bytes <= rest ? net->rank :
 									   holders[best].rank);
+}
+
+uint32_t kd_retained_lies(struct kd_remote *remote, const struct kd_value *v, struct kd_lie *lies,
+			  uint32_t most)
+{
+	struct kd_retained_set *set = kd_net_of(remote)->retained;
+	uint32_t n = 0;
+
+	lock(set);
+	for (struct retained *r = NULL; n < most && (r = next_at(set, v, r));)
+		lies[n++] = (struct kd_lie){r->extent.begin, r->extent.end, r->of->rank};
+	unlock(set);
+	return n;
 }
 
 int kd_retained_elsewhere(struct kd_remote *remote, const struct kd_value *v)
@@ -392,19 +618,27 @@ static void brought(struct kd_need *need)
 	kd_os_wake(&b->waits, 1);
 }
 
-static void need_all(struct kd_net *net, const struct kd_value *v, struct kd_need *need)
+static void need_all(struct kd_net *net, const struct kd_value *v, int reads,
+		     struct kd_need *need)
 {
 	struct kd_extent *e;
 
 	if (v) {
-		for (struct retained *r = NULL; (r = next_of(net, v, r));)
-			read_for(net, r, need);
+		for (struct retained *r = next_of(net, v, NULL), *next; r; r = next) {
+			next = next_of(net, v, r);
+			if (reads)
+				want_value(net, r, v, need);
+			else
+				bring_home(net, r, need);
+		}
 		return;
 	}
 	e = kd_extents_from(&net->retained->extents, 0, 0);
-	for (; e; e = kd_extents_after(&net->retained->extents, e))
+	for (struct kd_extent *next; e; e = next) {
+		next = kd_extents_after(&net->retained->extents, e);
 		if (!((struct retained *)e)->lent)
-			read_for(net, (struct retained *)e, need);
+			bring_home(net, (struct retained *)e, need);
+	}
 }
 
 static void await(struct kd_net *net, struct kd_worker *w, struct bringing *b)
@@ -423,7 +657,8 @@ static void await(struct kd_net *net, struct kd_worker *w, struct bringing *b)
 	pthread_mutex_unlock(&net->lock);
 }
 
-void kd_retained_bring(struct kd_remote *remote, struct kd_worker *w, const struct kd_value *v)
+void kd_retained_bring(struct kd_remote *remote, struct kd_worker *w, const struct kd_value *v,
+		       int reads)
 {
 	struct kd_net *net = kd_net_of(remote);
 	struct bringing b = {{0, brought}, 0};
@@ -431,7 +666,7 @@ void kd_retained_bring(struct kd_remote *remote, struct kd_worker *w, const stru
 	if (v && !kd_retained_elsewhere(remote, v))
 		return;
 	pthread_mutex_lock(&net->lock);
-	need_all(net, v, &b.need);
+	need_all(net, v, reads, &b.need);
 	b.waits = b.need.left != 0;
 	pthread_mutex_unlock(&net->lock);
 	await(net, w, &b);
@@ -447,7 +682,7 @@ void kd_retained_gone(struct kd_remote *remote, struct kd_worker *w, const void 
 	for (struct retained *r = next_of(net, &v, NULL), *next; r; r = next) {
 		next = next_of(net, &v, r);
 		if (r->reading)
-			read_for(net, r, &b.need);
+			bring_home(net, r, &b.need);
 		else
 			drop(net, r);
 	}
@@ -456,10 +691,10 @@ void kd_retained_gone(struct kd_remote *remote, struct kd_worker *w, const void 
 	await(net, w, &b);
 }
 
-void kd_retained_lend(struct kd_net *net, uint32_t rank, const struct kd_value *v)
+void kd_retained_lend(struct kd_net *net, const struct kd_value *v)
 {
 	struct retained *r = kd_load_relaxed(&net->pool->retained) ? next_of(net, v, NULL) : NULL;
 
-	if (r && r->of->rank == rank && kd_value_same(&r->target.value, v))
+	if (r && kd_value_same(&r->value, v))
 		r->lent = 1;
 }

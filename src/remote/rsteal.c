@@ -20,6 +20,7 @@
 #include "remote/placement.h"
 #include "remote/read.h"
 #include "remote/retained.h"
+#include "remote/spread.h"
 #include "remote/survive.h"
 #include "remote/weigh.h"
 
@@ -29,6 +30,7 @@ void kd_rsteal_stop(struct kd_net *net)
 	kd_ask_stop(net);
 	kd_export_stop(net);
 	kd_placement_stop(net);
+	kd_spread_stop(net);
 	kd_balance_stop(net);
 	kd_again_stop(net);
 	kd_weigh_stop(net);
@@ -151,6 +153,7 @@ void kd_rsteal_start(struct kd_net *net)
 	kd_again_start(net);
 	kd_placement_start(net);
 	kd_balance_start(net);
+	kd_spread_start(net);
 	kd_ask_start(net);
 	kd_import_start(net);
 	kd_weigh_start(net);

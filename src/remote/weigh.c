@@ -16,10 +16,12 @@
 #define LOSS_SHARE 4u
 #define LOOK_NS 250000u    /* what a look for work costs: owners push closures rather than call */
 #define TRIAL_NS 1000000000u
+#define GROWTH 4         /* times the mean: a package from which other things may be expected */
+#define GROWN_NS 1e10    /* of a trial, or that a package is expected to run, at most */
 
 struct account {
 	const struct kdds_type *type;
-	uint64_t run_ns, move_ns; /* sums over packages, older ones decayed */
+	uint64_t run_ns, move_ns, bytes; /* sums over packages, older ones decayed */
 	uint32_t packages;
 	uint32_t weight; /* the sum over packages of WEIGHT, decayed alike */
 	uint32_t losses; /* 0: the last packages gained; up to LOSSES */
@@ -27,6 +29,9 @@ struct account {
 	int reads;       /* data have been read for a package, which did not fit into messages */
 	uint64_t pause_ns; /* between the last trial and a small one, */
 	uint64_t until_ns; /* which may go then */
+	/* Bytes of a package that is much larger than those before, and not back; when it is
+	 * expected to be. */
+	uint64_t grown, grown_until_ns;
 };
 
 struct kd_weighing {
@@ -104,11 +109,49 @@ int kd_weigh_loses(struct kd_net *net, const struct kdds_type *type)
 	return a && a->packages && dear(a);
 }
 
-int kd_weigh_pays(struct kd_net *net, const struct kdds_type *type, uint64_t inputs_ns)
+/* How long a package of so many bytes is expected to run: as long as those before on average, and
+ * if it has more bytes, longer in proportion. */
+static double expected_run(const struct account *a, uint64_t bytes)
+{
+	double packages = (double)a->weight / WEIGHT, mean = (double)a->bytes / packages;
+
+	return (double)a->run_ns / packages *
+	       (mean > 0 && (double)bytes > mean ? (double)bytes / mean : 1);
+}
+
+int kd_weigh_pays(struct kd_net *net, const struct kdds_type *type, uint64_t bytes,
+		  uint64_t inputs_ns)
 {
 	const struct account *a = find(net->weighing, type);
 
-	return !a || !a->packages || a->run_ns / kd_min(a->packages, MEMORY) >= inputs_ns;
+	return !a || !a->packages || expected_run(a, bytes) >= (double)inputs_ns;
+}
+
+void kd_weigh_expect(struct kd_net *net, const struct kdds_type *type, uint64_t bytes,
+		     uint64_t *run_ns_p, uint64_t *move_ns_p)
+{
+	const struct account *a = find(net->weighing, type);
+	int known = a && a->packages && a->bytes;
+
+	*run_ns_p = known ? (uint64_t)kd_min((double)a->run_ns / (double)a->bytes * (double)bytes,
+					     GROWN_NS) : 0;
+	*move_ns_p = known ? (uint64_t)((double)a->move_ns * WEIGHT / a->weight) : 0;
+}
+
+static int is_large(const struct account *a, uint64_t bytes)
+{
+	return a->packages && (double)bytes * a->weight >= GROWTH * (double)a->bytes * WEIGHT;
+}
+
+int kd_weigh_grows(struct kd_net *net, const struct kdds_type *type, uint64_t bytes,
+		   uint64_t longer_ns, uint64_t now_ns)
+{
+	const struct account *a = find(net->weighing, type);
+	double packages = a ? (double)a->weight / WEIGHT : 0;
+
+	if (!a || !is_large(a, bytes) || (a->grown && now_ns < a->grown_until_ns))
+		return 0;
+	return expected_run(a, bytes) > (double)a->move_ns / packages + (double)longer_ns;
 }
 
 int kd_weigh_all_lose(struct kd_net *net)
@@ -153,7 +196,8 @@ static void tell_given(const struct kd_net *net, const struct kd_range *range)
 		net->hooks.given(range, 0, 0);
 }
 
-void kd_weigh_given(struct kd_net *net, const struct kd_range *range, uint64_t now_ns)
+void kd_weigh_given(struct kd_net *net, const struct kd_range *range, uint64_t bytes,
+		    uint64_t now_ns)
 {
 	const struct kdds_closure *parent = parent_of(range);
 	struct account *a = parent ? open_account(net->weighing, parent->type) : NULL;
@@ -164,6 +208,11 @@ void kd_weigh_given(struct kd_net *net, const struct kd_range *range, uint64_t n
 		a->spawns = 1;
 	for (char *c = range->begin; c < range->end; c += kd_closure_at(c)->bytes) {
 		a = open_account(net->weighing, kd_closure_at(c)->type);
+		if (a && is_large(a, bytes)) {
+			a->grown = bytes;
+			a->grown_until_ns = now_ns + (uint64_t)kd_min(2 * expected_run(a, bytes),
+								      GROWN_NS);
+		}
 		if (a && a->packages)
 			postpone(a, now_ns, a->move_ns / MEMORY);
 		else if (a && !a->until_ns)
@@ -177,7 +226,7 @@ static void lose(struct account *a, uint64_t run_ns, uint64_t move_ns)
 }
 
 void kd_weigh_returned(struct kd_net *net, const struct kd_range *range, uint64_t now_ns,
-		       uint64_t run_ns, uint64_t move_ns, int reads)
+		       uint64_t run_ns, uint64_t move_ns, int reads, uint64_t bytes)
 {
 	const struct kdds_type *last = NULL;
 
@@ -190,10 +239,13 @@ void kd_weigh_returned(struct kd_net *net, const struct kd_range *range, uint64_
 		last = type;
 		if (!a)
 			continue;
+		if (bytes >= a->grown)
+			a->grown = 0;
 		a->packages++;
 		a->reads |= reads;
 		a->run_ns += run_ns - a->run_ns / MEMORY;
 		a->move_ns += move_ns - a->move_ns / MEMORY;
+		a->bytes += bytes - a->bytes / MEMORY;
 		a->weight += WEIGHT - a->weight / MEMORY;
 		if (move_ns > run_ns)
 			lose(a, run_ns, move_ns);

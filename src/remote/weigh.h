@@ -8,8 +8,12 @@
  *
  * A trial takes place after LOSS_SHARE times what the last one has cost, and more if trials go on
  * failing. It so costs at most that share of the time, whatever the network. Nothing is known of the
- * first package of a type, so trials have few data: a larger one waits longer, in proportion. The
- * net lock protects everything here.
+ * first package of a type, so trials have few data: a larger one waits longer, in proportion.
+ *
+ * Small packages show what large ones cost: the running time grows at least with the data, and the
+ * time to move them by what the data take at the speed at which others have moved. So half of a
+ * loop goes although small pieces of it have not been worth their messages. The net lock protects
+ * everything here.
  */
 #ifndef KD_WEIGH_H
 #define KD_WEIGH_H
@@ -31,15 +35,26 @@ uint64_t kd_weigh_large_until(struct kd_net *net, const struct kdds_type *type, 
 /* Whether packages of the type have come back; and have not been worth moving. */
 int kd_weigh_known(struct kd_net *net, const struct kdds_type *type);
 int kd_weigh_loses(struct kd_net *net, const struct kdds_type *type);
-/* Whether they run for as long as it takes to move their inputs, or nothing is known of them. */
-int kd_weigh_pays(struct kd_net *net, const struct kdds_type *type, uint64_t inputs_ns);
+/* Whether one of so many bytes runs for as long as it takes to move its inputs, or nothing is known
+ * of the type. */
+int kd_weigh_pays(struct kd_net *net, const struct kdds_type *type, uint64_t bytes,
+		  uint64_t inputs_ns);
+/* Whether one of so many bytes, which are more than usual, would be worth moving, although such
+ * packages have not been, if it takes so much longer. One at a time. */
+int kd_weigh_grows(struct kd_net *net, const struct kdds_type *type, uint64_t bytes,
+		   uint64_t longer_ns, uint64_t now_ns);
+/* What such a package of so many bytes is expected to cost, by the mean of those before; 0: nothing
+ * is known. */
+void kd_weigh_expect(struct kd_net *net, const struct kdds_type *type, uint64_t bytes,
+		     uint64_t *run_ns_p, uint64_t *move_ns_p);
 /* Whether packages have come back, and closures of none of their types are worth moving. */
 int kd_weigh_all_lose(struct kd_net *net);
-/* The range is given away. */
-void kd_weigh_given(struct kd_net *net, const struct kd_range *range, uint64_t now_ns);
+/* The range, whose data have so many bytes, in and out, is given away. */
+void kd_weigh_given(struct kd_net *net, const struct kd_range *range, uint64_t bytes,
+		    uint64_t now_ns);
 /* It is back: it has run that long, and to move it there and back has taken that long. reads: data
  * were read that did not fit into the messages. */
 void kd_weigh_returned(struct kd_net *net, const struct kd_range *range, uint64_t now_ns,
-		       uint64_t run_ns, uint64_t move_ns, int reads);
+		       uint64_t run_ns, uint64_t move_ns, int reads, uint64_t bytes);
 
 #endif

@@ -45,6 +45,7 @@ struct kd_wire_req {
 	uint32_t want;    /* REQ: number of closures, at most KD_WANT_MAX */
 	uint32_t wait;    /* REQ: send work later when there is some; NONE: the sender will */
 	uint32_t room;    /* REQ: MiB that the data of a steal message may take */
+	uint32_t workers; /* REQ: of the thief, and as many for each rank that waits for its work */
 };
 
 /* Memory of the sender that the receiver reads by kd_comm_get. */
@@ -69,13 +70,14 @@ struct kd_wire_work {
 	struct kd_wire_seal seal;      /* of the steal message in memory */
 };
 
-/* The steal message: this head, the records of the data, their inline bytes, the closures.
- * Each part begins at a multiple of 16. */
+/* The steal message: this head, the records of the data, pieces of some of these, their inline
+ * bytes, the closures. Each part begins at a multiple of 16. */
 struct kd_wire_steal {
 	uint32_t data, closures;
 	uint32_t inline_bytes, closure_bytes;
 	uint32_t independent;
-	uint32_t pad[3];
+	uint32_t pieces;
+	uint32_t pad[2];
 };
 
 enum {
@@ -85,6 +87,10 @@ enum {
 	KD_WIRE_INLINE = 8, /* the input is in the steal message */
 	KD_WIRE_RETAINED = 16, /* the thief itself retains the input */
 	KD_WIRE_COPIED = 32,   /* the input is a copy, which nobody writes, of memory of another rank */
+	KD_WIRE_AWAY = 64,     /* only another rank, the origin, has the input */
+	KD_WIRE_PIECES = 128,  /* the input is put together; what is in no piece is not used */
+	KD_WIRE_VIEWS = 256,   /* accesses are views of the value: their w and p are the lower and
+				  the upper half of the offset of the view in it, in bytes */
 };
 
 /* A data item that the closures use. Its value travels without the gaps between rows. */
@@ -95,14 +101,26 @@ struct kd_wire_data {
 	uint64_t pack;           /* module name of its struct kdds_pack (module.h); 0: none */
 	uint64_t bytes;          /* length of the input as it travels */
 	uint64_t at, key;        /* of the input: offset in the inline bytes, or victim's memory;
-				    RETAINED: the thief's */
+				    RETAINED: the thief's; PIECES: the first one's number, and how
+				    many there are */
 	uint32_t size;           /* of an element */
 	uint32_t flags;
 	uint32_t written;        /* OUT: last 32 bits of the output's version; 0: it has none */
-	/* COPIED: the original, and the key under which its owner let the victim read it */
+	/* COPIED, AWAY: the original, and the key under which its owner let the victim read it */
 	uint32_t origin_rank; /* a member: base/member.h */
 	uint64_t origin, origin_key;
 	uint64_t pad;
+};
+
+/* A piece of an input, in memory of the rank, a member: rows of bytes, whose distance there and in
+ * the input, as it travels, are strides. The rank may be the thief itself. */
+struct kd_wire_piece {
+	uint64_t to, to_stride;
+	uint64_t from_stride;
+	uint64_t rows, bytes;   /* bytes of a row */
+	struct kd_wire_memory memory; /* from the first byte to the last one */
+	uint32_t rank;
+	uint32_t pad[3];
 };
 
 /* A closure travels as it lies in memory, with three replacements: a name (module.h) for its
@@ -131,6 +149,7 @@ struct kd_wire_done {
 struct kd_wire_result {
 	struct kd_wire_memory memory; /* memory.bytes 0: inline */
 	uint64_t inline_bytes;
+	uint64_t gaps; /* 1: its rows are as far apart in memory as at the victim */
 };
 
 /* kind BACK, DECLINE */
@@ -170,6 +189,7 @@ _Static_assert(sizeof(struct kd_wire_flag) == 16, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_sign) == 32, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_signed) == 32, "messages have no holes");
 _Static_assert(sizeof(struct kd_wire_steal) % 16 == 0, "parts of a steal message are aligned");
+_Static_assert(sizeof(struct kd_wire_piece) % 16 == 0, "parts of a steal message are aligned");
 _Static_assert(sizeof(struct kd_wire_data) % 16 == 0, "parts of a steal message are aligned");
 
 #endif

@@ -17,7 +17,7 @@ static void begin(unsigned i)
 {
 	world_init(&w, i);
 	r = parcel_range(&w, i, 1 + i % 12);
-	kd_outgoing_make(&net, &p, &r, NULL);
+	kd_outgoing_make(&net, &p, &r, 1, NULL);
 	for (char *c = r.begin; c < r.end; c += kd_closure_at(c)->bytes)
 		if (kd_closure_at(c)->type->reduces)
 			kd_reduce_begin(kd_closure_at(c));

@@ -204,6 +204,7 @@ static const struct kd_remote_ops ops = {
 	.sleepers = kd_export_sleepers,
 	.available = kd_export_available,
 	.residence = kd_retained_residence,
+	.lies = kd_retained_lies,
 	.elsewhere = kd_retained_elsewhere,
 };
 
@@ -410,7 +411,7 @@ size_t fuzz_valid(unsigned i, uint8_t *data, size_t room)
 	world_init(&w, i % 16);
 	r = parcel_range(&w, i % 16, 1 + i % 16 % 5);
 	kd_exposed_start(&net);
-	kd_outgoing_make(&net, &p, &r, NULL);
+	kd_outgoing_make(&net, &p, &r, 1, NULL);
 	if (kd_incoming_open(&net, &x, 1, p.bytes, p.size))
 		abort();
 	kd_results_make(&results, &x);

@@ -15,10 +15,10 @@
  * of the closure that has written it.
  *
  * A closure that is ready runs at any of the ranks; which one would be best does not matter here.
- * (Closure 0 does not go to rank 2, which is like rank 1.) Each result stays at the thief or is
- * read at once. WORK, DONE and FREE arrive in any order, and reads end in any order. At any time a
- * body that has nothing to do with these closures may read any value that is not lent; kdds_sync
- * reads all of them.
+ * (Closure 0 does not go to rank 2, which is like rank 1.) A thief uses in place what it retains, and
+ * reads from the other thief what that retains. Each result stays at the thief or is read at once.
+ * WORK, DONE and FREE arrive in any order, and reads end in any order. At any time a body that has
+ * nothing to do with these closures may read any value that is not lent; kdds_sync reads all of them.
  */
 #ifndef N
 #define N 3
@@ -82,6 +82,18 @@ byte values;       /* in the set: kd_pool.retained */
 #define SPARE(b, i) (result[O(b, i)] == IN_SET || result[O(b, i)] == LENT)
 #else
 #define SPARE(b, i) (result[O(b, i)] == IN_SET)
+#endif
+/* It is left where it is, and closure c reads it there. */
+#ifdef LEAVE_WHILE_READ
+#define LEAVES(b, c, i) (rank[c] != 0)
+#else
+#define LEAVES(b, c, i) (rank[c] != 0 && result[O(b, i)] != READING)
+#endif
+/* Closure c, which overwrites it, has it lent. */
+#ifdef LEND_IN_PLACE
+#define LENDS(b, c) (rank[b] == rank[c])
+#else
+#define LENDS(b, c) 1
 #endif
 /* Nobody needs the value that closure c overwrites. */
 #ifdef DROP_READ
@@ -156,6 +168,7 @@ inline look(c)
 			:: else ->
 				if
 				:: DROPS(c, d) && result[O(q, d)] != READING -> take_out(q, d)
+				:: !DROPS(c, d) && LEAVES(q, c, d)
 				:: else ->
 					result[O(q, d)] = READING;
 					need[c] = need[c] | (1 << d)
@@ -188,7 +201,7 @@ inline send(c)
 	:: d < 2 ->
 		find(d);
 		if
-		:: q < N && READS(c, d) && IN_PLACE(q, c, d) ->
+		:: q < N && READS(c, d) && (IN_PLACE(q, c, d) || LEAVES(q, c, d)) ->
 #ifndef FREE_BORROWED
 			left[q]++;
 #endif
@@ -196,7 +209,7 @@ inline send(c)
 		:: else
 		fi;
 		if
-		:: q < N && WRITES(c, d) && rank[q] == rank[c] && result[O(q, d)] == IN_SET ->
+		:: q < N && WRITES(c, d) && LENDS(q, c) && result[O(q, d)] == IN_SET ->
 			result[O(q, d)] = LENT
 		:: else
 		fi;
@@ -347,11 +360,17 @@ end:
 		do
 		:: d < 2 ->
 			if
-			:: borrowed[O(c, d)] -> /* retained_copy() */
+			:: borrowed[O(c, d)] && rank[borrowed[O(c, d)] - 1] == rank[c] -> /* retained_copy() */
 				q = borrowed[O(c, d)] - 1;
-				assert(held[q] && rank[q] == rank[c]);
+				assert(held[q]);
 				where[O(c, d)] = where[O(q, d)];
 				assert(value[where[O(c, d)]] == expected[O(c, d)])
+			:: borrowed[O(c, d)] && rank[borrowed[O(c, d)] - 1] != rank[c] -> /* KD_WIRE_AWAY */
+				q = borrowed[O(c, d)] - 1;
+				assert(held[q] && rank[q]);
+				assert(value[where[O(q, d)]] == expected[O(c, d)]);
+				where[O(c, d)] = O(c, d) + 1;
+				value[O(c, d) + 1] = expected[O(c, d)]
 			:: !borrowed[O(c, d)] && READS(c, d) ->
 				assert(memory[d] == expected[O(c, d)]);
 				where[O(c, d)] = O(c, d) + 1;

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the library knows of a closure that is a parallel loop, or a part of one (loop.c). */
+#ifndef KD_LOOPPART_H
+#define KD_LOOPPART_H
+
+#include "core/closure.h"
+#include "kdds/inline.h"
+
+static inline const struct kdds_loop_part *kd_loop_part(const struct kdds_closure *c)
+{
+	return (const void *)((const char *)c + c->type->loop->part);
+}
+
+/* Whether c is a loop that divides where its data lie (KD_PLACE_DIVIDES). The parts do so no
+ * more. */
+static inline int kd_loop_divides(const struct kdds_closure *c)
+{
+	return c->type->loop && !kd_loop_part(c)->whole;
+}
+
+/* Whether it is to be spread over several ranks, and so runs here wherever its data are. */
+static inline int kd_loop_spreads(const struct kdds_closure *c)
+{
+	return c->type->loop && kd_loop_part(c)->ranks > 1;
+}
+
+#endif

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "remote/spread.h"
+
+#include <stdlib.h>
+
+#include "base/env.h"
+#include "base/log.h"
+#include "base/os.h"
+#include "core/value.h"
+#include "remote/balance.h"
+#include "remote/net.h"
+
+#define LOOPS 32     /* of different lengths that may give periods */
+#define PERIODS 8    /* the latest, of which the median counts */
+#define SETTLING 2   /* the first of a trial, in which data move */
+#define MEASURED 6   /* the others */
+#define PATIENCE 4   /* a trial waits for so many times of what it may cost, */
+#define FAILED_TIMES 2 /* for so many times longer after each one in vain, */
+#define FAILED_MOST 8  /* at most that often */
+#define GAIN_PERCENT 97 /* of the time at home: a trial must not take longer, */
+#define LOSS_PERCENT 110 /* and what comes after it not longer than that */
+#define LOST_PERIODS 8 /* without a start, then another loop gives the periods */
+
+/* A loop of main. */
+struct loop {
+	const struct kdds_loop *loop;
+	size_t n;
+	uint64_t begun_ns, starts, bytes;
+};
+
+enum spread_state { SPREAD_HOME, SPREAD_TRIAL, SPREAD_SPREAD };
+
+struct kd_spread {
+	uint32_t lock;
+	enum spread_state state;
+	struct loop loops[LOOPS];
+	uint32_t nloops;
+	struct loop *clock; /* the one that gives the periods; NULL: none yet */
+	uint64_t period[PERIODS], periods; /* in this state */
+	uint64_t waited_ns; /* in these periods at home */
+	uint32_t settled;   /* the first periods of the trial */
+	uint64_t home_ns;   /* the median at home */
+	uint32_t failed;    /* trials in vain, in a row */
+	int returns;        /* the data have yet to be read here */
+};
+
+void kd_spread_start(struct kd_net *net)
+{
+	net->spread = kd_must(calloc(1, sizeof(*net->spread)));
+}
+
+void kd_spread_stop(struct kd_net *net)
+{
+	free(net->spread);
+	net->spread = NULL;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static uint64_t median(const struct kd_spread *me)
+{
+	uint64_t sorted[PERIODS];
+	size_t n = kd_min(me->periods, (uint64_t)PERIODS);
+
+	for (size_t i = 0; i < n; i++)
+		sorted[i] = me->period[i];
+	qsort(sorted, n, sizeof(*sorted), compare);
+	return n ? sorted[(n - 1) / 2] : 0;
+}
+
+static void enter(struct kd_spread *me, enum spread_state state)
+{
+	me->state = state;
+	me->periods = me->waited_ns = 0;
+	me->settled = 0;
+}
+
+static void go_home(struct kd_spread *me)
+{
+	me->failed = kd_min(me->failed + 1, (uint32_t)FAILED_MOST);
+	me->returns = 1;
+	enter(me, SPREAD_HOME);
+}
+
+/* Whether an access before number i has data in common with it. */
+static int is_repeated(struct kdds_closure *c, uint32_t i, const struct kd_value *v)
+{
+	for (uint32_t k = 0; k < i; k++) {
+		struct kd_value before = kd_value_of(c, k);
+
+		if (kd_value_overlaps(&before, v))
+			return 1;
+	}
+	return 0;
+}
+
+static uint64_t bytes_of(struct kdds_closure *c)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < c->type->naccess; i++) {
+		struct kd_value v = kd_value_of(c, i);
+
+		if (c->type->access[i].mode != KDDS_CW && !is_repeated(c, i, &v))
+			bytes += v.rows * v.cols * v.size;
+	}
+	return bytes;
+}
+
+/* What the loops of a period use. */
+static uint64_t bytes_of_all(const struct kd_spread *me, uint64_t now)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < me->nloops; i++)
+		if (now - me->loops[i].begun_ns <= 2 * me->home_ns)
+			bytes += me->loops[i].bytes;
+	return bytes;
+}
+
+/* Whether a trial may begin: it costs little in comparison with the time so far. Half of the data
+ * move. */
+static int may_try(struct kd_net *net, const struct kd_spread *me, uint64_t now)
+{
+	uint64_t cost = kd_balance_ns(net, bytes_of_all(me, now) / 2) + SETTLING * me->home_ns;
+
+	for (uint32_t i = 0; i < me->failed; i++)
+		cost *= FAILED_TIMES;
+	return me->periods >= PERIODS && me->waited_ns >= PATIENCE * cost;
+}
+
+/* The clock has struck after ns. */
+static void note(struct kd_net *net, struct kd_spread *me, uint64_t ns, uint64_t now)
+{
+	if (me->state != SPREAD_TRIAL || me->settled++ >= SETTLING)
+		me->period[me->periods++ % PERIODS] = ns;
+	switch (me->state) {
+	case SPREAD_HOME:
+		me->waited_ns += ns;
+		me->home_ns = median(me);
+		if (may_try(net, me, now))
+			enter(me, SPREAD_TRIAL);
+		break;
+	case SPREAD_TRIAL:
+		if (me->periods == MEASURED / 2 && median(me) * 2 > me->home_ns * 3) {
+			go_home(me);
+			break;
+		}
+		if (me->periods < MEASURED)
+			break;
+		if (median(me) * 100 < me->home_ns * GAIN_PERCENT) {
+			me->failed = 0;
+			enter(me, SPREAD_SPREAD);
+		} else {
+			go_home(me);
+		}
+		break;
+	case SPREAD_SPREAD:
+		if (me->periods >= PERIODS && median(me) * 100 > me->home_ns * LOSS_PERCENT)
+			go_home(me);
+		break;
+	}
+}
+
+static struct loop *find(struct kd_spread *me, const struct kdds_loop *loop, size_t n)
+{
+	for (uint32_t i = 0; i < me->nloops; i++)
+		if (me->loops[i].loop == loop && me->loops[i].n == n)
+			return &me->loops[i];
+	if (me->nloops == LOOPS)
+		return NULL;
+	me->loops[me->nloops] = (struct loop){.loop = loop, .n = n};
+	return &me->loops[me->nloops++];
+}
+
+static void begin(struct kd_net *net, struct kd_spread *me, struct kdds_closure *c, size_t n,
+		  uint64_t now)
+{
+	struct loop *l = find(me, c->type->loop, n);
+
+	if (!l)
+		return;
+	if (l == me->clock) {
+		note(net, me, now - l->begun_ns, now);
+	} else if (l->starts > 1 && (!me->clock || now - me->clock->begun_ns >
+					     LOST_PERIODS * (now - l->begun_ns))) {
+		me->clock = l;
+		me->returns = me->state != SPREAD_HOME;
+		enter(me, SPREAD_HOME);
+	}
+	l->begun_ns = now;
+	l->bytes = bytes_of(c);
+	l->starts++;
+}
+
+/* How many ranks take part. */
+static uint32_t ranks_of(const struct kd_net *net, size_t n)
+{
+	uint32_t ranks = 1;
+
+	while (2 * ranks <= net->size && 2 * ranks <= n && 2 * ranks <= KD_SPREAD_MOST)
+		ranks *= 2;
+	for (uint32_t r = 1; r < ranks; r++)
+		if (!kd_net_takes(net, r))
+			return 1;
+	return ranks;
+}
+
+int kd_spread_loop(struct kd_remote *remote, struct kdds_closure *c, size_t n)
+{
+	struct kd_net *net = kd_net_of(remote);
+	struct kd_spread *me = net->spread;
+	int ranks;
+
+	if (net->rank || net->survives || kd_env.spread == KD_SPREAD_NEVER)
+		return 0;
+	if (kd_env.spread == KD_SPREAD_ALWAYS)
+		return (int)ranks_of(net, n);
+	while (kd_exchange(&me->lock, 1))
+		kd_os_yield();
+	begin(net, me, c, n, kd_os_now_ns());
+	ranks = me->state == SPREAD_HOME ? -me->returns : (int)ranks_of(net, n);
+	me->returns = 0;
+	kd_store_release(&me->lock, 0);
+	return ranks;
+}

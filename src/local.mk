@@ -200,8 +200,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/remote/outgoing.h \
 	src/remote/peer.c \
 	src/remote/peer.h \
-	src/remote/pieces.c \
-	src/remote/pieces.h \
+	src/remote/piecewise.c \
+	src/remote/piecewise.h \
 	src/remote/placement.c \
 	src/remote/placement.h \
 	src/remote/read.c \

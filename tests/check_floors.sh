@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves that a file of src/ includes only files of its own folder and of the folders below it, and
-# that no two files include each other, however indirectly (NAME.c and NAME.h count as one).
+# that no two files include each other, however indirectly (NAME.c and NAME.h count as one), and
+# that no two have the same name, as their objects would.
 # CONTRIBUTING.md has the drawing.
 set -eu
 dir=$(mktemp -d)
@@ -21,7 +22,8 @@ kdds-trace: kdds-trace base
 top: top observe remote core comm boot base
 END
 
-# faults SRC: prints a line for each include that violates the order and for each cycle below SRC.
+# faults SRC: prints a line for each include that violates the order, each cycle, and each name of
+# several files below SRC.
 faults()
 {
 	(
@@ -47,6 +49,7 @@ faults()
 		}' "$dir/floors" "$dir/includes" | sort -u
 	sed 's/\.[ch]//g' "$dir/includes" | awk '$1 != $2' | tsort 2>&1 > /dev/null |
 		sed 's/^tsort: //'
+	find "$1" -name '*.c' | sed 's|.*/\(.*\)|several files named \1|' | sort | uniq -d
 }
 
 faults "${srcdir:-.}/src" > "$dir/faults"
@@ -67,9 +70,10 @@ echo '#include "core/steal.h"' > "$dir/src/core/worker.c"
 echo '#include "core/worker.h"' > "$dir/src/core/steal.h"
 echo '#include "base/log.h"' > "$dir/src/attic/old.c"
 echo '#include "core/steal.h"' > "$dir/src/api.c"
+: > "$dir/src/core/log.c"
 faults "$dir/src" > "$dir/faults"
 for fault in 'base/log.c includes core/steal.h' 'attic/old.c: a folder that is not in the order' \
-	'contains a loop'; do
+	'contains a loop' 'several files named log.c'; do
 	grep -q "$fault" "$dir/faults" || {
 		echo "FAILED: not found: $fault"
 		failed=1

@@ -12,7 +12,7 @@
 #include "kdds.h"
 #include "remote/exposed.h"
 #include "remote/net.h"
-#include "remote/pieces.h"
+#include "remote/piecewise.h"
 
 #define GAP_SHARE 8 /* of a row, that a gap has at most */
 

@@ -16,7 +16,7 @@
 #include "remote/balance.h"
 #include "remote/copies.h"
 #include "remote/net.h"
-#include "remote/pieces.h"
+#include "remote/piecewise.h"
 #include "remote/weigh.h"
 
 #define KEPT_NS 1000000000u /* what may not leave the process is looked at again */
@@ -107,7 +107,7 @@ struct making {
 	uint32_t *hash, mask; /* number of the record + 1, by address */
 	uint32_t closures, data;
 	int views; /* accesses of the closure at hand overlap as different views */
-	struct kd_pieces pieces;
+	struct kd_piecewise pieces;
 	size_t closure_bytes, inline_bytes;
 };
 
@@ -384,8 +384,8 @@ static void absent_part(void *arg, uint32_t rank, const struct kd_rows *b,
 	const struct absent *a = arg;
 	struct making *m = a->m;
 
-	kd_pieces_add(&m->pieces, &m->values[a->k], b, kd_net_member(m->p->net, rank), value,
-		      memory);
+	kd_piecewise_add(&m->pieces, &m->values[a->k], b, kd_net_member(m->p->net, rank), value,
+			 memory);
 }
 
 /* Finds the pieces of the input of the record: of views, or of what several ranks have. */
@@ -405,8 +405,8 @@ static void find_pieces(struct making *m, uint32_t k, const struct kd_outgoing_a
 	if (absent)
 		absent->parts(net, v, &wanted, absent_part, &a);
 	if (m->pieces.n > d->at || d->flags & KD_WIRE_VIEWS)
-		kd_pieces_add_here(&m->pieces, v, &wanted,
-				   kd_member(net->rank, net->incarnation));
+		kd_piecewise_add_here(&m->pieces, v, &wanted,
+				      kd_member(net->rank, net->incarnation));
 	d->key = m->pieces.n - d->at;
 	if (d->key)
 		d->flags |= KD_WIRE_PIECES;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "remote/pieces.h"
+#include "remote/piecewise.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/log.h"
 
-static struct kd_piece *add(struct kd_pieces *p)
+static struct kd_piece *add(struct kd_piecewise *p)
 {
 	if (p->n == p->room) {
 		p->room = p->room ? 2 * p->room : 8;
@@ -16,7 +16,7 @@ static struct kd_piece *add(struct kd_pieces *p)
 }
 
 /* Adds the first rows of the block that lie at equal distances in the value and in the source. */
-static uint64_t add_rows(struct kd_pieces *p, const struct kd_value *whole,
+static uint64_t add_rows(struct kd_piecewise *p, const struct kd_value *whole,
 			 const struct kd_rows *b, const struct kd_value *source,
 			 uint64_t *from_p)
 {
@@ -35,9 +35,9 @@ static void skip(struct kd_rows *b, uint64_t rows)
 	b->begin += rows * b->stride;
 }
 
-void kd_pieces_add(struct kd_pieces *p, const struct kd_value *whole, const struct kd_rows *b,
-		   uint32_t member, const struct kd_value *source,
-		   const struct kd_wire_memory *memory)
+void kd_piecewise_add(struct kd_piecewise *p, const struct kd_value *whole,
+		      const struct kd_rows *b, uint32_t member, const struct kd_value *source,
+		      const struct kd_wire_memory *memory)
 {
 	struct kd_rows rest = *b;
 	uint64_t from;
@@ -53,8 +53,8 @@ void kd_pieces_add(struct kd_pieces *p, const struct kd_value *whole, const stru
 	}
 }
 
-void kd_pieces_add_here(struct kd_pieces *p, const struct kd_value *whole,
-			const struct kd_segments *bytes, uint32_t member)
+void kd_piecewise_add_here(struct kd_piecewise *p, const struct kd_value *whole,
+			   const struct kd_segments *bytes, uint32_t member)
 {
 	struct kd_rows b;
 

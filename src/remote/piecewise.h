@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inputs that are put together. What a closure reads may lie in several places: parts that other
+ * Inputs that are put together piecewise. What a closure reads may lie in several places: parts that other
  * ranks retain, or the thief itself, and the rest at the victim. A steal message has the pieces of
  * such an input, and the thief reads each where it is.
  */
-#ifndef KD_PIECES_H
-#define KD_PIECES_H
+#ifndef KD_PIECEWISE_H
+#define KD_PIECEWISE_H
 
 #include "core/segments.h"
 #include "core/value.h"
@@ -18,19 +18,19 @@ struct kd_piece {
 	struct kd_rows from; /* these bytes of the victim */
 };
 
-struct kd_pieces {
+struct kd_piecewise {
 	struct kd_piece *at;
 	uint32_t n, room;
 };
 
 /* Adds the block, of the value whole, which the member retains: there, source lies in that
  * memory. */
-void kd_pieces_add(struct kd_pieces *p, const struct kd_value *whole, const struct kd_rows *b,
-		   uint32_t member, const struct kd_value *source,
-		   const struct kd_wire_memory *memory);
+void kd_piecewise_add(struct kd_piecewise *p, const struct kd_value *whole,
+		      const struct kd_rows *b, uint32_t member, const struct kd_value *source,
+		      const struct kd_wire_memory *memory);
 /* The same with bytes of the victim. */
-void kd_pieces_add_here(struct kd_pieces *p, const struct kd_value *whole,
-			const struct kd_segments *bytes, uint32_t member);
+void kd_piecewise_add_here(struct kd_piecewise *p, const struct kd_value *whole,
+			   const struct kd_segments *bytes, uint32_t member);
 
 /* Whether it is a piece of an input of so many bytes. */
 int kd_piece_fits(const struct kd_wire_piece *w, uint64_t bytes);

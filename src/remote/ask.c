@@ -23,6 +23,10 @@
  * would send it work. */
 #define BACKOFF_HOLD 13
 #define BACKOFF_DOUBLINGS 14    /* up to 0.8 s */
+/* How long a rank that is given closures waits for the next ones before it asks for others, doubled
+ * each time that they came first. */
+#define GIVEN_NS 50000u
+#define GIVEN_DOUBLINGS 4u
 /* Where ranks share CPUs, those that could not have one to themselves begin this much later,
  * the next as many again later: they make nothing faster, and their start delays a short job. */
 #define CROWD_NS 200000000u
@@ -35,6 +39,8 @@ struct kd_asking {
 	uint32_t victim;  /* the rank that had work last */
 	uint32_t refusals;
 	uint32_t lost;    /* requests in a row without an answer */
+	uint32_t given;   /* steal messages that came without a request, since the last with one */
+	uint64_t hungry_ns; /* since when there is nothing to do after these; 0: there is */
 	uint32_t want;
 	uint32_t room;    /* what the data of a steal message may take, in MiB */
 	uint32_t random;
@@ -72,9 +78,29 @@ uint64_t kd_ask_answered(struct kd_net *net, uint32_t victim, uint32_t request)
 		asked_ns = me->asked_ns;
 	}
 	me->victim = victim;
-	me->refusals = me->lost = 0;
+	me->refusals = me->lost = me->given = 0;
 	me->next_ns = 0;
 	return asked_ns;
+}
+
+void kd_ask_given(struct kd_net *net)
+{
+	struct kd_asking *me = net->asking;
+
+	kd_net_assert_locked(net);
+	me->refusals = me->lost = 0;
+	me->next_ns = me->hungry_ns = 0;
+	me->given = kd_min(me->given + 1, GIVEN_DOUBLINGS);
+}
+
+/* When to ask at the earliest. */
+static uint64_t earliest_ns(struct kd_asking *me, uint64_t now)
+{
+	if (!me->given)
+		return me->next_ns;
+	if (!me->hungry_ns)
+		me->hungry_ns = now;
+	return kd_max(me->next_ns, me->hungry_ns + ((uint64_t)GIVEN_NS << me->given));
 }
 
 void kd_ask_want(struct kd_net *net, uint64_t closures)
@@ -193,8 +219,8 @@ uint64_t kd_ask(struct kd_net *net, uint64_t now)
 			return me->asked_ns + patience;
 		me->refusals++;
 		me->lost++;
-	} else if (now < me->next_ns) {
-		return me->next_ns;
+	} else if (now < earliest_ns(me, now)) {
+		return earliest_ns(me, now);
 	}
 	victim = next_live(net, choose(net, &wait));
 	if (victim == net->rank)

@@ -20,6 +20,8 @@ void kd_ask_refused(struct kd_net *net, const void *body, size_t bytes);
 /* WORK has come from that victim. Returns when it was requested; 0: it was not, or a later request
  * has been sent. */
 uint64_t kd_ask_answered(struct kd_net *net, uint32_t victim, uint32_t request);
+/* WORK has come that belongs to this rank, and more may: asks later. */
+void kd_ask_given(struct kd_net *net);
 /* As many closures make an import of the right length. */
 void kd_ask_want(struct kd_net *net, uint64_t closures);
 

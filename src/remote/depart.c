@@ -15,7 +15,7 @@
 void kd_depart_tell(struct kd_net *net)
 {
 	kd_store(&net->told_to_depart, 1);
-	kd_comm_wake(net->comm);
+	kd_net_wake(net);
 }
 
 static void begin(struct kd_net *net)

@@ -31,6 +31,8 @@
 #define PROMPT_NS 10000000u     /* between looks for work for waiting thieves; doubled if in vain */
 #define PROMPT_DOUBLINGS 5
 #define PROMPT_LOOKS 16
+#define VAIN_NS 50000u          /* after owners have had something that no thief may have; doubled */
+#define VAIN_DOUBLINGS 4u       /* if they do again */
 #define DEAR_NS 50000u          /* between looks if all is too dear; doubled if it still is */
 #define DEAR_DOUBLINGS 8u
 #define LARGE_NS 3000000u       /* without anything smaller, before a large trial; */
@@ -94,6 +96,9 @@ struct kd_exports {
 	uint32_t *rooms; /* by rank: MiB that their data may take, from its last request */
 	uint64_t prompt_ns;
 	uint32_t prompts;
+	uint64_t quiet_until_ns; /* owners do not know until then that thieves wait; loaded
+				    without the lock */
+	uint32_t vain;           /* how often in a row what they had was for none of these */
 	uint64_t dear_until_ns; /* all that there was is too dear until then; 0: it was not */
 	uint32_t dear;          /* looks in a row that found nothing else */
 	uint64_t large_ns; /* nothing but large trials has been found since then; 0: none has */
@@ -304,7 +309,7 @@ void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
 	net->counts.exported += range->count;
 	work = (struct kd_wire_work){
 		.request = request, .slot = x->slot, .generation = x->generation,
-		.epoch = net->epoch};
+		.given = range->stays && !request, .epoch = net->epoch};
 	fits = sizeof(*m) + sizeof(work) + x->outgoing.size <= KD_COMM_MESSAGE_BYTES;
 	if (!fits)
 		kd_outgoing_expose(&x->outgoing, &work.message, &work.seal);
@@ -422,7 +427,7 @@ static int look(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uin
 		struct kd_range *range_p)
 {
 	struct kd_exports *me = net->exports;
-	int quietly = me->dear_until_ns != 0;
+	int quiet = now < me->quiet_until_ns, quietly = quiet || me->dear_until_ns;
 	uint64_t dear_until;
 
 	if (now < me->dear_until_ns)
@@ -436,7 +441,7 @@ static int look(struct kd_net *net, uint32_t thief, uint32_t want, int hint, uin
 		listen(net);
 	if (find(net, thief, want, hint && !quietly, now, range_p, &dear_until))
 		return 1;
-	if (hint && quietly && dear_until == UINT64_MAX) {
+	if (hint && quietly && !quiet && dear_until == UINT64_MAX) {
 		listen(net);
 		if (find(net, thief, want, 1, now, range_p, &dear_until))
 			return 1;
@@ -472,6 +477,7 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 	if (r.wait || now < kd_balance_has_until(net, from))
 		remember(net, from, r.want);
 	if (look(net, from, r.want, (int)r.wait, now, &range)) {
+		me->vain = 0;
 		stop_waiting(net, from);
 		kd_export_give(net, from, r.request, &range, NULL);
 		return;
@@ -580,14 +586,26 @@ static int needs_more(struct kd_net *net, uint64_t now, uint64_t *next_p)
 	return found;
 }
 
+/* What owners have had was for none of the waiting thieves. For each closure that they claim it
+ * would wake the communication thread. */
+static void be_quiet(struct kd_net *net, uint64_t now)
+{
+	struct kd_exports *me = net->exports;
+
+	me->prompt_ns = now + ((uint64_t)VAIN_NS << me->vain);
+	kd_store_relaxed(&me->quiet_until_ns, me->prompt_ns);
+	me->vain = kd_min(me->vain + 1, VAIN_DOUBLINGS);
+	do_not_listen(net);
+}
+
 /* Sends work to waiting thieves until there is none left. */
 static void prompt(struct kd_net *net, uint64_t now)
 {
 	struct kd_exports *me = net->exports;
+	/* partner: the exchange in kd_export_available, after the stores find() needs */
+	uint32_t available = kd_exchange(&me->available, 0);
 	struct kd_range range;
 
-	kd_store(&me->available, 0);
-	/* partner: the exchange in kd_export_available, after the stores find() needs */
 	kd_fence();
 	while (net->nwaiting) {
 		uint64_t next_ns = now + ((uint64_t)PROMPT_NS << PROMPT_DOUBLINGS);
@@ -601,14 +619,15 @@ static void prompt(struct kd_net *net, uint64_t now)
 		thief = me->waiting[i];
 		if (!look(net, thief, me->waits[thief], 1, now, &range)) {
 			me->prompts = kd_min(me->prompts + 1, PROMPT_DOUBLINGS);
-			if (!me->dear_until_ns)
-				me->prompt_ns =
-					kd_min(next_ns,
-					       now + ((uint64_t)PROMPT_NS << me->prompts));
+			if (me->dear_until_ns)
+				return;
+			me->prompt_ns = kd_min(next_ns, now + ((uint64_t)PROMPT_NS << me->prompts));
+			if (available)
+				be_quiet(net, now);
 			return;
 		}
 		forget_waiting(net, (uint32_t)i);
-		me->prompts = 0;
+		me->prompts = me->vain = 0;
 		kd_export_give(net, thief, 0, &range, NULL);
 	}
 }
@@ -619,15 +638,16 @@ void kd_export_available(struct kd_remote *r)
 	struct kd_exports *me = net->exports;
 
 	if (kd_load(&me->listens) && !kd_exchange(&me->available, 1))
-		kd_comm_wake(net->comm);
+		kd_net_wake(net);
 }
 
 void kd_export_ahead(struct kd_remote *r)
 {
 	struct kd_net *net = kd_net_of(r);
 
-	if (!kd_exchange(&net->exports->ahead, 1))
-		kd_comm_wake(net->comm);
+	if (!kd_exchange(&net->exports->ahead, 1) &&
+	    kd_os_now_ns() >= kd_load_relaxed(&net->exports->quiet_until_ns))
+		kd_net_wake(net);
 }
 
 /* Splits the lengths off the end of the results. Returns the size of the rest. */
@@ -909,7 +929,8 @@ void kd_export_done(struct kd_net *net, uint32_t from, const void *body, size_t 
 	x->answered_ns = kd_os_now_ns();
 	kd_balance_note(net, from, !kd_balance_has(net, from), x->answered_ns, IDLE_NS);
 	if (me->waits[from]) /* it may need more earlier than was expected */
-		me->prompt_ns = kd_max(x->answered_ns, me->dear_until_ns);
+		me->prompt_ns = kd_max(x->answered_ns,
+				       kd_max(me->dear_until_ns, me->quiet_until_ns));
 	x->awaited = kd_steal_awaited(&x->range);
 	kd_step(net, KD_STEP_RESULT, 0, net->rank, x->generation, 0, from);
 	if (!d.results.bytes) {
@@ -987,8 +1008,10 @@ uint64_t kd_export_tick(struct kd_net *net, uint64_t now)
 		me->dear_until_ns = kd_min(me->dear_until_ns, 1u);
 		kd_store(&me->available, 1);
 	}
-	if (net->nwaiting && now >= me->dear_until_ns &&
+	if (net->nwaiting && now >= kd_max(me->dear_until_ns, me->quiet_until_ns) &&
 	    (kd_load(&me->available) || now >= me->prompt_ns))
 		prompt(net, now);
-	return net->nwaiting ? me->prompt_ns : UINT64_MAX;
+	if (!net->nwaiting)
+		return UINT64_MAX;
+	return now < me->quiet_until_ns ? kd_min(me->prompt_ns, me->quiet_until_ns) : me->prompt_ns;
 }

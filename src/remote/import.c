@@ -475,7 +475,10 @@ void kd_import_work(struct kd_net *net, uint32_t from, const void *body, size_t 
 	im = kd_must(calloc(1, sizeof(*im)));
 	im->net = net;
 	im->victim = from;
-	im->asked_ns = kd_ask_answered(net, from, w.request);
+	if (w.given)
+		kd_ask_given(net);
+	else
+		im->asked_ns = kd_ask_answered(net, from, w.request);
 	im->arrived_ns = kd_os_now_ns();
 	me->live++;
 	im->slot = w.slot;

@@ -203,7 +203,7 @@ void kd_job_end(struct kd_net *net)
 	kd_net_leave_launcher(net);
 	kd_peer_leave(net);
 	pthread_mutex_unlock(&net->lock);
-	kd_comm_wake(net->comm);
+	kd_net_wake(net);
 }
 
 void kd_job_stop(struct kd_net *net)

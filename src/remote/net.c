@@ -14,10 +14,16 @@
 #define SLEEP_NS 1000000000u
 #define RECALL_NS 2000000u /* between a worker's requests to return what it waits for */
 
+/* Whose lock this thread holds, to do the work of the communication thread. */
+static __thread const struct kd_net *working;
+
 /* The work besides messages. Returns when there will be more. */
 static uint64_t work(struct kd_net *net, uint64_t now)
 {
-	uint64_t due = net->duties->tick(net, now);
+	uint64_t due;
+
+	net->look_again = 0;
+	due = net->duties->tick(net, now);
 
 	kd_net_assert_locked(net); /* still: no duty has given it up */
 	return kd_load(&net->demand) ? kd_min(due, net->duties->ask(net, now)) : due;
@@ -49,14 +55,17 @@ static void *serve(void *arg)
 	kd_topo_unbind();
 	pthread_mutex_lock(&net->lock);
 	while (!net->stop) {
-		int events = kd_comm_progress(net->comm);
 		uint64_t now, due;
+		int events;
 
+		working = net;
+		events = kd_comm_progress(net->comm);
 		if (!net->leaving && kd_unlikely(net->boot.nchanges))
 			take_changes(net);
 		now = kd_os_now_ns();
 		due = work(net, now);
-		if (events || due <= now)
+		working = NULL;
+		if (events || due <= now || net->look_again)
 			continue;
 		net->sleeps_until = kd_min(due, now + SLEEP_NS);
 		kd_store(&net->blind, 1);
@@ -119,8 +128,13 @@ void kd_net_halt(struct kd_net *net)
  * sleeping communication thread would wake up, wakes it. */
 static void tick(struct kd_net *net, uint64_t now)
 {
+	uint64_t due = work(net, now);
+
 	kd_net_assert_locked(net);
-	if (work(net, now) < net->sleeps_until)
+	if (net->look_again)
+		due = work(net, now);
+	working = NULL;
+	if (net->look_again || due < net->sleeps_until)
 		kd_comm_wake(net->comm);
 }
 
@@ -135,6 +149,7 @@ void kd_net_help(struct kd_remote *r, struct kd_worker *w, int ask, const char *
 	}
 	if (pthread_mutex_trylock(&net->lock))
 		return;
+	working = net;
 	kd_comm_progress(net->comm);
 	now = kd_os_now_ns();
 	if (ask)
@@ -157,12 +172,21 @@ void kd_net_leave(struct kd_remote *r, struct kd_worker *w)
 		kd_comm_wake(net->comm);
 }
 
+void kd_net_wake(struct kd_net *net)
+{
+	if (working == net)
+		net->look_again = 1;
+	else
+		kd_comm_wake(net->comm);
+}
+
 void kd_net_nudge(struct kd_net *net)
 {
 	if (pthread_mutex_trylock(&net->lock)) {
-		kd_comm_wake(net->comm); /* the holder of the lock may have looked already */
+		kd_net_wake(net); /* the holder of the lock may have looked already */
 		return;
 	}
+	working = net;
 	tick(net, kd_os_now_ns());
 	pthread_mutex_unlock(&net->lock);
 }

@@ -123,6 +123,7 @@ struct kd_net {
 	 */
 	uint32_t pollers, blind;
 	uint64_t sleeps_until; /* the latest time until which the thread sleeps; under the lock */
+	int look_again; /* the holder of the lock, who works, is to look once more */
 };
 
 /* Of a rank outside a job of several ranks. */
@@ -190,7 +191,10 @@ void kd_net_halt(struct kd_net *net);
  * messages, until it calls kd_net_leave because it has found work or goes to sleep. */
 void kd_net_help(struct kd_remote *r, struct kd_worker *w, int ask, const char *closure);
 void kd_net_leave(struct kd_remote *r, struct kd_worker *w);
-/* The holder of the lock has work to do. Any thread, without the lock. */
+/* The communication thread has work to do. Any thread, with or without the lock: the one that does
+ * such work is not woken by itself. */
+void kd_net_wake(struct kd_net *net);
+/* The same. Does the work at once if nobody holds the lock. Any thread, without the lock. */
 void kd_net_nudge(struct kd_net *net);
 /* A worker without work goes to sleep (1) or wakes up (-1). */
 void kd_net_demand(struct kd_remote *r, int change);

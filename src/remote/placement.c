@@ -32,12 +32,13 @@ struct kd_placement {
 	uint32_t lock; /* protects the list */
 	struct given *first, **last; /* by owners */
 	uint32_t look, passed; /* set by any thread, cleared under the net lock */
+	uint32_t quiet;        /* `passed' is looked at later: nobody wakes the thread for it */
 	uint32_t any; /* the program places closures; set by any thread */
 	uint64_t returned; /* steal messages, at the last look: results may make some ready */
 	int open;    /* the last look has met closures that are open to all */
 	int brings;  /* the data of one of them are being read here */
 	uint64_t due_ns;  /* the next look; UINT64_MAX: when look or passed is set */
-	uint64_t last_ns; /* the last one */
+	uint64_t quiet_until_ns;
 	uint32_t vain;    /* looks in a row */
 };
 
@@ -86,7 +87,7 @@ void kd_placement_look(struct kd_remote *r)
 
 	kd_store_relaxed(&net->placement->any, 1);
 	if (!kd_exchange(&net->placement->look, 1))
-		kd_comm_wake(net->comm);
+		kd_net_wake(net);
 }
 
 void kd_placement_now(struct kd_remote *r)
@@ -113,8 +114,9 @@ void kd_placement_passed(struct kd_remote *r)
 {
 	struct kd_net *net = kd_net_of(r);
 
-	if (!kd_exchange(&net->placement->passed, 1))
-		kd_comm_wake(net->comm);
+	/* Dekker with kd_placement_tick */
+	if (!kd_exchange(&net->placement->passed, 1) && !kd_load(&net->placement->quiet))
+		kd_net_wake(net);
 }
 
 static void lock(struct kd_placement *me)
@@ -274,19 +276,21 @@ uint64_t kd_placement_tick(struct kd_net *net, uint64_t now)
 	if (!kd_load_relaxed(&me->any))
 		return UINT64_MAX;
 	kd_balance_note(net, net->rank, kd_net_idle(net), now, UINT64_MAX);
+	if (me->quiet && now >= me->quiet_until_ns)
+		kd_store(&me->quiet, 0);
 	/* first: an owner sets it after it has added to the list */
 	if ((kd_load_relaxed(&me->look) && kd_exchange(&me->look, 0)) ||
 	    me->returned != net->counts.returned) {
 		me->returned = net->counts.returned;
 		me->vain = 0;
 		me->due_ns = now;
-	} else if (kd_load_relaxed(&me->passed) && kd_exchange(&me->passed, 0)) {
-		me->due_ns = kd_min(me->due_ns, me->last_ns + ((uint64_t)LOOK_NS << me->vain));
+	} else if (!me->quiet && kd_load(&me->passed) && kd_exchange(&me->passed, 0)) {
+		me->due_ns = now;
 	}
 	give_claimed(net);
 	idle = me->open && !me->brings && kd_net_idle(net);
 	if (now < me->due_ns && !idle)
-		return me->due_ns;
+		return me->quiet ? kd_min(me->due_ns, me->quiet_until_ns) : me->due_ns;
 	me->open = 0;
 	while (n < GIFTS && give_ready(net, 0))
 		n++;
@@ -295,7 +299,8 @@ uint64_t kd_placement_tick(struct kd_net *net, uint64_t now)
 	if (me->open && idle && !give_ready(net, 1))
 		me->open = 0;
 	me->vain = n ? 0 : kd_min(me->vain + 1, LOOK_DOUBLINGS);
-	me->last_ns = now;
+	kd_store_relaxed(&me->quiet, 1);
+	me->quiet_until_ns = now + ((uint64_t)LOOK_NS << me->vain);
 	me->due_ns = n == GIFTS ? now : UINT64_MAX;
-	return me->due_ns;
+	return kd_min(me->due_ns, me->quiet_until_ns);
 }

@@ -64,7 +64,8 @@ struct kd_wire_seal {
 struct kd_wire_work {
 	uint32_t request; /* the one that this answers; 0: for a waiting thief */
 	uint32_t slot, generation; /* identify the export */
-	uint32_t pad[3];
+	uint32_t given; /* it belongs to the thief, and came without a request */
+	uint32_t pad[2];
 	uint64_t epoch; /* the sender's (flags.h) */
 	struct kd_wire_memory message; /* bytes 0: it follows */
 	struct kd_wire_seal seal;      /* of the steal message in memory */

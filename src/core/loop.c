@@ -361,10 +361,38 @@ static int wanted(const struct walk *w)
 	return kd_load_relaxed(&w->f->floor) == KD_FLOOR_PUSH;
 }
 
+static uint32_t slot_of(const struct kdds_loop *loop)
+{
+	return (uint32_t)((uintptr_t)loop / sizeof(*loop) % KD_PACES);
+}
+
 /* What is known of a loop from an earlier run by this worker, perhaps. */
 static struct kd_pace *pace_of(const struct kdds_loop *loop)
 {
-	return &kd_self_worker->pace[(uintptr_t)loop / sizeof(*loop) % KD_PACES];
+	return &kd_self_worker->pace[slot_of(loop)];
+}
+
+static void tell(const struct kdds_loop *loop, double ns)
+{
+	struct kd_tempo *t = &kd_self_worker->tempo[slot_of(loop)];
+
+	kd_store_relaxed(&t->ps, (uint64_t)(1000 * ns) + 1);
+	kd_store_relaxed(&t->loop, loop);
+}
+
+uint64_t kd_loop_expect(const struct kd_pool *p, const struct kdds_closure *c)
+{
+	uint64_t ps = 0;
+
+	if (!c->type->loop)
+		return 0;
+	for (int i = 0; i < p->count && !ps; i++) {
+		const struct kd_tempo *t = &p->workers[i].tempo[slot_of(c->type->loop)];
+
+		if (kd_load_relaxed(&t->loop) == c->type->loop)
+			ps = kd_load_relaxed(&t->ps);
+	}
+	return (uint64_t)kd_min((double)kd_loop_part(c)->length * (double)ps / 1000, 1e18);
 }
 
 /* The observers divide it. */
@@ -413,6 +441,7 @@ static void run_exact(struct walk *w, struct kdds_closure *p)
 	if (known.loop != w->loop) {
 		known = (struct kd_pace){.loop = w->loop, .careful = CAREFUL_FIRST};
 	} else if (w->n > 1 && known.ran && (double)w->n * mean_of(&known) > LONG_NS) {
+		tell(w->loop, mean_of(&known));
 		commit_rest(w, 0, mean_of(&known), LATER_NS);
 		return;
 	}
@@ -449,6 +478,7 @@ static void run_exact(struct walk *w, struct kdds_closure *p)
 		before = now;
 		if (now - start > (wanted(w) ? FIRST_NS : LATER_NS) &&
 		    (double)(w->n - done) * each > PIECE_NS) {
+			tell(w->loop, mean_of(&known));
 			commit_rest(w, done, mean_of(&known), wanted(w) ? PIECE_NS : LATER_NS);
 			return;
 		}
@@ -632,6 +662,8 @@ static void run_ordered(struct walk *w, struct kdds_closure *p, int alone)
 	i = !terms     ? run_levels(w, p, leaves, start) :
 	    terms == 1 ? run_terms(w, p, 1, leaves, start) :
 			 run_terms(w, p, terms, leaves, start);
+	if (i < leaves && !alone)
+		tell(w->loop, (double)(kd_os_now_ns() - start) / (double)begin_of(w, i));
 	for (; i < leaves; i *= 2)
 		commit(w, begin_of(w, i), begin_of(w, 2 * i));
 }

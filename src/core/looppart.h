@@ -24,4 +24,10 @@ static inline int kd_loop_spreads(const struct kdds_closure *c)
 	return c->type->loop && kd_loop_part(c)->ranks > 1;
 }
 
+struct kd_pool;
+
+/* For how many ns c, a part of a loop, is expected to run, by what indices of that loop have taken
+ * in this process; 0: it is not known, or c is no such part. Any thread. */
+uint64_t kd_loop_expect(const struct kd_pool *p, const struct kdds_closure *c);
+
 #endif

@@ -22,6 +22,12 @@ struct kd_pace {
 
 #define KD_PACES 8
 
+/* The same for others: how long an index of a loop that has been divided has taken. */
+struct kd_tempo {
+	const struct kdds_loop *loop;
+	uint64_t ps;
+};
+
 struct kd_worker {
 	/* its own */
 	struct kd_pool *pool;
@@ -57,6 +63,7 @@ struct kd_worker {
 
 	/* others read or write */
 	struct kd_stack *current kd_aligned(KD_CACHE_LINE); /* what it runs: the owner writes */
+	struct kd_tempo tempo[KD_PACES]; /* loop.c: the owner writes */
 	struct kd_stack *stacks;  /* the owner adds at the front, nobody removes */
 	uint32_t parked;          /* number of those that have a park */
 	uint32_t halt;            /* it must set its stack aside: a bound one can continue */

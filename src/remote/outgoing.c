@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "core/index.h"
+#include "core/looppart.h"
 #include "core/module.h"
 #include "core/place.h"
 #include "core/type.h"
@@ -19,6 +20,8 @@
 #include "remote/piecewise.h"
 #include "remote/weigh.h"
 
+#define LOSS_TIMES 3
+#define LOSS_NS 3000000u   /* before another look at a loop that is not worth moving, at most */
 #define KEPT_NS 1000000000u /* what may not leave the process is looked at again */
 #define LONG_NS 8000000u /* four times what a steal message is to take */
 #define ENOUGH 3u /* unanswered ranges of a rank: then closures whose data it has are open */
@@ -200,10 +203,28 @@ static int too_dear(struct kd_load_filter *f, struct kdds_closure *c)
 	return 1;
 }
 
-/* The load, to which a closure of that type has just been added, is large, and no large one may go
- * now. Half of the load is inputs. */
-static int too_large(struct kd_load_filter *f, const struct kdds_type *type)
+/* Whether it takes far longer to move the data of c, a part of a loop, than to run it: the indices
+ * that the owner has run show that before any package has come back. A little longer pays if the
+ * loop runs again and finds its data there. Half of the load is inputs. */
+static int is_loss(struct kd_load_filter *f, struct kdds_closure *c)
 {
+	uint64_t run_ns = kd_loop_expect(f->net->pool, c), move_ns;
+	struct kd_load alone = {.end = NULL};
+
+	if (!run_ns || !add_to_load(&alone, c, f->room))
+		return 0;
+	move_ns = kd_balance_ns(f->net, alone.bytes / 2);
+	if (run_ns >= move_ns / LOSS_TIMES)
+		return 0;
+	f->until_ns = kd_min(f->until_ns, f->now_ns + kd_min(move_ns, (uint64_t)LOSS_NS));
+	return 1;
+}
+
+/* The load, to which c has just been added, is large, and no large one may go now. Half of the load
+ * is inputs. */
+static int too_large(struct kd_load_filter *f, struct kdds_closure *c)
+{
+	const struct kdds_type *type = c->type;
 	uint64_t bytes = f->load.bytes / 2, until;
 
 	if (!f->now_ns)
@@ -221,11 +242,11 @@ static int too_large(struct kd_load_filter *f, const struct kdds_type *type)
 	if (f->load.bytes <= KD_WEIGH_SMALL || grows(f, type, f->load.bytes))
 		return 0;
 	until = kd_weigh_large_until(f->net, type, f->load.bytes);
-	if (until <= f->now_ns && f->large)
+	if (until <= f->now_ns && f->large && !is_loss(f, c))
 		return 0;
-	if (until <= f->now_ns)
+	if (until <= f->now_ns && !f->large)
 		f->too_large = 1;
-	else
+	else if (until > f->now_ns)
 		f->until_ns = kd_min(f->until_ns, until);
 	f->load.end = NULL;
 	return 1;
@@ -247,7 +268,7 @@ static int wants(struct kd_filter *filter, const struct kdds_closure *c)
 		return kd_load_add(f->net, &f->load, c, f->room);
 	return !too_dear(f, kd_closure_at((const char *)c)) &&
 	       kd_load_add(f->net, &f->load, c, f->room) &&
-	       !too_large(f, c->type);
+	       !too_large(f, kd_closure_at((const char *)c));
 }
 
 static int enough(struct kd_filter *filter, const struct kdds_closure *c)

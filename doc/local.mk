@@ -8,6 +8,7 @@ man3_pages = \
 	doc/kdds_checkpoint.3 \
 	doc/kdds_fail.3 \
 	doc/kdds_for.3 \
+	doc/kdds_freeze.3 \
 	doc/kdds_init.3 \
 	doc/kdds_raise.3 \
 	doc/kdds_spawn.3 \

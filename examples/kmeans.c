@@ -134,6 +134,7 @@ int main(int argc, char **argv)
 
 	kdds_for(scatter, kdds_range(0, (size_t)n), points);
 	kdds_sync();
+	kdds_freeze(points);
 	for (long i = 0; i < n; i++)
 		cluster[i] = -1;
 	for (long c = 0; c < k; c++)
@@ -150,6 +151,7 @@ int main(int argc, char **argv)
 	} while (++step < most && moved);
 	kdds_sync();
 	t = now() - t;
+	kdds_thaw(points);
 
 	printf("kmeans(%ld, %ld): %ld steps, %ld points changed in the last\n", n, k, step, moved);
 	printf("mean square distance = %.17g\n", squares / (double)n);

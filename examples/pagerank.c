@@ -93,13 +93,14 @@ int main(int argc, char **argv)
 	KDDS_OVER_ARRAY(double, ranks, rank, pages);
 	KDDS_DATA(double, change);
 	kdds_for(draw, kdds_range(0, pages), pages, kdds_ref(from));
-	kdds_wait(kdds_ref(from));
+	kdds_freeze(kdds_ref(from));
 	for (size_t i = 0; i < pages; i++)
 		count[i] = 0;
 	for (size_t i = 0; i < pages * links; i++)
 		count[link[i]]++;
 	for (size_t i = 0; i < pages; i++)
 		give[i] = count[i] ? 1 / (double)pages / count[i] : 0;
+	kdds_freeze(out);
 	t = now();
 	do {
 		**change = 0;
@@ -109,6 +110,8 @@ int main(int argc, char **argv)
 	} while (++steps < STEPS_MOST && **change > 1e-9);
 	kdds_sync();
 	t = now() - t;
+	kdds_thaw(out);
+	kdds_thaw(kdds_ref(from));
 
 	for (size_t i = 0; i < pages; i++) {
 		sum += rank[i];

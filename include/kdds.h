@@ -194,6 +194,56 @@ static inline int kd_wait(struct kdds_frame *self, const struct kd_room *room, c
 #define kdds_wait(x) kd_wait(kd_self, kd_room, (x), sizeof(**(x)))
 /** @} */
 
+/** @name Frozen data
+ * Between two waits main may write to any data, so other ranks have to compare what they have read
+ * with what main has, each time that tasks use it again. Of large data that do not change, such as
+ * the points of a clustering or the links of a graph, a program can say so:
+ *
+ * @code
+ * fill(points);
+ * kdds_freeze(points);
+ * while (!converged) {
+ *         kdds_for(assign, points, centres, sums);
+ *         kdds_wait(sums);
+ *         converged = move(centres, sums);
+ * }
+ * kdds_thaw(points);
+ * @endcode
+ * @{ */
+
+/** @cond internal */
+int kdds_freeze_data(struct kdds_frame *f, struct kdds_anchor *a, size_t size);
+int kdds_thaw_data(struct kdds_frame *f, struct kdds_anchor *a, size_t size);
+static inline struct kdds_anchor *kd_frozen(const char *what, const void *ref)
+{
+	if (KD_UNLIKELY(!kd_is_reference(ref)))
+		kdds_no_reference(what, NULL);
+	return kd_anchor_of(ref);
+}
+/** @endcond */
+
+/**
+ * Waits for the tasks that use the data of the reference @p x, as kdds_wait does. From then on until
+ * kdds_thaw nobody writes to these data: neither main, nor a task, which may only READ them, or a
+ * part of them. Each rank reads them once at most, as long as its copy cache has room (KDDS_CACHE).
+ * If they are written to all the same, tasks may use old values: KDDS_CHECK reports that. Memory
+ * that main has allocated is thawed before it is freed. Data with pack functions are converted each
+ * time, frozen or not.
+ *
+ * Context: main. @return as kdds_wait
+ */
+#define kdds_freeze(x) kdds_freeze_data(kd_self, kd_frozen("kdds_freeze", (x)), sizeof(**(x)))
+
+/**
+ * Waits for the tasks that use the data of @p x, as kdds_wait does. From then on they may be written
+ * to again. @p x has the address and the shape of the reference that was given to kdds_freeze.
+ * kdds_finalize thaws all data.
+ *
+ * Context: main. @return as kdds_wait
+ */
+#define kdds_thaw(x) kdds_thaw_data(kd_self, kd_frozen("kdds_thaw", (x)), sizeof(**(x)))
+/** @} */
+
 /** @name Failures
  * @{ */
 /** A task that has failed. */

@@ -291,17 +291,61 @@ static void wait_for_data(struct kdds_frame *f, struct kdds_anchor *a)
 	set_limit(kd_self_worker, f, windows_of(f) * kd_env.window);
 }
 
+static struct kd_value value_of(const struct kdds_anchor *a, size_t size)
+{
+	const struct kdds_shape *s = kd_shape_of(a);
+
+	return (struct kd_value){a->data, s ? s->rows : 1, s ? s->cols : 1, s ? s->ld : 1, size,
+				 s ? s->pack : NULL};
+}
+
 /* Waits up to the last closure that uses the data; for all where closures may use the data through
  * other references. */
 int kdds_wait_frame(struct kdds_frame *f, struct kdds_anchor *a, size_t size)
 {
-	const struct kdds_shape *s = kd_shape_of(a);
-	const struct kd_value v = {a->data, s ? s->rows : 1, s ? s->cols : 1, s ? s->ld : 1,
-				   size, s ? s->pack : NULL};
+	const struct kd_value v = value_of(a, size);
 
 	f = waiting_frame(f, "kdds_wait");
 	wait_for_data(f, a);
 	kd_place_bring(kd_self_worker, &v);
+	return has_failed(f, a) ? failure_code() : 0;
+}
+
+/* The running frame, which is main's, when nobody uses the data any more. */
+static struct kdds_frame *unused(struct kdds_frame *f, struct kdds_anchor *a,
+				 const struct kd_value *v, const char *what)
+{
+	f = waiting_frame(f, what);
+	if (!is_main(f))
+		kd_die("%s: called by a task: only main can say how long data stay as they are",
+		       what);
+	if (f->tail != kd_frame_first(f))
+		wait_for_data(f, a);
+	kd_place_bring(kd_self_worker, v);
+	return f;
+}
+
+int kdds_freeze_data(struct kdds_frame *f, struct kdds_anchor *a, size_t size)
+{
+	const struct kd_value v = value_of(a, size);
+
+	f = unused(f, a, &v, "kdds_freeze");
+	kd_frozen_add(&kd_self_worker->pool->frozen, &v);
+	if (kd_unlikely(kd_watch.froze != NULL))
+		kd_watch.froze(&v, 1);
+	return has_failed(f, a) ? failure_code() : 0;
+}
+
+int kdds_thaw_data(struct kdds_frame *f, struct kdds_anchor *a, size_t size)
+{
+	const struct kd_value v = value_of(a, size);
+
+	f = unused(f, a, &v, "kdds_thaw");
+	if (!kd_frozen_remove(&kd_self_worker->pool->frozen, &v))
+		kd_die("kdds_thaw: the data have not been frozen, or with another shape: give it a "
+		       "reference like the one that kdds_freeze was given");
+	if (kd_unlikely(kd_watch.froze != NULL))
+		kd_watch.froze(&v, 0);
 	return has_failed(f, a) ? failure_code() : 0;
 }
 

@@ -79,6 +79,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/core/fail.h \
 	src/core/flow.c \
 	src/core/flow.h \
+	src/core/frozen.c \
+	src/core/frozen.h \
 	src/core/idle.c \
 	src/core/idle.h \
 	src/core/index.c \
@@ -138,6 +140,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/observe/checker.h \
 	src/observe/checker_frame.c \
 	src/observe/checker_frame.h \
+	src/observe/checker_frozen.c \
+	src/observe/checker_frozen.h \
 	src/observe/checker_line.c \
 	src/observe/checker_line.h \
 	src/observe/checker_push.c \

@@ -56,6 +56,8 @@ wrong write_below 'task deep (child 1 of deep), parameter a (READ): the body has
 wrong change_local 'task get (child 1 of main), parameter a (READ): changed by main after'
 wrong change_data 'task get (child 1 of hasty), parameter a (READ): changed by hasty'
 wrong change_after_wait 'task get (child 2 of main), parameter a (READ): changed by main after'
+wrong change_frozen 'main: data that kdds_freeze has frozen have been written to'
+wrong write_frozen 'task bump (child 1 of main), parameter x (UPDATE): the task may write to data that'
 wrong change_array 'task total (child 1 of main), parameter a (READ): changed by main'
 wrong change_block 'task get (child 1 of main), parameter a (READ): changed by main after'
 wrong dead_pointer 'task follow (child 1 of dangle): a VALUE points to a local'
@@ -169,6 +171,7 @@ for example in 'fib 15' 'nqueens 7 7' 'knary 6 3' 'knary --cilk 5 3 2' 'stencil 
 done
 right tests/wrong right_sums
 right tests/wrong right_failure
+right tests/wrong right_freezing
 right examples/wordcount --chunk 7 "${srcdir:-.}/NEWS"
 for seed in 1 2 3 4; do
 	KDDS_CHECK=$seed timeout 100 tests/oracle -j -s 2 -n $((1000 * seed)) > "$dir/out" \

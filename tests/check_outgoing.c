@@ -17,7 +17,8 @@
 #include "ranges.h"
 #include "remote/net.h"
 
-static struct kd_net net;
+static struct kd_pool pool;
+static struct kd_net net = {.pool = &pool};
 
 static void no_message(void *arg, const void *m, size_t len)
 {
@@ -925,6 +926,42 @@ START_TEST(waited)
 }
 END_TEST
 
+/* What is frozen keeps its version, as does a part of it, even if the body has waited; not what has
+ * been thawed meanwhile, and nothing that a task may write. */
+START_TEST(frozen)
+{
+	static long big[2000];
+	struct kdds_frame *const kd_self = empty_frame();
+	const struct kd_value all = {big, 1, 2000, 2000, sizeof(long), NULL};
+	KDDS_OVER_ARRAY(long, a, big, 1000);
+	KDDS_OVER_ARRAY(long, b, big + 1000, 1000);
+	char *begin = kd_self->tail, *c;
+
+	kd_self->waited = 1;
+	for (unsigned turn = 0; turn < 2; turn++) {
+		kd_frozen_add(&pool.frozen, &all);
+		for (unsigned i = 0; i < 3; i++) {
+			c = kd_self->tail;
+			kdds_spawn(glance_longs, a);
+			ck_assert_uint_eq(take_away(kd_self, c, NULL), !i);
+			c = kd_self->tail;
+			kdds_spawn(glance_longs, b);
+			ck_assert_uint_eq(take_away(kd_self, c, NULL), !i);
+		}
+		c = kd_self->tail;
+		kdds_spawn(twice, a, b);
+		ck_assert_uint_eq(take_away(kd_self, c, NULL), 1);
+		ck_assert(kd_frozen_remove(&pool.frozen, &all));
+		ck_assert(!kd_frozen_remove(&pool.frozen, &all));
+	}
+	c = kd_self->tail;
+	kdds_spawn(glance_longs, a);
+	ck_assert_uint_eq(take_away(kd_self, c, NULL), 1);
+	kd_self->waited = 0;
+	kd_self->tail = begin;
+}
+END_TEST
+
 /* A data by two references: its version is what was written last through either. */
 START_TEST(two_references)
 {
@@ -1074,6 +1111,7 @@ int main(void)
 	tcase_add_test(t, of_whom);
 	tcase_add_test(t, started_again);
 	tcase_add_test(t, waited);
+	tcase_add_test(t, frozen);
 	tcase_add_test(t, two_references);
 	tcase_add_test(t, nothing_packed);
 	tcase_add_test(t, refused);

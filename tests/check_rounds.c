@@ -6,8 +6,10 @@
  *           not worth their messages, and what they read is not moved again
  *   vector  the parts of a loop read all that the parts of another one have written, which takes
  *           about as long as they run: no rank gets more than it can run meanwhile
- * spread  the same, and sums of rows as in a stencil, when loops are spread over ranks: at once, or
+ *   spread  the same, and sums of rows as in a stencil, when loops are spread over ranks: at once, or
  *           after a trial; on a network so slow that this does not pay, after a trial they are not
+ *   frozen  what a program freezes is read once, and not even compared; what it writes after it has
+ *           thawed the data is seen
  *   tiles   the graph of a Cholesky factorization, whose results stay where they are: no rank gets
  *           more than it can run, and ranks read from each other
  *
@@ -37,7 +39,7 @@
 
 static struct kd_rank ranks[RANKS_MAX];
 static void (*program)(void);
-static uint64_t took_ns, read_bytes;
+static uint64_t took_ns, read_bytes, same_bytes;
 
 struct point {
 	double x, y;
@@ -102,6 +104,7 @@ KDDS_TASK(spread, READ_EACH(long, out), UPDATE_EACH(long, vector),
 }
 
 static long *vector;
+static int freezes;
 
 static void iterate(void)
 {
@@ -116,9 +119,17 @@ static void iterate(void)
 	KDDS_OVER_ARRAY(long, out, cluster, POINTS);
 	KDDS_OVER_ARRAY(long, in, vector, POINTS);
 	begin = sim.now_ns;
+	if (freezes)
+		kdds_freeze(points);
 	for (int k = 0; k < rounds; k++) {
 		long sum = 0;
 		KDDS_OVER(long, all, &sum);
+
+		if (freezes && k == rounds / 2) {
+			kdds_thaw(points);
+			point[POINTS - 1].x = 500;
+			kdds_freeze(points);
+		}
 
 		kdds_for(gather, points, in, out);
 		kdds_for(spread, out, in, all);
@@ -126,6 +137,8 @@ static void iterate(void)
 		sums[k] = (double)sum;
 	}
 	kdds_sync();
+	if (freezes)
+		kdds_thaw(points);
 	took_ns = sim.now_ns - begin;
 }
 
@@ -257,6 +270,7 @@ static void run_rank(uint32_t number)
 	sim_rank_start(r, 1);
 	sim_rank_run(number, program);
 	read_bytes += r->net.counts.fetched_bytes;
+	same_bytes += r->net.counts.same_bytes;
 	sim_rank_stop(r);
 }
 
@@ -264,7 +278,7 @@ static void run_job(uint64_t seed, uint32_t nranks, const struct sim_faults *fau
 		    void (*main)(void))
 {
 	program = main;
-	read_bytes = 0;
+	read_bytes = same_bytes = 0;
 	sim_begin(seed, nranks, faults);
 	sim_run(run_rank, 3600 * SECOND);
 }
@@ -280,6 +294,7 @@ static void setup(void)
 		for (int k = 0; k <= i; k++)
 			tile[i][k] = kd_must(malloc(TILE_LONGS * sizeof(long)));
 	rounds = ROUNDS;
+	freezes = 0;
 	kd_env.spread = KD_SPREAD_AUTO;
 }
 
@@ -395,6 +410,30 @@ START_TEST(spread)
 }
 END_TEST
 
+START_TEST(frozen)
+{
+	const uint64_t bytes = POINTS * sizeof(struct point);
+	double expected[ROUNDS];
+
+	kd_env.spread = KD_SPREAD_ALWAYS;
+	for (freezes = 0; freezes < 2; freezes++) {
+		run_job(1, 1, NULL, iterate);
+		memcpy(expected, sums, sizeof(expected));
+		for (uint64_t seed = 1; seed <= seeds(); seed++) {
+			run_job(seed, 4, NULL, iterate);
+			ck_assert(!memcmp(expected, sums, sizeof(expected)));
+			fprintf(stderr, "frozen %d, seed %d: %.1f MB read, %.1f MB the same\n", freezes,
+				(int)seed, (double)read_bytes / 1e6, (double)same_bytes / 1e6);
+			/* three quarters of them; once more when they have changed */
+			if (freezes)
+				ck_assert_uint_lt(same_bytes, 2 * bytes);
+			else
+				ck_assert_uint_gt(same_bytes, (ROUNDS - 2) * bytes * 3 / 4);
+		}
+	}
+}
+END_TEST
+
 START_TEST(tiles)
 {
 	static const unsigned least[] = {180, 330, 450, 750}; /* per cent; 187 to 250 before */
@@ -437,6 +476,7 @@ int main(void)
 	tcase_add_test(tcase, loop);
 	tcase_add_test(tcase, vectors);
 	tcase_add_test(tcase, spread);
+	tcase_add_test(tcase, frozen);
 	tcase_add_test(tcase, tiles);
 	tcase_add_test(tcase, bad_network);
 	suite_add_tcase(suite, tcase);

@@ -42,6 +42,10 @@ unit_tests += tests/check_segments
 tests_check_segments_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_segments_LDADD = $(UNIT_LIBS)
 
+unit_tests += tests/check_frozen
+tests_check_frozen_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_frozen_LDADD = $(UNIT_LIBS)
+
 unit_tests += tests/check_limits
 tests_check_limits_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_limits_LDADD = $(UNIT_LIBS)

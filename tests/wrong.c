@@ -471,6 +471,33 @@ static long change_after_wait(void)
 	return **r + **q;
 }
 
+/* Frozen data that main, or a task, changes. */
+static long change_frozen(void)
+{
+	static long buffer[N];
+	KDDS_OVER_ARRAY(long, a, buffer, N);
+	KDDS_DATA(long, r);
+
+	kdds_freeze(a);
+	buffer[1] = 2;
+	kdds_spawn(total, a, r);
+	kdds_sync();
+	kdds_thaw(a);
+	return **r;
+}
+
+static long write_frozen(void)
+{
+	static long buffer[N];
+	KDDS_OVER_ARRAY(long, a, buffer, N);
+	KDDS_OVER(long, x, &buffer[3]);
+
+	kdds_freeze(a);
+	kdds_spawn(bump, x);
+	kdds_sync();
+	return buffer[3];
+}
+
 /* A body that does not know that it runs on parts of the loop. */
 static long position, numbers[1000];
 
@@ -531,6 +558,27 @@ static long right_sums(void)
 }
 
 KDDS_TASK(give_up, WRITE(long, r)) { if (r) kdds_fail(1, "not today"); else **r = 0; }
+static long right_freezing(void)
+{
+	static long buffer[N];
+	KDDS_OVER_ARRAY(long, a, buffer, N);
+	KDDS_DATA(long, r);
+	long sum = 0;
+
+	for (int i = 0; i < 3; i++) {
+		kdds_spawn(fill, a);
+		kdds_freeze(a);
+		for (int k = 0; k < 3; k++) {
+			kdds_spawn(total, a, r);
+			kdds_wait(r);
+			sum += **r + buffer[k];
+		}
+		kdds_thaw(a);
+		buffer[i] = i;
+	}
+	return sum;
+}
+
 static long right_failure(void)
 {
 	struct kdds_failure f;
@@ -558,8 +606,8 @@ int main(int argc, char **argv)
 		CASE(assigned_maximum) CASE(neighbour) CASE(undeclared) CASE(not_given)
 		CASE(write_of_item) CASE(items)
 		CASE(undeclared_order) CASE(early_read) CASE(change_after_wait) CASE(loop_position)
-		CASE(loop_whole)
-		CASE(right_sums) CASE(right_failure)
+		CASE(loop_whole) CASE(change_frozen) CASE(write_frozen)
+		CASE(right_sums) CASE(right_freezing) CASE(right_failure)
 	};
 
 	for (size_t i = 0; argc == 2 && i < sizeof(cases) / sizeof(*cases); i++)

@@ -115,6 +115,7 @@ void kd_place_gone(struct kd_stack *s, const void *p, size_t bytes)
 {
 	struct kd_pool *pool = s->home->pool;
 
+	kd_frozen_gone(&pool->frozen, p, bytes);
 	if (kd_unlikely(kd_place_elsewhere(pool)))
 		pool->remote->ops->gone(pool->remote, kd_self_worker, p, bytes);
 }

@@ -41,6 +41,7 @@ void kd_pool_destroy(struct kd_pool *p)
 		}
 	free(p->workers);
 	p->workers = NULL;
+	kd_frozen_clear(&p->frozen);
 	kd_self_worker = NULL;
 }
 

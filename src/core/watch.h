@@ -11,6 +11,7 @@
 
 struct kdds_frame;
 struct kd_stack;
+struct kd_value;
 struct kd_worker;
 
 /* What a worker spends its time on. */
@@ -55,6 +56,8 @@ struct kd_watch {
 	int (*full)(struct kd_worker *w, struct kdds_frame *f);
 	/* How many of n parts of a loop, 2 or more, run before it divides; n: all of them. */
 	size_t (*divide)(struct kd_worker *w, size_t n);
+	/* Main has frozen v, or is about to write to it again. */
+	void (*froze)(const struct kd_value *v, int frozen);
 	/* New KDDS_DATA have been allocated: they do not lie in the arena of the stack. */
 	void (*made)(void *data, size_t bytes);
 	/* A type is destroyed. 1: its memory belongs to the observers until they end. */

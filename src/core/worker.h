@@ -8,6 +8,7 @@
 #include <pthread.h>
 
 #include "core/counts.h"
+#include "core/frozen.h"
 #include "core/stack.h"
 #include "kdds.h"
 
@@ -85,6 +86,7 @@ struct kd_pool {
 	uint32_t sleepers;
 	uint32_t retained; /* values that other ranks retain for this one (place.h) */
 	void (*gone)(struct kd_stack *s, const void *p, size_t bytes); /* see kd_stack */
+	struct kd_frozen_set frozen;
 	uint32_t failing; /* tasks have failed, and main or the victim has not been told (fail.h) */
 };
 

@@ -15,6 +15,7 @@
 #include "core/watch.h"
 #include "core/worker.h"
 #include "observe/checker_frame.h"
+#include "observe/checker_frozen.h"
 #include "observe/checker_line.h"
 #include "observe/checker_push.h"
 #include "observe/checker_reduce.h"
@@ -288,6 +289,8 @@ static void enter(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *un
 	t = task_with(until);
 	kd_checker_push_end(w, t, __builtin_frame_address(0));
 	kd_checker_frame_begin(t);
+	if (!t->closure)
+		kd_checker_frozen_compare();
 }
 
 static void leave(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *until, int ended)
@@ -454,6 +457,14 @@ static void push(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
 	watch_pushes(w->current, f);
 }
 
+static void froze(const struct kd_value *v, int frozen)
+{
+	if (frozen)
+		kd_checker_freeze(v);
+	else
+		kd_checker_thaw(v);
+}
+
 static const struct kd_task_hooks hooks = {enter, leave, waited, resume, begin, end, done, passed,
 					   skipped};
 
@@ -468,6 +479,7 @@ int kd_checker_start(const struct kd_net *net)
 	kd_watch.push = push;
 	kd_watch.full = full;
 	kd_watch.divide = divide;
+	kd_watch.froze = froze;
 	kd_watch.made = kd_poison;
 	order = kd_env.check;
 	return 0;
@@ -495,6 +507,7 @@ void kd_checker_stop(void)
 	while (top)
 		end_task();
 	kd_checker_frame_free();
+	kd_checker_frozen_free();
 	kd_checker_line_free();
 	kd_watch = (struct kd_watch){.tasks = NULL};
 	if (!reports)

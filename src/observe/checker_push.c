@@ -7,6 +7,7 @@
 
 #include "core/closure.h"
 #include "core/parts.h"
+#include "observe/checker_frozen.h"
 #include "observe/checker_line.h"
 #include "observe/checker_value.h"
 
@@ -194,6 +195,19 @@ static void check_alive(const struct kd_worker *w, const struct kd_checked_task 
 		check_values(w, t, c, low);
 }
 
+/* What is not READ; the parts of a loop are as the loop. */
+static void check_frozen(const struct kd_checked_task *t, const struct kdds_closure *c, uint32_t i,
+			 const struct kd_value *v)
+{
+	struct kd_checked_place at;
+
+	if (c->type->access[i].mode == KDDS_R || !kd_checker_frozen_meets(v) ||
+	    (t->closure && t->closure->type == c->type && c->type->loop))
+		return;
+	at = place_of(t, c, i);
+	kd_checked_report(&at, "the task may write to data that kdds_freeze has frozen");
+}
+
 /* The closure that was being filled has been committed. */
 static void finish(struct kd_worker *w, struct kd_checked_task *t)
 {
@@ -212,6 +226,7 @@ static void finish(struct kd_worker *w, struct kd_checked_task *t)
 		 * program may do anything. */
 		if (c->type != w->filling_type && !unchanged(&v))
 			report_change(t, c, i);
+		check_frozen(t, c, i, &v);
 		kd_checker_hash(t->stack, kd_closure_access(c, i))->hash =
 			kd_value_hash(&v, HASH_MOST);
 	}

@@ -26,7 +26,9 @@ struct kd_data_name {
 
 /* The epoch of a frame (record.h), and the closure in it that wrote the value; writer 0: none, the
  * value is the one from before the frame's closures. An even writer names a closure that read a
- * value of which no more is known. */
+ * value of which no more is known. gen KD_COPY_FROZEN: the data are frozen, and head is their
+ * number (core/frozen.h). */
+#define KD_COPY_FROZEN UINT64_MAX
 struct kd_version {
 	uint64_t gen, head;
 	uint32_t link_base, writer;

@@ -602,6 +602,24 @@ static void distrust_versions(struct making *m)
 					   (link_name(m, first_of(m->range)) & ~1u);
 }
 
+/* What is frozen has one version for as long, whoever has it, and in whichever frame. */
+static void name_frozen(struct making *m)
+{
+	struct kd_frozen_set *frozen = &m->p->net->pool->frozen;
+
+	for (uint32_t k = 0; k < m->data; k++) {
+		struct kd_wire_data *d = &m->records[k];
+		uint64_t number = d->flags & (KD_WIRE_OUT | KD_WIRE_VIEWS) ? 0 :
+				  kd_frozen_number(frozen, &m->values[k]);
+
+		if (!number)
+			continue;
+		d->version[0] = KD_COPY_FROZEN;
+		d->version[1] = number;
+		d->version[2] = 0;
+	}
+}
+
 /* Of the view of access i in its record's value. */
 static uint64_t offset_of(const struct making *m, struct kdds_closure *c, uint32_t i,
 			  uint64_t record)
@@ -794,6 +812,8 @@ void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd
 	}
 	if (!range->import && kd_load_relaxed(&range->frame->waited))
 		distrust_versions(&m);
+	if (kd_load_relaxed(&net->pool->frozen.n))
+		name_frozen(&m);
 	for (uint32_t k = 0; k < m.data; k++)
 		find_absent(&m, k, absent);
 	/* one more: for the message itself */

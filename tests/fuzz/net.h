@@ -11,7 +11,8 @@
 #include "remote/exposed.h"
 #include "remote/net.h"
 
-static struct kd_net net;
+static struct kd_pool pool;
+static struct kd_net net = {.pool = &pool};
 
 static void no_message(void *arg, const void *m, size_t len)
 {

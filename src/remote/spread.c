@@ -12,9 +12,12 @@
 
 #define LOOPS 32     /* of different lengths that may give periods */
 #define PERIODS 8    /* the latest, of which the median counts */
+#define FEWEST 4     /* at home, before a trial */
 #define SETTLING 2   /* the first of a trial, in which data move */
-#define MEASURED 6   /* the others */
-#define PATIENCE 4   /* a trial waits for so many times of what it may cost, */
+#define MEASURED 6   /* the others; half of them, if they say it clearly: */
+#define CLEAR_PERCENT 85 /* of the time at home, or less; */
+#define HOPELESS_PERCENT 150 /* or more */
+#define PATIENCE 2   /* a trial waits for so many times of what it may cost, */
 #define FAILED_TIMES 2 /* for so many times longer after each one in vain, */
 #define FAILED_MOST 8  /* at most that often */
 #define GAIN_PERCENT 97 /* of the time at home: a trial must not take longer, */
@@ -131,7 +134,22 @@ static int may_try(struct kd_net *net, const struct kd_spread *me, uint64_t now)
 
 	for (uint32_t i = 0; i < me->failed; i++)
 		cost *= FAILED_TIMES;
-	return me->periods >= PERIODS && me->waited_ns >= PATIENCE * cost;
+	return me->periods >= FEWEST && me->waited_ns >= PATIENCE * cost;
+}
+
+/* A period of the trial has passed; they take so many per cent of the time at home. */
+static void judge(struct kd_spread *me, uint64_t percent)
+{
+	int clear = percent <= CLEAR_PERCENT || percent >= HOPELESS_PERCENT;
+
+	if (me->periods < (clear ? MEASURED / 2 : MEASURED))
+		return;
+	if (percent >= GAIN_PERCENT) {
+		go_home(me);
+		return;
+	}
+	me->failed = 0;
+	enter(me, SPREAD_SPREAD);
 }
 
 /* The clock has struck after ns. */
@@ -147,18 +165,7 @@ static void note(struct kd_net *net, struct kd_spread *me, uint64_t ns, uint64_t
 			enter(me, SPREAD_TRIAL);
 		break;
 	case SPREAD_TRIAL:
-		if (me->periods == MEASURED / 2 && median(me) * 2 > me->home_ns * 3) {
-			go_home(me);
-			break;
-		}
-		if (me->periods < MEASURED)
-			break;
-		if (median(me) * 100 < me->home_ns * GAIN_PERCENT) {
-			me->failed = 0;
-			enter(me, SPREAD_SPREAD);
-		} else {
-			go_home(me);
-		}
+		judge(me, me->home_ns ? 100 * median(me) / me->home_ns : 0);
 		break;
 	case SPREAD_SPREAD:
 		if (me->periods >= PERIODS && median(me) * 100 > me->home_ns * LOSS_PERCENT)

@@ -565,6 +565,11 @@ START_TEST(put_together)
 	REFUSED(d->ld, d->ld + 1);
 	REFUSED(d->rows, d->rows - 1);
 	REFUSED(head->pieces, head->pieces - 1);
+	for (w = (void *)(d + head->data); !w->inside; w++)
+		ck_assert(w < (struct kd_wire_piece *)(void *)(d + head->data) + head->pieces);
+	REFUSED(w->memory.addr, head->inline_bytes);
+	REFUSED(w->memory.addr, UINT64_MAX - 8);
+	REFUSED(w->memory.bytes, head->inline_bytes + 1);
 	net.rank = 0;
 	kd_outgoing_free(&p);
 }

@@ -149,7 +149,7 @@ static const struct kd_copy_held *retained(struct opening *o, const struct kd_wi
 	return at ? kd_copy_held(&o->x->net->copies, (uintptr_t)at, room) : NULL;
 }
 
-/* A piece that this rank retains itself is stored at once. */
+/* A piece that the message has, or that this rank retains itself, is stored at once. */
 static int open_piece(struct opening *o, struct kd_incoming_item *k, uint64_t room,
 		      const struct kd_wire_piece *w)
 {
@@ -159,6 +159,13 @@ static int open_piece(struct opening *o, struct kd_incoming_item *k, uint64_t ro
 
 	if (!kd_piece_fits(w, room) || rank >= x->net->size)
 		return -EBADMSG;
+	if (w->inside) {
+		if (w->memory.addr > o->inline_size ||
+		    w->memory.bytes > o->inline_size - w->memory.addr)
+			return -EBADMSG;
+		kd_piece_store(w, k->value.data, o->inline_bytes + w->memory.addr);
+		return 0;
+	}
 	if (rank == x->net->rank) {
 		from = kd_exposed_at(x->net, &w->memory);
 		if (!from)

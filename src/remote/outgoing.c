@@ -20,6 +20,7 @@
 #include "remote/piecewise.h"
 #include "remote/weigh.h"
 
+#define INSIDE_BYTES ((size_t)65536) /* of pieces that travel in the message, at most */
 #define LOSS_TIMES 3
 #define LOSS_NS 3000000u   /* before another look at a loop that is not worth moving, at most */
 #define KEPT_NS 1000000000u /* what may not leave the process is looked at again */
@@ -112,6 +113,7 @@ struct making {
 	int views; /* accesses of the closure at hand overlap as different views */
 	struct kd_piecewise pieces;
 	size_t closure_bytes, inline_bytes;
+	size_t inside; /* bytes of pieces among the inline ones */
 };
 
 static struct kdds_closure *first_of(const struct kd_range *r)
@@ -468,18 +470,31 @@ static void place_value(struct kd_outgoing *p, const struct kd_value *v, uint64_
 	expose(p, staged, bytes, at_p, key_p);
 }
 
+static struct kd_value piece_value(const struct kd_piece *x)
+{
+	return (struct kd_value){(char *)(uintptr_t)x->from.begin, x->from.rows, x->from.bytes,
+				 x->from.stride, 1, NULL};
+}
+
+/* Those that are here. A reader of one that is not inside sends two messages for it. */
 static void place_pieces(struct making *m)
 {
 	for (uint32_t i = 0; i < m->pieces.n; i++) {
 		struct kd_piece *x = &m->pieces.at[i];
-		struct kd_value v = {(char *)(uintptr_t)x->from.begin, x->from.rows,
-				     x->from.bytes, x->from.stride, 1, NULL};
+		struct kd_value v = piece_value(x);
+		struct kd_wire_memory *memory = &x->wire.memory;
 
 		if (!x->here)
 			continue;
-		x->wire.memory.bytes = x->from.rows * x->from.bytes;
-		place_value(m->p, &v, x->wire.memory.bytes, &x->wire.memory.addr,
-			    &x->wire.memory.key);
+		memory->bytes = x->from.rows * x->from.bytes;
+		if (memory->bytes <= INSIDE_BYTES - m->inside) {
+			x->wire.inside = 1;
+			memory->addr = m->inline_bytes;
+			m->inline_bytes += KD_ROUND16(memory->bytes);
+			m->inside += memory->bytes;
+		} else {
+			place_value(m->p, &v, memory->bytes, &memory->addr, &memory->key);
+		}
 	}
 }
 
@@ -708,6 +723,12 @@ static void write_message(struct making *m)
 	for (uint32_t k = 0; k < m->data; k++)
 		if (m->records[k].flags & KD_WIRE_INLINE)
 			write_inline(m, k, at + m->records[k].at);
+	for (uint32_t i = 0; i < m->pieces.n; i++)
+		if (m->pieces.at[i].wire.inside) {
+			struct kd_value v = piece_value(&m->pieces.at[i]);
+
+			kd_value_gather(&v, at + m->pieces.at[i].wire.memory.addr);
+		}
 	at += m->inline_bytes;
 	for (struct kdds_closure *c = first_of(m->range); (char *)c < m->range->end; c = after(c)) {
 		write_closure(m, c, at, &next);

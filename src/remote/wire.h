@@ -114,14 +114,16 @@ struct kd_wire_data {
 };
 
 /* A piece of an input, in memory of the rank, a member: rows of bytes, whose distance there and in
- * the input, as it travels, are strides. The rank may be the thief itself. */
+ * the input, as it travels, are strides. The rank may be the thief itself. A short one of the victim
+ * is inside the message: memory.addr bytes behind the first inline one. */
 struct kd_wire_piece {
 	uint64_t to, to_stride;
 	uint64_t from_stride;
 	uint64_t rows, bytes;   /* bytes of a row */
 	struct kd_wire_memory memory; /* from the first byte to the last one */
 	uint32_t rank;
-	uint32_t pad[3];
+	uint32_t inside;
+	uint32_t pad[2];
 };
 
 /* A closure travels as it lies in memory, with three replacements: a name (module.h) for its

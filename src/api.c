@@ -269,6 +269,14 @@ static int has_failed(struct kdds_frame *f, const struct kdds_anchor *a)
 					       kd_fail_wrote(f, (uint32_t)a->links, a->data));
 }
 
+/* For the closures of f up to c; NULL: for all. What they have left at other ranks remains there. */
+static void wait_up_to(struct kdds_frame *f, char *c)
+{
+	kd_sched_drain(kd_self_worker, f, c, 1);
+	kd_place_left(kd_self_worker->pool, f);
+	set_limit(kd_self_worker, f, windows_of(f) * kd_env.window);
+}
+
 static void wait_for_data(struct kdds_frame *f, struct kdds_anchor *a)
 {
 	uint32_t link;
@@ -286,9 +294,7 @@ static void wait_for_data(struct kdds_frame *f, struct kdds_anchor *a)
 		c = NULL;
 	else if (!(link & 1) || offset >= (size_t)(f->tail - first) || c < f->head)
 		return; /* nothing of this frame uses it, or what does is complete */
-	kd_sched_drain(kd_self_worker, f, c, 1);
-	kd_place_left(kd_self_worker->pool, f);
-	set_limit(kd_self_worker, f, windows_of(f) * kd_env.window);
+	wait_up_to(f, c);
 }
 
 static struct kd_value value_of(const struct kdds_anchor *a, size_t size)
@@ -311,16 +317,17 @@ int kdds_wait_frame(struct kdds_frame *f, struct kdds_anchor *a, size_t size)
 	return has_failed(f, a) ? failure_code() : 0;
 }
 
-/* The running frame, which is main's, when nobody uses the data any more. */
-static struct kdds_frame *unused(struct kdds_frame *f, struct kdds_anchor *a,
-				 const struct kd_value *v, const char *what)
+/* The running frame, which is main's, when no task uses the data any more, by whichever
+ * reference. */
+static struct kdds_frame *unused(struct kdds_frame *f, const struct kd_value *v, const char *what)
 {
 	f = waiting_frame(f, what);
 	if (!is_main(f))
 		kd_die("%s: called by a task: only main can say how long data stay as they are",
 		       what);
+	kd_store_relaxed(&f->waited, 1);
 	if (f->tail != kd_frame_first(f))
-		wait_for_data(f, a);
+		wait_up_to(f, NULL);
 	kd_place_bring(kd_self_worker, v);
 	return f;
 }
@@ -329,7 +336,7 @@ int kdds_freeze_data(struct kdds_frame *f, struct kdds_anchor *a, size_t size)
 {
 	const struct kd_value v = value_of(a, size);
 
-	f = unused(f, a, &v, "kdds_freeze");
+	f = unused(f, &v, "kdds_freeze");
 	kd_frozen_add(&kd_self_worker->pool->frozen, &v);
 	if (kd_unlikely(kd_watch.froze != NULL))
 		kd_watch.froze(&v, 1);
@@ -340,7 +347,7 @@ int kdds_thaw_data(struct kdds_frame *f, struct kdds_anchor *a, size_t size)
 {
 	const struct kd_value v = value_of(a, size);
 
-	f = unused(f, a, &v, "kdds_thaw");
+	f = unused(f, &v, "kdds_thaw");
 	if (!kd_frozen_remove(&kd_self_worker->pool->frozen, &v))
 		kd_die("kdds_thaw: the data have not been frozen, or with another shape: give it a "
 		       "reference like the one that kdds_freeze was given");

@@ -732,6 +732,49 @@ KDDS_TASK(waits_for_each, VALUE(int, workers), UPDATE(long, x), UPDATE(long, y),
 	wait_for_each(x, y, later, workers);
 }
 
+/* After each call main may write to what tasks have read by other references, and by parts of a
+ * const one, which nothing tracks. */
+KDDS_TASK(adds_up, READ_ARRAY(long, a), UPDATE(long, sum))
+{
+	for (size_t i = 0; i < kdds_count(a); i++)
+		**sum += (*a)[i];
+}
+
+START_TEST(frozen)
+{
+	static long cells[1000];
+	KDDS_OVER_ARRAY(long, all, cells, 1000);
+	KDDS_OVER_ARRAY(long, again, cells, 1000);
+	KDDS_OVER_ARRAY(const long, constant, cells, 1000);
+	long sum = 0, expected = 0;
+	KDDS_OVER(long, s, &sum);
+
+	start(counts[_i]);
+	for (int n = 0; n < 100; n++) {
+		KDDS_SLICE(half, constant, 500, 500);
+
+		for (int i = 0; i < 1000; i++)
+			cells[i] = n + i;
+		kdds_freeze(all);
+		ck_assert_int_eq(sum, expected);
+		kdds_spawn(adds_up, all, s);
+		kdds_spawn(adds_up, half, s);
+		if (n % 2)
+			kdds_thaw(all);
+		else
+			kdds_thaw(again);
+		for (int i = 0; i < 1000; i++)
+			expected += (n + i) * (i < 500 ? 1 : 2);
+		memset(cells, 0, sizeof(cells));
+		kdds_freeze(s);
+		kdds_thaw(s);
+	}
+	kdds_sync();
+	ck_assert_int_eq(sum, expected);
+	stop();
+}
+END_TEST
+
 /* Of data that it has been given twice it may have used either. */
 KDDS_TASK(waits_for_both, UPDATE(long, x), UPDATE(long, same))
 {
@@ -2414,6 +2457,7 @@ int main(void)
 	tcase_add_loop_test(tcase, each_runs_once, 0, COUNTS);
 	tcase_add_loop_test(tcase, sync_in_tasks, 0, COUNTS);
 	tcase_add_loop_test(tcase, sync_often, 0, COUNTS);
+	tcase_add_loop_test(tcase, frozen, 0, COUNTS);
 	tcase_add_loop_test(tcase, reductions_merged_by_thieves, 0, 6);
 	tcase_add_loop_test(tcase, reductions_merged_after_wait, 0, 3);
 	tcase_add_loop_test(tcase, wait_for_one, 0, COUNTS);

@@ -57,6 +57,8 @@ wrong change_local 'task get (child 1 of main), parameter a (READ): changed by m
 wrong change_data 'task get (child 1 of hasty), parameter a (READ): changed by hasty'
 wrong change_after_wait 'task get (child 2 of main), parameter a (READ): changed by main after'
 wrong change_frozen 'main: data that kdds_freeze has frozen have been written to'
+wrong change_frozen_last 'main: data that kdds_freeze has frozen have been written to'
+wrong free_frozen 'main: data that kdds_freeze has frozen have been freed'
 wrong write_frozen 'task bump (child 1 of main), parameter x (UPDATE): the task may write to data that'
 wrong change_array 'task total (child 1 of main), parameter a (READ): changed by main'
 wrong change_block 'task get (child 1 of main), parameter a (READ): changed by main after'

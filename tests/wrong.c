@@ -498,6 +498,26 @@ static long write_frozen(void)
 	return buffer[3];
 }
 
+static long change_frozen_last(void)
+{
+	static long buffer[N];
+	KDDS_OVER_ARRAY(long, a, buffer, N);
+
+	kdds_freeze(a);
+	buffer[1] = 2;
+	return buffer[1];
+}
+
+static long free_frozen(void)
+{
+	long *buffer = calloc(1 << 20, sizeof(*buffer)); /* the allocator maps it */
+	KDDS_OVER_ARRAY(long, a, buffer, 1 << 20);
+
+	kdds_freeze(a);
+	free(buffer);
+	return 0;
+}
+
 /* A body that does not know that it runs on parts of the loop. */
 static long position, numbers[1000];
 
@@ -569,14 +589,18 @@ static long right_freezing(void)
 		kdds_spawn(fill, a);
 		kdds_freeze(a);
 		for (int k = 0; k < 3; k++) {
-			kdds_spawn(total, a, r);
+			KDDS_SLICE(half, a, N / 2 * (k % 2), N / 2);
+
+			kdds_spawn(total, half, r);
 			kdds_wait(r);
 			sum += **r + buffer[k];
 		}
+		kdds_spawn(total, a, r);
 		kdds_thaw(a);
 		buffer[i] = i;
 	}
-	return sum;
+	kdds_sync();
+	return sum + **r;
 }
 
 static long right_failure(void)
@@ -607,6 +631,7 @@ int main(int argc, char **argv)
 		CASE(write_of_item) CASE(items)
 		CASE(undeclared_order) CASE(early_read) CASE(change_after_wait) CASE(loop_position)
 		CASE(loop_whole) CASE(change_frozen) CASE(write_frozen)
+		CASE(change_frozen_last) CASE(free_frozen)
 		CASE(right_sums) CASE(right_freezing) CASE(right_failure)
 	};
 

@@ -502,8 +502,10 @@ void kd_checker_run(const struct kd_net *net)
 
 void kd_checker_stop(void)
 {
-	uint64_t reports = kd_checked_reports();
+	uint64_t reports;
 
+	kd_checker_frozen_compare();
+	reports = kd_checked_reports();
 	while (top)
 		end_task();
 	kd_checker_frame_free();

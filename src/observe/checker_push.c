@@ -195,13 +195,14 @@ static void check_alive(const struct kd_worker *w, const struct kd_checked_task 
 		check_values(w, t, c, low);
 }
 
-/* What is not READ; the parts of a loop are as the loop. */
+/* What is not READ, except that parts of a loop are as the loop, and parts of data (parts.h) change
+ * nothing. */
 static void check_frozen(const struct kd_checked_task *t, const struct kdds_closure *c, uint32_t i,
 			 const struct kd_value *v)
 {
 	struct kd_checked_place at;
 
-	if (c->type->access[i].mode == KDDS_R || !kd_checker_frozen_meets(v) ||
+	if (c->type->access[i].mode == KDDS_R || kd_parts_join(c) || !kd_checker_frozen_meets(v) ||
 	    (t->closure && t->closure->type == c->type && c->type->loop))
 		return;
 	at = place_of(t, c, i);

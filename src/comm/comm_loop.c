@@ -399,7 +399,6 @@ static int same_address(const struct address *a, const struct address *b)
 	return a->size == b->size && !memcmp(&a->name, &b->name, a->size);
 }
 
-/* Only ranks are answered: anyone who does not read the answers would fill the queue of all. */
 static int is_rank(const struct loop *l, const struct address *from)
 {
 	for (uint32_t i = 0; i < l->nranks; i++)
@@ -408,6 +407,8 @@ static int is_rank(const struct loop *l, const struct address *from)
 	return 0;
 }
 
+/* Anyone else who does not read the answers would fill the queue of all: a rank, or who has the key of
+ * the memory, as a rank has of which this one has yet to hear. */
 static void answer(struct loop *l, const struct head *h, const struct address *from)
 {
 	char *bytes = l->buffer;
@@ -421,6 +422,8 @@ static void answer(struct loop *l, const struct head *h, const struct address *f
 			out.bytes = h->bytes;
 			break;
 		}
+	if (out.kind == REFUSAL && !is_rank(l, from))
+		return;
 	addr = h->addr;
 	memcpy(bytes, &out, sizeof(out)); /* over h */
 	if (out.kind == PIECE)
@@ -463,8 +466,7 @@ static void receive(struct loop *l, size_t size, const struct address *from)
 		l->events->message(l->arg, h + 1, h->bytes);
 		break;
 	case ASK:
-		if (is_rank(l, from))
-			answer(l, h, from);
+		answer(l, h, from);
 		break;
 	case PIECE:
 	case REFUSAL:

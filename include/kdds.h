@@ -224,21 +224,21 @@ static inline struct kdds_anchor *kd_frozen(const char *what, const void *ref)
 
 /**
  * Waits for all children, as kdds_sync does, but only the data of the reference @p x are main's
- * again, to read. From then on until kdds_thaw nobody writes to these data: neither main, nor a task,
- * which may only READ them, or a part of them. Each rank reads them once at most, as long as its copy
- * cache has room (KDDS_CACHE). If they are written to all the same, tasks may use old values:
- * KDDS_CHECK reports that. Data are thawed before their memory is freed or, as KDDS_DATA, ends. Data
- * with pack functions are converted each time, frozen or not.
+ * again, to read. From then on until kdds_thaw nobody writes to these data: neither main, nor a
+ * task, which may only READ them, or a part of them. Each rank reads them once at most, as long as
+ * its copy cache has room (KDDS_CACHE). If they are written to all the same, tasks may use old
+ * values: KDDS_CHECK reports that. Data are thawed before their memory is freed or, as KDDS_DATA,
+ * ends. Data with pack functions are converted each time, frozen or not.
  *
  * Context: main. @return as kdds_wait
  */
 #define kdds_freeze(x) kdds_freeze_data(kd_self, kd_frozen("kdds_freeze", (x)), sizeof(**(x)))
 
 /**
- * Waits for all children, as kdds_freeze does. From then on the data of @p x may be written to again,
- * unless they have been frozen twice, or as a part of others: each kdds_freeze has its kdds_thaw. @p x
- * has the address and the shape of the reference that was given to kdds_freeze. kdds_finalize thaws
- * all data.
+ * Waits for all children, as kdds_freeze does. From then on the data of @p x may be written to
+ * again, unless they have been frozen twice, or as a part of others: each kdds_freeze has its
+ * kdds_thaw. @p x has the address and the shape of the reference that was given to kdds_freeze.
+ * kdds_finalize thaws all data.
  *
  * Context: main. @return as kdds_wait
  */

@@ -269,7 +269,8 @@ static int has_failed(struct kdds_frame *f, const struct kdds_anchor *a)
 					       kd_fail_wrote(f, (uint32_t)a->links, a->data));
 }
 
-/* For the closures of f up to c; NULL: for all. What they have left at other ranks remains there. */
+/* For the closures of f up to c; NULL: for all. What they have left at other ranks remains
+ * there. */
 static void wait_up_to(struct kdds_frame *f, char *c)
 {
 	kd_sched_drain(kd_self_worker, f, c, 1);

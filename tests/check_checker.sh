@@ -59,7 +59,7 @@ wrong change_after_wait 'task get (child 2 of main), parameter a (READ): changed
 wrong change_frozen 'main: data that kdds_freeze has frozen have been written to'
 wrong change_frozen_last 'main: data that kdds_freeze has frozen have been written to'
 wrong free_frozen 'main: data that kdds_freeze has frozen have been freed'
-wrong write_frozen 'task bump (child 1 of main), parameter x (UPDATE): the task may write to data that'
+wrong write_frozen 'task bump (child 1 of main), parameter x (UPDATE): the task may write to data'
 wrong change_array 'task total (child 1 of main), parameter a (READ): changed by main'
 wrong change_block 'task get (child 1 of main), parameter a (READ): changed by main after'
 wrong dead_pointer 'task follow (child 1 of dangle): a VALUE points to a local'

@@ -6,7 +6,7 @@
  *           not worth their messages, and what they read is not moved again
  *   vector  the parts of a loop read all that the parts of another one have written, which takes
  *           about as long as they run: no rank gets more than it can run meanwhile
- *   spread  the same, and sums of rows as in a stencil, when loops are spread over ranks: at once, or
+ *   spread  the same, and sums of rows as in a stencil, when loops are spread over ranks: at once or
  *           after a trial; on a network so slow that this does not pay, after a trial they are not
  *   frozen  what a program freezes is read once, and not even compared; what it writes after it has
  *           thawed the data is seen
@@ -422,8 +422,9 @@ START_TEST(frozen)
 		for (uint64_t seed = 1; seed <= seeds(); seed++) {
 			run_job(seed, 4, NULL, iterate);
 			ck_assert(!memcmp(expected, sums, sizeof(expected)));
-			fprintf(stderr, "frozen %d, seed %d: %.1f MB read, %.1f MB the same\n", freezes,
-				(int)seed, (double)read_bytes / 1e6, (double)same_bytes / 1e6);
+			fprintf(stderr, "frozen %d, seed %d: %.1f MB read, %.1f MB the same\n",
+				freezes, (int)seed, (double)read_bytes / 1e6,
+				(double)same_bytes / 1e6);
 			/* three quarters of them; once more when they have changed */
 			if (freezes)
 				ck_assert_uint_lt(same_bytes, 2 * bytes);

@@ -44,8 +44,8 @@ struct kd_filter {
 	void (*reset)(struct kd_filter *f);
 	/* NULL, or whether a range that may be longer is long enough without c. */
 	int (*enough)(struct kd_filter *f, const struct kdds_closure *c);
-	/* Is set to when stacks may be looked at that may not be yet (kd_range.whole_ns), if that is
-	 * earlier. */
+	/* Is set to when stacks may be looked at that may not be yet (kd_range.whole_ns), if that
+	 * is earlier. */
 	uint64_t later_ns;
 };
 

@@ -31,8 +31,8 @@
 #define PROMPT_NS 10000000u     /* between looks for work for waiting thieves; doubled if in vain */
 #define PROMPT_DOUBLINGS 5
 #define PROMPT_LOOKS 16
-#define VAIN_NS 50000u          /* after owners have had something that no thief may have; doubled */
-#define VAIN_DOUBLINGS 4u       /* if they do again */
+#define VAIN_NS 50000u          /* after owners have had what no thief may have; doubled each time */
+#define VAIN_DOUBLINGS 4u
 #define DEAR_NS 50000u          /* between looks if all is too dear; doubled if it still is */
 #define DEAR_DOUBLINGS 8u
 #define LARGE_NS 3000000u       /* without anything smaller, before a large trial; */
@@ -297,7 +297,8 @@ void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
 	kd_weigh_given(net, range, x->bytes, x->sent_ns);
 	me->dear = 0;
 	x->net = net;
-	kd_weigh_expect(net, kd_closure_at(range->begin)->type, x->bytes, &x->expected_ns, &move_ns);
+	kd_weigh_expect(net, kd_closure_at(range->begin)->type, x->bytes, &x->expected_ns,
+			&move_ns);
 	kd_balance_given(net, thief, x->expected_ns, move_ns, x->sent_ns);
 	kd_balance_note(net, thief, 0, x->sent_ns, 0);
 	me->making = x;

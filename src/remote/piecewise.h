@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Inputs that are put together piecewise. What a closure reads may lie in several places: parts that other
- * ranks retain, or the thief itself, and the rest at the victim. A steal message has the pieces of
- * such an input, and the thief reads each where it is.
+ * Inputs that are put together piecewise. What a closure reads may lie in several places: parts
+ * that other ranks retain, or the thief itself, and the rest at the victim. A steal message has the
+ * pieces of such an input, and the thief reads each where it is.
  */
 #ifndef KD_PIECEWISE_H
 #define KD_PIECEWISE_H

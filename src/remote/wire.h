@@ -114,8 +114,8 @@ struct kd_wire_data {
 };
 
 /* A piece of an input, in memory of the rank, a member: rows of bytes, whose distance there and in
- * the input, as it travels, are strides. The rank may be the thief itself. A short one of the victim
- * is inside the message: memory.addr bytes behind the first inline one. */
+ * the input, as it travels, are strides. The rank may be the thief itself. A short one of the
+ * victim is inside the message: memory.addr bytes behind the first inline one. */
 struct kd_wire_piece {
 	uint64_t to, to_stride;
 	uint64_t from_stride;

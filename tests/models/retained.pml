@@ -15,10 +15,10 @@
  * of the closure that has written it.
  *
  * A closure that is ready runs at any of the ranks; which one would be best does not matter here.
- * (Closure 0 does not go to rank 2, which is like rank 1.) A thief uses in place what it retains, and
- * reads from the other thief what that retains. Each result stays at the thief or is read at once.
- * WORK, DONE and FREE arrive in any order, and reads end in any order. At any time a body that has
- * nothing to do with these closures may read any value that is not lent; kdds_sync reads all of them.
+ * (Closure 0 does not go to rank 2, which is like rank 1.) A thief uses in place what it retains,
+ * and reads from the other thief what that retains. Each result stays at the thief or is read at
+ * once. WORK, DONE and FREE arrive in any order, and reads end in any order. At any time a body that
+ * has nothing to do with these closures may read any value that is not lent; kdds_sync reads all.
  */
 #ifndef N
 #define N 3
@@ -360,12 +360,14 @@ end:
 		do
 		:: d < 2 ->
 			if
-			:: borrowed[O(c, d)] && rank[borrowed[O(c, d)] - 1] == rank[c] -> /* retained_copy() */
+			:: borrowed[O(c, d)] && rank[borrowed[O(c, d)] - 1] == rank[c] ->
+				/* retained_copy() */
 				q = borrowed[O(c, d)] - 1;
 				assert(held[q]);
 				where[O(c, d)] = where[O(q, d)];
 				assert(value[where[O(c, d)]] == expected[O(c, d)])
-			:: borrowed[O(c, d)] && rank[borrowed[O(c, d)] - 1] != rank[c] -> /* KD_WIRE_AWAY */
+			:: borrowed[O(c, d)] && rank[borrowed[O(c, d)] - 1] != rank[c] ->
+				/* KD_WIRE_AWAY */
 				q = borrowed[O(c, d)] - 1;
 				assert(held[q] && rank[q]);
 				assert(value[where[O(q, d)]] == expected[O(c, d)]);

@@ -6,7 +6,8 @@
  * What is modelled: src/remote/net.c serve(), kd_net_help(), kd_net_leave(), kd_net_demand();
  * src/comm/comm.h kd_comm_wait() as documented there (a wake since the last wait is not lost);
  * src/core/idle.c nap(), wake(); src/remote/import.c ready(); src/remote/export.c
- * kd_export_available(), remember(), prompt().
+ * kd_export_available(), remember(), prompt(); src/remote/placement.c kd_placement_passed(),
+ * kd_placement_tick().
  *
  * BLIND: an idle worker polls. The thread leaves messages to it and sleeps until it is woken. A
  * message may arrive at any time.
@@ -16,6 +17,10 @@
  *
  * LIST: a thief asks to be remembered. An owner pushes a closure and is then busy forever. (What
  * lies between the search and the owner's push is modelled in idle.pml; here each is one step.)
+ *
+ * QUIET: a closure of another rank becomes ready when its owner goes on. The owner tells the thread
+ * when it has passed a closure, but does not wake it while the thread, which has looked in vain, is
+ * going to wake up by itself.
  *
  * Sleeping forever with something to do is an invalid end state.
  */
@@ -28,6 +33,8 @@
 #define SLEEPS 1
 #define INBOX 2
 #define HUNGRY 3
+#define PASSED 1
+#define QUIET 2
 #define NA 4
 
 #include "tso.pml"
@@ -253,6 +260,89 @@ proctype owner()
 		:: n == 0 -> closure = 0
 		:: 1
 		fi;
+		n++
+	:: else -> break
+	od
+}
+
+init {
+	atomic {
+		run thread();
+		run owner()
+	}
+}
+#endif
+
+#ifdef QUIET_CASE
+bit ready, pass, served;
+
+/* search_placed(): the owner is to say when it has passed a closure (KD_PASS). */
+inline look()
+{
+	atomic {
+		if
+		:: ready -> served = 1
+		:: else -> pass = 1
+		fi
+	}
+}
+
+proctype thread()
+{
+	byte me = 0, p;
+
+	look();
+	do
+	:: served -> break
+	:: else ->
+		store(QUIET, 1);
+		/* it sleeps, and wakes up by itself */
+#ifdef UNFENCED_QUIET
+		store(QUIET, 0);
+#else
+		exchange(QUIET, 0);
+#endif
+		load(PASSED, p);
+		if
+		:: !p -> sleep_thread(0)
+		:: else
+		fi;
+		p = 0;
+		exchange(PASSED, 0);
+		look()
+	od
+}
+
+/* Passes two closures; then the other one is ready. */
+proctype owner()
+{
+	byte me = 1, q, n;
+	bit was;
+
+	do
+	:: n < 2 ->
+		if
+		:: n == 1 -> ready = 1
+		:: else
+		fi;
+		atomic { was = pass; pass = 0 }
+		if
+		:: was ->
+#ifdef PASSED_AFTER_QUIET
+			load(QUIET, q);
+			atomic { was = mem[PASSED]; mem[PASSED] = 1 }
+#else
+			atomic { was = mem[PASSED]; mem[PASSED] = 1 }
+			load(QUIET, q);
+#endif
+			if
+			:: !was && !q -> exchange(WAKE, 1)
+			:: else
+			fi
+		:: else
+		fi;
+		was = 0;
+		q = 0;
 		n++
 	:: else -> break
 	od

@@ -6,8 +6,8 @@
  *           not worth their messages, and what they read is not moved again
  *   vector  the parts of a loop read all that the parts of another one have written, which takes
  *           about as long as they run: no rank gets more than it can run meanwhile
- *   spread  the same, and sums of rows as in a stencil, when loops are spread over ranks: at once or
- *           after a trial; on a network so slow that this does not pay, after a trial they are not
+ *   spread  the same, and sums of rows as in a stencil, when loops are spread over ranks: at once
+ *           or after a trial; on a network so slow that this does not pay, after a trial they are not
  *   frozen  what a program freezes is read once, and not even compared; what it writes after it has
  *           thawed the data is seen
  *   tiles   the graph of a Cholesky factorization, whose results stay where they are: no rank gets

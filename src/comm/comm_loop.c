@@ -407,8 +407,8 @@ static int is_rank(const struct loop *l, const struct address *from)
 	return 0;
 }
 
-/* Answers a rank, or who has the key of the memory, as a rank has of which this one has yet to hear.
- * Anyone else, who need not read the answers, would fill the queue of all. */
+/* Answers a rank, or who has the key of the memory, as a rank has of which this one has yet to
+ * hear. Anyone else, who need not read the answers, would fill the queue of all. */
 static void answer(struct loop *l, const struct head *h, const struct address *from)
 {
 	char *bytes = l->buffer;

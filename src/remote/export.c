@@ -31,8 +31,8 @@
 #define PROMPT_NS 10000000u     /* between looks for work for waiting thieves; doubled if in vain */
 #define PROMPT_DOUBLINGS 5
 #define PROMPT_LOOKS 16
-#define VAIN_NS 50000u          /* after owners have had what no thief may have; doubled each time */
-#define VAIN_DOUBLINGS 4u
+#define VAIN_NS 50000u          /* after owners have had what no thief may have; doubled */
+#define VAIN_DOUBLINGS 4u       /* each time */
 #define DEAR_NS 50000u          /* between looks if all is too dear; doubled if it still is */
 #define DEAR_DOUBLINGS 8u
 #define LARGE_NS 3000000u       /* without anything smaller, before a large trial; */
@@ -646,6 +646,8 @@ void kd_export_ahead(struct kd_remote *r)
 {
 	struct kd_net *net = kd_net_of(r);
 
+	/* While owners are to be quiet, the thread wakes up by itself and looks at `ahead' then: an
+	 * old value of that time only wakes it in vain. */
 	if (!kd_exchange(&net->exports->ahead, 1) &&
 	    kd_os_now_ns() >= kd_load_relaxed(&net->exports->quiet_until_ns))
 		kd_net_wake(net);

@@ -17,8 +17,9 @@
  * A closure that is ready runs at any of the ranks; which one would be best does not matter here.
  * (Closure 0 does not go to rank 2, which is like rank 1.) A thief uses in place what it retains,
  * and reads from the other thief what that retains. Each result stays at the thief or is read at
- * once. WORK, DONE and FREE arrive in any order, and reads end in any order. At any time a body that
- * has nothing to do with these closures may read any value that is not lent; kdds_sync reads all.
+ * once. WORK, DONE and FREE arrive in any order, and reads end in any order. At any time a body
+ * that has nothing to do with these closures may read any value that is not lent; kdds_sync reads
+ * all.
  */
 #ifndef N
 #define N 3

@@ -36,9 +36,9 @@
 
 #define BLOCK_NS 20000u  /* a shorter block is followed by one of twice the length */
 #define FIRST_NS 5000u   /* before the first division, and another if nobody has asked: */
-#define LATER_NS 100000u
+#define LATER_NS 400000u
 #define PIECE_NS 20000u  /* what is shorter is not divided */
-#define LONG_NS 400000u  /* what is longer is divided before an index, which may be long, has run */
+#define LONG_NS 800000u  /* what is longer is divided before an index, which may be long, has run */
 #define MEMORY_NS 100000000u /* of how long an index takes */
 #define CAREFUL_SHARE 16 /* where indices may differ, a block is at most that part of the rest: */
 #define CAREFUL_FIRST 64 /* in the first runs of a loop by a worker, */
@@ -424,12 +424,13 @@ static void note(struct kd_pace *known, size_t done, uint64_t ns)
 	}
 }
 
-/* Where indices may differ: how many may run before a look at the clock, however many are left. */
+/* Where indices may differ: how many may run before a look at the clock, however many are left. If
+ * none of them is a long one, they take as long as the longest of other blocks. */
 static size_t few(const struct kd_pace *known)
 {
 	if (!known->uneven)
 		return 1;
-	return (size_t)(BLOCK_NS / kd_max(mean_of(known), known->ns)) + 1;
+	return (size_t)(2 * BLOCK_NS / kd_max(mean_of(known), known->ns)) + 1;
 }
 
 static void run_exact(struct walk *w, struct kdds_closure *p)

@@ -403,9 +403,7 @@ static inline struct kdds_anchor *kd_anchor_init(void *anchor, const volatile vo
 
 	a->data = (void *)(uintptr_t)data;
 	a->links = KD_NO_LINK;
-	a->single = KD_USABLE(mode);
-	a->use = (int16_t)(KD_USE(mode) | (int16_t)bound);
-	a->shaped = 0;
+	kd_anchor_use(a, KD_USABLE(mode), (int16_t)(KD_USE(mode) | (int16_t)bound));
 	return a;
 }
 

@@ -617,6 +617,18 @@ KD_INLINE struct kdds_anchor *kd_anchor_of(const void *ref)
 	return ((const struct kd_handle *)ref)->anchor;
 }
 
+/* One store, where compilers would make three. */
+KD_INLINE void kd_anchor_use(struct kdds_anchor *a, int32_t single, int16_t use)
+{
+	const struct {
+		int32_t single;
+		int16_t use;
+		uint16_t shaped;
+	} word = {single, use, 0};
+
+	__builtin_memcpy(&a->single, &word, sizeof(word));
+}
+
 /* Of data of a body. self stays undefined: its reference is a handle. */
 KD_INLINE void kd_anchor_init_data(void *anchor, void *data)
 {
@@ -712,7 +724,7 @@ KD_INLINE uint32_t kd_tracked_at(const void *ref)
 {
 	const struct kd_handle *h = (const struct kd_handle *)ref;
 
-	return (const void *)h->anchor == ref || h->part ? kd_tracked(h->anchor) : 0;
+	return __builtin_constant_p(h->part) && !h->part ? 0 : kd_tracked(h->anchor);
 }
 
 /* A closure of the type is about to be pushed, and uses tracked data. */

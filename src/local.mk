@@ -53,6 +53,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/comm/comm_loop.c \
 	src/comm/comm_ofi.c \
 	src/comm/comm_tcp.c \
+	src/comm/direct.c \
+	src/comm/direct.h \
 	src/comm/endpoint.c \
 	src/comm/endpoint.h \
 	src/comm/gets.c \

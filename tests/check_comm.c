@@ -71,6 +71,7 @@ static size_t address_size;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *provider;
+static int direct; /* reads are the kernel's */
 static struct kd_comm *comm; /* the engine of this process */
 static const uint8_t secret[32] = "the ranks of this test know it";
 
@@ -84,6 +85,7 @@ static void start_engine(uint32_t rank, void (*message)(void *, const void *, si
 					.local = !listen,
 					.rank = rank,
 					.size = 1000,
+					.direct = direct,
 					.secret = secret,
 					.patience_ns = FOREVER_NS,
 					.events = &events};
@@ -123,6 +125,8 @@ static void spawn(uint32_t rank, void (*f)(uint32_t rank),
 	_exit(0);
 }
 
+static uint32_t impostor; /* the hub is told of this peer what another process has as a cookie */
+
 /* The hub's side, called when all children have been started. */
 static void gather(uint32_t n, void (*message)(void *, const void *, size_t))
 {
@@ -132,6 +136,8 @@ static void gather(uint32_t n, void (*message)(void *, const void *, size_t))
 	start_engine(0, message, address);
 	for (uint32_t i = 1; i <= n; i++) {
 		hear(peers[i].fd, theirs, sizeof(theirs));
+		if (i == impostor)
+			theirs[address_size - 1] ^= 1;
 		check(!kd_comm_connect(comm, i, theirs, address_size));
 		tell(peers[i].fd, address, sizeof(address));
 	}
@@ -388,6 +394,62 @@ static void many_gets(void)
 	kd_comm_close(comm);
 }
 
+/* Whether a get of what peer `rank' exposes ends with the right bytes. */
+static void fetch_right(uint32_t rank, size_t len)
+{
+	uint8_t *original = make_region(rank);
+	struct fetch f;
+
+	start_fetch(&f, rank, 17, len, 3);
+	while (!f.ended)
+		step(-1);
+	check_fetch(&f, original, 3);
+	free(original);
+}
+
+/* Ranks on one host: a peer that has stopped is read as before, memory that it does not have is not,
+ * and one that is not the process it should be is read over the network. */
+static void one_host(void)
+{
+	struct kd_comm_region right;
+	struct fetch f;
+
+	if (strcmp(provider, "tcp"))
+		return;
+	for (uint32_t i = 1; i <= 2; i++)
+		spawn(i, expose_region, no_message);
+	impostor = 2;
+	gather(2, no_message);
+	check(kd_comm_direct(comm, 1) == direct && !kd_comm_direct(comm, 2));
+	check(!kd_comm_direct(comm, 3));
+	hear_region(2);
+	fetch_right(2, 9 << 20);
+	hear_region(1);
+	right = theirs;
+	if (direct) {
+		check(!kill(peers[1].pid, SIGSTOP));
+		check(waitpid(peers[1].pid, NULL, WUNTRACED) == peers[1].pid);
+	}
+	fetch_right(1, 9 << 20);
+	if (direct) {
+		theirs.addr = 4096;
+		start_fetch(&f, 1, 0, 100, 0);
+		while (!f.ended)
+			step(-1);
+		check(f.error == -EACCES);
+		free(f.local);
+		theirs = right;
+		fetch_right(1, 5);
+		check(!kill(peers[1].pid, SIGCONT));
+	}
+	dismiss(2);
+	start_fetch(&f, 1, 0, 100, 0);
+	check(!kd_comm_direct(comm, 1));
+	kd_comm_close(comm);
+	check(f.ended && f.error);
+	free(f.local);
+}
+
 static void send_back(void *arg, const void *message, size_t len)
 {
 	(void)arg;
@@ -471,8 +533,12 @@ static void callbacks(void)
 	hear_region(1);
 	chain.get.done = chain_done;
 	check(!kd_comm_get(comm, 1, chain_local, theirs.addr, theirs.key, 1, &chain.get));
-	while (chain_n < CHAIN || !chain_answers)
+	while (chain_n < CHAIN || !chain_answers) {
+		/* all gets may have ended before there was a connection */
+		if (chain_n == CHAIN)
+			check(kd_comm_send(comm, 1, &chain_n, sizeof(chain_n)) <= 0);
 		step(-1);
+	}
 	dismiss(1);
 	kd_comm_close(comm);
 }
@@ -837,7 +903,7 @@ static void killed(void)
 			free(fetches[i][k].local);
 		}
 	check(ended == 4 * VICTIMS); /* each ended once: see fetched */
-	check(broken > 0);
+	check(broken > 0 || direct); /* a copy may be complete before */
 }
 
 /* A peer that has stopped: what has been requested from it ends when the engine closes. */
@@ -1476,18 +1542,19 @@ static void again(void)
 static const struct {
 	const char *name;
 	void (*run)(void);
-	int loop; /* also over the loop engine */
+	enum { LOOP = 1, DIRECT } also; /* over the loop engine; with reads by the kernel */
 } cases[] = {
-	{"messages", messages, 0}, {"gets", gets, 0},
-	{"many gets", many_gets, 0}, {"wrong gets", wrong_gets, 0},
-	{"callbacks", callbacks, 0}, {"flooding", flooding, 0},
+	{"messages", messages, 0}, {"gets", gets, DIRECT},
+	{"many gets", many_gets, DIRECT}, {"wrong gets", wrong_gets, 0},
+	{"callbacks", callbacks, DIRECT}, {"flooding", flooding, 0},
 	{"wakes", wakes, 0}, {"sleeper", sleeper, 0},
-	{"killed", killed, 0}, {"absent", absent, 0},
+	{"killed", killed, DIRECT}, {"absent", absent, 0},
 	{"given up", given_up, 0}, {"full", full, 0},
 	{"ports", ports, 0}, {"mistakes", mistakes, 0},
 	{"again", again, 0}, {"interrupted", interrupted, 0},
-	{"few files", few_files, 1}, {"two engines", two_engines, 1},
-	{"two threads", two_threads, 1}, {"started again", started_again, 1},
+	{"few files", few_files, LOOP}, {"two engines", two_engines, LOOP},
+	{"two threads", two_threads, LOOP}, {"started again", started_again, LOOP},
+	{"one host", one_host, DIRECT},
 };
 
 static void run_case(void *arg)
@@ -1500,6 +1567,7 @@ static void run_case(void *arg)
 /* Runs the named cases, or all. */
 static int run_cases(char *const *names, int n)
 {
+	const char *how = direct ? ", direct" : "";
 	int bad = 0;
 
 	for (case_number = 0; case_number < (int)(sizeof(cases) / sizeof(*cases)); case_number++) {
@@ -1509,7 +1577,8 @@ static int run_cases(char *const *names, int n)
 		case_name = cases[case_number].name;
 		for (int i = 0; i < n; i++)
 			wanted |= !strcmp(names[i], case_name);
-		if (!wanted || (!strcmp(provider, "loop") && !cases[case_number].loop))
+		if (!wanted || (!strcmp(provider, "loop") && cases[case_number].also != LOOP) ||
+		    (direct && cases[case_number].also != DIRECT))
 			continue;
 		fflush(NULL);
 		pid = fork();
@@ -1521,18 +1590,19 @@ static int run_cases(char *const *names, int n)
 		waitpid(pid, &status, 0);
 		bad |= status;
 		if (WIFSIGNALED(status))
-			printf("FAILED: %s, %s: %s\n", provider, case_name,
+			printf("FAILED: %s%s, %s: %s\n", provider, how, case_name,
 			       strsignal(WTERMSIG(status)));
 		else
-			printf("%s: %s, %s\n", status ? "FAILED" : "ok", provider, case_name);
+			printf("%s: %s%s, %s\n", status ? "FAILED" : "ok", provider, how,
+			       case_name);
 	}
 	return bad;
 }
 
 /*
  * usage: check_comm [CASE...], by default all cases. They run over the provider
- * CHECK_COMM_PROVIDER, by default over tcp and libfabric's, some also over loop, at the address
- * CHECK_COMM_ADDRESS.
+ * CHECK_COMM_PROVIDER, by default over tcp and libfabric's, some also over loop and over tcp with
+ * direct reads, at the address CHECK_COMM_ADDRESS.
  */
 int main(int argc, char **argv)
 {
@@ -1550,6 +1620,10 @@ int main(int argc, char **argv)
 			continue;
 		}
 		bad |= run_cases(argv + 1, argc - 1);
+		direct = !i;
+		if (direct)
+			bad |= run_cases(argv + 1, argc - 1);
+		direct = 0;
 	}
 	return !!bad;
 }

@@ -16,7 +16,7 @@
 static const char *const names[] = {
 	"KDDS_WORKERS",  "KDDS_BIND",    "KDDS_WINDOW", "KDDS_STACK",      "KDDS_SPIN_US",
 	"KDDS_CACHE",    "KDDS_VERIFY",  "KDDS_STATS",  "KDDS_TRACE_SIZE", "KDDS_PROGRESS",
-	"KDDS_SURVIVE",  "KDDS_SPREAD",
+	"KDDS_SURVIVE",  "KDDS_SPREAD",  "KDDS_DIRECT",
 	"KDDS_CHECK",    "KDDS_PROVIDER", "KDDS_ADDRESS", "KDDS_PORTS",     "KDDS_TRACE",
 	"KDDS_DOT"};
 #define NAMES (sizeof(names) / sizeof(*names))
@@ -58,6 +58,8 @@ static const struct good goods[] = {
 	{"KDDS_SPREAD", "never", KD_SPREAD_NEVER, &kd_env.spread},
 	{"KDDS_VERIFY", "0", 0, &kd_env.verify},
 	{"KDDS_VERIFY", "1", 1, &kd_env.verify},
+	{"KDDS_DIRECT", "0", 0, &kd_env.direct},
+	{"KDDS_DIRECT", "", 1, &kd_env.direct},
 	{"KDDS_STATS", "0", KD_STATS_NONE, &kd_env.stats},
 	{"KDDS_STATS", "1", KD_STATS_1, &kd_env.stats},
 	{"KDDS_STATS", "text", KD_STATS_TEXT, &kd_env.stats},
@@ -105,6 +107,7 @@ static const struct bad bads[] = {
 	{"KDDS_STACK", "65G", "to 68719476736"},
 	{"KDDS_SPIN_US", "10000001", "from 0 to 10000000"},
 	{"KDDS_VERIFY", "2", "0|1"},
+	{"KDDS_DIRECT", "yes", "0|1"},
 };
 #define BADS (sizeof(bads) / sizeof(*bads))
 

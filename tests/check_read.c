@@ -6,11 +6,11 @@
  * the memory and when the owner is asked for a tag, in whatever order bytes and answer arrive. Only
  * the owner's bytes are handed up. Answers from other ranks, to earlier attempts or to no request
  * are ignored. If a read is altered each time, or its owner does not know the memory, the process
- * ends with one line after 12 attempts. With KDDS_VERIFY=0 only memory with a seal is compared. A
- * tag equals GMAC as openssl(1) computes it, whether computed piecewise or at once, and no nonce is
- * used twice. Of what the reader has already, exactly the parts that differ are read, and of memory in
- * which most parts differ, all. An owner does not read memory after it has been hidden, even if it still owes a tag
- * for it.
+ * ends with one line after 12 attempts. With KDDS_VERIFY=0 only memory with a seal is compared, and
+ * what the kernel copies never is. A tag equals GMAC as openssl(1) computes it, whether computed
+ * piecewise or at once, and no nonce is used twice. Of what the reader has already, exactly the parts
+ * that differ are read, and of memory in which most parts differ, all. An owner does not read memory
+ * after it has been hidden, even if it still owes a tag for it.
  */
 #include <check.h>
 #include <errno.h>
@@ -75,6 +75,15 @@ int kd_comm_get(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, ui
 	asked[nasked++] = (struct asked){get, local, (const char *)(uintptr_t)addr, len};
 	reads++;
 	return 0;
+}
+
+static int direct;
+
+int kd_comm_direct(struct kd_comm *c, uint32_t rank)
+{
+	(void)c;
+	ck_assert_uint_eq(rank, OWNER);
+	return direct;
 }
 
 int kd_comm_expose(struct kd_comm *c, void *p, size_t len, struct kd_comm_region *region_p)
@@ -295,6 +304,36 @@ START_TEST(not_compared)
 }
 END_TEST
 
+/* What the kernel copies is not compared, and read at once. If a read fails since the owner cannot be
+ * read so any more, the next attempt is compared. */
+START_TEST(copied)
+{
+	direct = 1;
+	offer(LONG);
+	kd_read_start(&net, &r);
+	ck_assert_uint_eq(nasked, 1);
+	ck_assert_uint_eq(asked[0].bytes, LONG);
+	read_ends(0);
+	ck_assert_uint_eq(arrivals, 1);
+	offer(BYTES);
+	r.seal = kd_exposed_seal(&net, &region);
+	kd_read_start(&net, &r);
+	read_ends(0);
+	ck_assert_uint_eq(arrivals, 2);
+	offer(BYTES);
+	kd_read_start(&net, &r);
+	ck_assert_uint_eq(said.asked, 0);
+	direct = 0;
+	read_ends(-EIO);
+	clock_ns = kd_read_retry(&net, clock_ns);
+	kd_read_retry(&net, clock_ns);
+	ck_assert_uint_eq(said.asked, 1);
+	arrivals = 0;
+	try_once(0);
+	ck_assert_uint_eq(arrivals, 1);
+}
+END_TEST
+
 /* What does not count as the answer: a short message, one from another rank, with another number,
  * or for an attempt that has failed. An altered answer makes the read fail. */
 START_TEST(false_answers)
@@ -420,6 +459,20 @@ START_TEST(recalled)
 	ck_assert_uint_eq(r.differed, 1);
 	ck_assert_uint_eq(net.counts.same_bytes, 6u << 20);
 	ck_assert_uint_eq(net.counts.fetched_bytes, 1u << 20);
+}
+END_TEST
+
+/* What differs is copied by the kernel, and not compared again. */
+START_TEST(recalled_directly)
+{
+	direct = 1;
+	offer(LONG);
+	memcpy(ours, theirs, LONG);
+	ours[(3u << 20) + 5] ^= 1;
+	start_recalling(2 * LONG);
+	ck_assert_uint_eq(reads, 1);
+	ck_assert_uint_eq(said.asked, 7);
+	ck_assert_uint_eq(r.same, 6);
 }
 END_TEST
 
@@ -621,9 +674,11 @@ int main(void)
 	tcase_add_test(t, altered_data);
 	tcase_add_test(t, altered_block);
 	tcase_add_test(t, not_compared);
+	tcase_add_test(t, copied);
 	tcase_add_test(t, false_answers);
 	tcase_add_loop_test(t, in_parts, 0, 10);
 	tcase_add_test(t, recalled);
+	tcase_add_test(t, recalled_directly);
 	tcase_add_test(t, recalled_in_vain);
 	tcase_add_test(t, recalled_pieces);
 	tcase_add_test(t, not_recalled);

@@ -354,7 +354,9 @@ static void attack_by_engine(const char *provider, int rounds)
 					   .sin_port = htons((uint16_t)targets[i].port),
 					   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 
-		if (size != sizeof(peer) || kd_comm_connect(comm, (uint32_t)i, &peer, size))
+		/* the address of its socket, with what else belongs to an address */
+		memcpy(address, &peer, sizeof(peer));
+		if (kd_comm_connect(comm, (uint32_t)i, address, size))
 			fail("cannot name a rank to the engine");
 	}
 	while (rounds-- > 0) {

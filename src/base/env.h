@@ -29,6 +29,7 @@ struct kd_env {
 	uint64_t cache; /* bytes */
 	uint64_t spread; /* enum kd_spread_choice */
 	uint64_t verify; /* 1: compare data read from other ranks, too */
+	uint64_t direct; /* 1: the kernel copies data of ranks on this host */
 	const char *provider;
 	const char *address, *ports; /* address "": that of the host name; ports "": any */
 	uint64_t stats;      /* enum kd_stats_choice */

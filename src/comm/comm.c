@@ -61,6 +61,11 @@ int kd_comm_get(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, ui
 	return c->engine->get(c, rank, local, addr, key, len, get);
 }
 
+int kd_comm_direct(struct kd_comm *c, uint32_t rank)
+{
+	return c->engine->direct && c->engine->direct(c, rank);
+}
+
 int kd_comm_expose(struct kd_comm *c, void *p, size_t len, struct kd_comm_region *region_p)
 {
 	return c->engine->expose(c, p, len, region_p);

@@ -44,6 +44,7 @@ struct kd_comm_config {
 	uint32_t rank, size;
 	uint32_t incarnation; /* of this rank (base/member.h) */
 	int forgets;          /* kd_comm_forget may be called */
+	int direct;           /* tcp: reads of ranks on this host are the kernel's (direct.h) */
 	const uint8_t *secret; /* the job's, 32 bytes */
 	uint64_t patience_ns;
 	const struct kd_comm_events *events;
@@ -64,6 +65,7 @@ struct kd_comm_engine {
 	int (*send)(struct kd_comm *c, uint32_t rank, const void *message, size_t len);
 	int (*get)(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uint64_t key,
 		   size_t len, struct kd_comm_get *get);
+	int (*direct)(struct kd_comm *c, uint32_t rank); /* NULL: never */
 	int (*expose)(struct kd_comm *c, void *p, size_t len, struct kd_comm_region *region_p);
 	void (*hide)(struct kd_comm *c, struct kd_comm_region *region);
 	int (*progress)(struct kd_comm *c);

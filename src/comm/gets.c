@@ -56,10 +56,12 @@ static int request(struct kd_get_queue *q, struct kd_get *g)
 	size_t n = kd_min(g->left, g->gets->chunk_bytes);
 	int error = g->gets->engine->request(g, n);
 
-	if (error)
+	if (error < 0)
 		return error;
-	q->bytes += g->weight;
-	g->chunks++;
+	if (!error) {
+		q->bytes += g->weight;
+		g->chunks++;
+	}
 	g->local += n;
 	g->addr += n;
 	g->left -= n;

@@ -60,6 +60,7 @@ static int publish_info(struct kd_net *net)
 					.size = net->size,
 					.incarnation = net->incarnation,
 					.forgets = kd_env.survive,
+					.direct = kd_env.direct,
 					.secret = net->boot.secret,
 					.patience_ns = PATIENCE_S * 1000000000ull,
 					.arg = net,

@@ -117,6 +117,12 @@ static void ask(struct part *p)
 	p->waits = 1;
 }
 
+/* Whether what is read is compared with a tag. */
+static int verified(const struct kd_read *g)
+{
+	return (g->seal.number || kd_env.verify) && !kd_comm_direct(g->net->comm, g->rank);
+}
+
 /* Makes p the next part of the read. */
 static void next_part(struct part *p, struct kd_read *g)
 {
@@ -124,7 +130,8 @@ static void next_part(struct part *p, struct kd_read *g)
 	uint64_t bytes = g->from.bytes - t->begun;
 	int recalled = 0;
 
-	if (!g->seal.number && kd_env.verify) { /* otherwise one tag for all of it, or none */
+	/* Otherwise one tag for all of it, or none. */
+	if (!g->seal.number && kd_env.verify && (g->recall || verified(g))) {
 		bytes = kd_min(bytes, (uint64_t)PART_BYTES);
 		if (g->recall && g->differed <= g->same)
 			bytes = g->recall(g, t->begun, bytes, &recalled);
@@ -260,11 +267,14 @@ static void start_part(struct part *p)
 	int error;
 
 	p->done = 0;
-	if (g->seal.number) {
+	p->seal.number = 0;
+	if (!p->recalled && !verified(g)) {
+		/* nothing to compare with */
+	} else if (g->seal.number) {
 		p->seal = g->seal;
 		p->job.nonce = (struct kd_mac_nonce){g->rank, g->seal.number};
 		p->known = 1;
-	} else if (kd_env.verify) {
+	} else {
 		ask(p);
 	}
 	if (p->recalled) {

@@ -39,7 +39,7 @@ struct kd_placement {
 	int brings;  /* the data of one of them are being read here */
 	uint64_t due_ns;  /* the next look; UINT64_MAX: when look or passed is set */
 	uint64_t quiet_until_ns;
-	uint32_t vain;    /* looks in a row */
+	uint32_t vain;    /* looks in a row that nobody has called for */
 };
 
 /* Closures of one rank, or a single one that cannot leave. */
@@ -270,7 +270,7 @@ uint64_t kd_placement_tick(struct kd_net *net, uint64_t now)
 {
 	struct kd_placement *me = net->placement;
 	unsigned n = 0;
-	int idle;
+	int idle, called = 0;
 
 	kd_net_assert_locked(net);
 	if (!kd_load_relaxed(&me->any))
@@ -282,7 +282,7 @@ uint64_t kd_placement_tick(struct kd_net *net, uint64_t now)
 	if ((kd_load_relaxed(&me->look) && kd_exchange(&me->look, 0)) ||
 	    me->returned != net->counts.returned) {
 		me->returned = net->counts.returned;
-		me->vain = 0;
+		called = 1;
 		me->due_ns = now;
 	} else if (!me->quiet && kd_load(&me->passed) && kd_exchange(&me->passed, 0)) {
 		me->due_ns = now;
@@ -298,7 +298,9 @@ uint64_t kd_placement_tick(struct kd_net *net, uint64_t now)
 		kd_export_available(&net->remote);
 	if (me->open && idle && !give_ready(net, 1))
 		me->open = 0;
-	me->vain = n ? 0 : kd_min(me->vain + 1, LOOK_DOUBLINGS);
+	/* What it finds when it is called does not show whether it would have found that by itself. */
+	if (!called)
+		me->vain = n ? 0 : kd_min(me->vain + 1, LOOK_DOUBLINGS);
 	kd_store_relaxed(&me->quiet, 1);
 	me->quiet_until_ns = now + ((uint64_t)LOOK_NS << me->vain);
 	me->due_ns = n == GIFTS ? now : UINT64_MAX;

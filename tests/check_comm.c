@@ -407,8 +407,8 @@ static void fetch_right(uint32_t rank, size_t len)
 	free(original);
 }
 
-/* Ranks on one host: a peer that has stopped is read as before, memory that it does not have is not,
- * and one that is not the process it should be is read over the network. */
+/* Ranks on one host: a peer that has stopped is read as before, memory that it does not have is
+ * not, and one that is not the process it should be is read over the network. */
 static void one_host(void)
 {
 	struct kd_comm_region right;

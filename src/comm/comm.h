@@ -54,8 +54,8 @@ int kd_comm_send(struct kd_comm *c, uint32_t rank, const void *message, size_t l
 int kd_comm_get(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uint64_t key,
 		size_t len, struct kd_comm_get *get);
 
-/* Whether the next gets from the rank are copies by the kernel, which nobody can alter, and for which
- * the rank does nothing. Only with kd_comm_config.direct. */
+/* Whether the next gets from the rank are copies by the kernel: nobody can alter them, and the rank
+ * does nothing for them. Only with kd_comm_config.direct. */
 int kd_comm_direct(struct kd_comm *c, uint32_t rank);
 
 int kd_comm_expose(struct kd_comm *c, void *p, size_t len, struct kd_comm_region *region_p);

@@ -869,10 +869,14 @@ static void stage(struct kd_export *x, const char *bytes, size_t size)
 }
 
 /* Whether results of the range may stay where they are: another closure uses them. Those of a loop
- * stay only if it has been divided for that. */
-static int may_leave(const struct kd_range *range)
+ * stay only if it has been divided for that, and others if such closures are known to pay, or have
+ * followed their data: what uses the results would follow, or wait until they are read. */
+static int may_leave(struct kd_net *net, const struct kd_range *range)
 {
-	return range->from && (range->stays || !kd_closure_at(range->begin)->type->loop) &&
+	const struct kdds_type *type = kd_closure_at(range->begin)->type;
+	int pays = kd_weigh_known(net, type) && !kd_weigh_loses(net, type);
+
+	return range->from && (range->stays || (!type->loop && pays)) &&
 	       kd_steal_used_later(range);
 }
 
@@ -890,7 +894,7 @@ static void apply(struct kd_export *x, const void *bytes, size_t size)
 	begin_reductions(x);
 	size = take_lengths(x, bytes, size);
 	overwrite(x);
-	x->leaves = !x->home && !x->failed && may_leave(&x->range);
+	x->leaves = !x->home && !x->failed && may_leave(x->net, &x->range);
 	if (kd_results_apply(&x->outgoing, bytes, size, x->nresults, large_output, x))
 		cannot_decode(x, size);
 	if (x->noutputs)

@@ -298,7 +298,7 @@ uint64_t kd_placement_tick(struct kd_net *net, uint64_t now)
 		kd_export_available(&net->remote);
 	if (me->open && idle && !give_ready(net, 1))
 		me->open = 0;
-	/* What it finds when it is called does not show whether it would have found that by itself. */
+	/* What it finds when it is called does not show whether it would have found it alone. */
 	if (!called)
 		me->vain = n ? 0 : kd_min(me->vain + 1, LOOK_DOUBLINGS);
 	kd_store_relaxed(&me->quiet, 1);

@@ -241,11 +241,13 @@ static int is_direct(const struct tcp *t, struct peer *p)
 	return p->place == DIRECT;
 }
 
-/* 1; -EAGAIN: in the next progress. */
+/* 1; -EAGAIN: in the next progress; another error: g fails. */
 static int copy(struct tcp *t, struct peer *p, const struct kd_get *g, size_t n)
 {
 	int error;
 
+	if (p->place != DIRECT)
+		return -ECONNRESET;
 	if (t->copied >= DIRECT_BYTES) {
 		if (!p->is_unread) {
 			p->is_unread = 1;
@@ -256,8 +258,12 @@ static int copy(struct tcp *t, struct peer *p, const struct kd_get *g, size_t n)
 		return -EAGAIN;
 	}
 	error = kd_direct_read(&p->direct, g->local, g->addr, n);
-	if (error)
-		return error == -EFAULT ? -EACCES : error;
+	if (error == -EFAULT)
+		return -EACCES;
+	if (error) {
+		p->place = DISTANT; /* it has ended, or may not be read any more */
+		return -ECONNRESET;
+	}
 	t->copied += n;
 	return 1;
 }
@@ -286,13 +292,8 @@ static int get_request(struct kd_get *g, size_t n)
 	struct peer *p = t->peers[g->rank];
 	struct kd_link *l = peer_link(p);
 
-	if (is_direct(t, p)) {
-		int error = copy(t, p, g, n);
-
-		if (error >= 0 || error == -EAGAIN || error == -EACCES)
-			return error;
-		p->place = DISTANT; /* it has ended */
-	}
+	if (g->direct)
+		return copy(t, p, g, n);
 	if (!l) {
 		peer_dial(t, p);
 		return -EAGAIN;
@@ -516,7 +517,8 @@ static int get_memory(struct kd_comm *c, uint32_t rank, void *local, uint64_t ad
 	if (!g)
 		return -ENOMEM;
 	*g = (struct kd_get){
-		.rank = rank, .local = local, .addr = addr, .key = key, .left = len, .user = get};
+		.rank = rank, .local = local, .addr = addr, .key = key, .left = len, .user = get,
+		.direct = is_direct(t, p)};
 	kd_get_start(&t->gets, &p->gets, g);
 	return 0;
 }

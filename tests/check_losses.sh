@@ -121,8 +121,8 @@ job()
 	spare=
 	[ "$starts" = 0 ] || spare="--spare localhost:$((starts - starts / 2))"
 	TMPDIR=$dir/tmp KDDS_WORKERS=1 KDDS_DIRECT=$((jobs % 2)) ./kddsrun --timeout 240 -v \
-		-n "$ranks" --survive $spare --respawn $((starts / 2)) --provider "$provider" $program \
-		> "$dir/out" 2> "$dir/err" < /dev/null &
+		-n "$ranks" --survive $spare --respawn $((starts / 2)) --provider "$provider" \
+		$program > "$dir/out" 2> "$dir/err" < /dev/null &
 	job=$!
 	await_start && kill_ranks "$@"
 	status=0

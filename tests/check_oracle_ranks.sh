@@ -34,8 +34,9 @@ echo "$configurations" | while read -r ranks workers provider direct; do
 	esac
 	echo "$ranks ranks of $workers workers, provider $provider, seed $seed:"
 	status=0
-	KDDS_PROVIDER=$provider KDDS_WORKERS=$workers KDDS_DIRECT=${direct:-1} timeout -k 10 $((4 * each + 30)) \
-		./kddsrun -n "$ranks" tests/oracle -j -s "$each" -n "$seed" < /dev/null || status=$?
+	KDDS_PROVIDER=$provider KDDS_WORKERS=$workers KDDS_DIRECT=${direct:-1} \
+		timeout -k 10 $((4 * each + 30)) ./kddsrun -n "$ranks" tests/oracle -j -s "$each" \
+		-n "$seed" < /dev/null || status=$?
 	if [ $status != 0 ]; then
 		echo "status $status: KDDS_PROVIDER='$provider' KDDS_WORKERS=$workers" \
 			"KDDS_DIRECT=${direct:-1} ./kddsrun -n $ranks tests/oracle -j -n $seed" >&2

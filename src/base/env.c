@@ -48,8 +48,8 @@ static const struct option options[] = {
 	 "1: compare everything read from other ranks with a tag that its owner computes; "
 	 "0: compare only steal messages and lists of results"},
 	{"KDDS_DIRECT", FIELD(direct), 0, 1, "1", "0|1",
-	 "1: data of a rank on the same host are copied from its memory by the kernel, if that allows "
-	 "it; 0: they come over the network"},
+	 "1: data of a rank on the same host are copied from its memory by the kernel, if that "
+	 "allows it; 0: they come over the network"},
 	{"KDDS_PROVIDER", FIELD(provider), 0, 0, "tcp", "",
 	 "transport for messages and data between ranks: tcp, or a libfabric provider"},
 	{"KDDS_ADDRESS", FIELD(address), 0, 0, "", "",

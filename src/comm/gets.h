@@ -33,7 +33,7 @@ struct kd_get {
 	char *local;     /* from here on nothing has been requested */
 	uint64_t addr, key;
 	size_t left;
-	int direct;      /* the engine's: not to be read over the network, where tags are compared */
+	int direct;      /* the engine's: nothing of it is to be read over the network */
 	struct kd_comm_get *user;
 	struct kd_get *next;          /* in the queue of the peer, or among the finished */
 	struct kd_get *older, *newer; /* all of them, for kd_gets_cancel */

@@ -45,7 +45,7 @@ static const struct option options[] = {
 	 "whether main's loops are spread over the ranks, where the results of their parts stay; "
 	 "auto: if that takes less time"},
 	{"KDDS_VERIFY", FIELD(verify), 0, 1, "1", "0|1",
-	 "1: compare everything read from other ranks with a tag that its owner computes; "
+	 "1: compare everything read over the network with a tag that its owner computes; "
 	 "0: compare only steal messages and lists of results"},
 	{"KDDS_DIRECT", FIELD(direct), 0, 1, "1", "0|1",
 	 "1: data of a rank on the same host are copied from its memory by the kernel, if that "

@@ -90,12 +90,10 @@ int kd_outgoing_allows(struct kd_net *net, const struct kdds_closure *c)
 	return 1;
 }
 
-int kd_outgoing_rank(struct kd_net *net, const struct kdds_closure *c)
+int kd_outgoing_open(struct kd_net *net, const struct kdds_closure *c, int place)
 {
-	int rank = kd_place_of(net->pool, c);
-
-	return rank >= 0 && (uint32_t)rank != net->rank && kd_place_rank(net->pool, c) < 0 &&
-	       kd_balance_has(net, (uint32_t)rank) >= ENOUGH ? -1 : rank;
+	return place >= 0 && (uint32_t)place != net->rank && kd_place_rank(net->pool, c) < 0 &&
+	       kd_balance_has(net, (uint32_t)place) >= ENOUGH;
 }
 
 struct making {
@@ -257,16 +255,16 @@ static int too_large(struct kd_load_filter *f, struct kdds_closure *c)
 static int wants(struct kd_filter *filter, const struct kdds_closure *c)
 {
 	struct kd_load_filter *f = (struct kd_load_filter *)filter;
-	int rank = kd_outgoing_rank(f->net, c);
+	int place = kd_place_of(f->net->pool, c);
 
-	if (rank >= 0 || rank == KD_PLACE_DIVIDES)
+	if (place == KD_PLACE_DIVIDES || (place >= 0 && !kd_outgoing_open(f->net, c, place)))
 		return 0;
 	if (!kd_outgoing_allows(f->net, c)) {
 		f->until_ns = kd_min(f->until_ns, f->now_ns + KEPT_NS);
 		return 0;
 	}
 	/* it is open, and the thief has its data */
-	if (kd_place_of(f->net->pool, c) == (int)f->thief)
+	if (place == (int)f->thief)
 		return kd_load_add(f->net, &f->load, c, f->room);
 	return !too_dear(f, kd_closure_at((const char *)c)) &&
 	       kd_load_add(f->net, &f->load, c, f->room) &&

@@ -56,9 +56,9 @@ struct kd_outgoing {
 
 /* Whether the closure may leave the process. */
 int kd_outgoing_allows(struct kd_net *net, const struct kdds_closure *c);
-/* The rank to which c is to be given, as kd_place_of says; negative, too, if that rank only has the
- * data and enough to do: c is open to all, but its data are not here. */
-int kd_outgoing_rank(struct kd_net *net, const struct kdds_closure *c);
+/* Whether c, which kd_place_of has sent to that place, is open to all: that rank only has the data,
+ * and enough to do. The data are not here. */
+int kd_outgoing_open(struct kd_net *net, const struct kdds_closure *c, int place);
 
 typedef void kd_outgoing_part(void *arg, uint32_t rank, const struct kd_rows *b,
 			      const struct kd_value *value, const struct kd_wire_memory *memory);

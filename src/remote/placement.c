@@ -152,7 +152,7 @@ static int wants(struct kd_filter *filter, const struct kdds_closure *c)
 {
 	struct gift *g = (struct gift *)filter;
 	int rank = kd_place_of(g->net->pool, c);
-	int open = rank >= 0 && kd_outgoing_rank(g->net, c) < 0;
+	int open = kd_outgoing_open(g->net, c, rank);
 	int leaves;
 
 	if (g->open)

@@ -104,6 +104,34 @@ START_TEST(operations)
 }
 END_TEST
 
+/* What two values have in common, half of them tiles of one matrix, is counted without their
+ * segments. */
+START_TEST(common)
+{
+	struct kd_segments s = {.n = 0};
+	unsigned some = 0;
+
+	srand(2);
+	for (int n = 0; n < 10 * ROUNDS; n++) {
+		struct kd_value v = random_value(), w = random_value();
+		uint64_t bytes;
+
+		if (n % 2) {
+			w.size = v.size;
+			w.ld = kd_max(v.ld, w.cols);
+			v.ld = w.ld;
+		}
+		kd_segments_of(&s, &v);
+		bytes = kd_segments_bytes_of(&s, &w);
+		some += bytes != 0;
+		ck_assert_uint_eq(kd_segments_common_bytes(&v, &w), bytes);
+		ck_assert_uint_eq(kd_segments_common_bytes(&w, &v), bytes);
+	}
+	ck_assert_uint_gt(some, ROUNDS);
+	kd_segments_free(&s);
+}
+END_TEST
+
 /* The rest of rows of which a tile has been taken: as in a stencil. */
 START_TEST(rest_of_rows)
 {
@@ -146,6 +174,7 @@ int main(void)
 	int failed;
 
 	tcase_add_test(tcase, operations);
+	tcase_add_test(tcase, common);
 	tcase_add_test(tcase, rest_of_rows);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);

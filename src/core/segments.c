@@ -185,3 +185,42 @@ uint64_t kd_segments_bytes_of(const struct kd_segments *s, const struct kd_value
 		bytes += below(v, s->at[i].end) - below(v, s->at[i].begin);
 	return bytes;
 }
+
+static uint64_t between(const struct kd_value *v, uint64_t begin, uint64_t bytes)
+{
+	return below(v, begin + bytes) - below(v, begin);
+}
+
+/* The same strides, no row longer than that, and a does not begin after b. A row of b begins in a
+ * row of a, or in the gap behind it, and may extend into the next one. */
+static uint64_t common_bytes(const struct kd_value *a, const struct kd_value *b)
+{
+	uint64_t stride = a->ld * a->size, a_row = a->cols * a->size, b_row = b->cols * b->size;
+	uint64_t distance = (uintptr_t)b->data - (uintptr_t)a->data;
+	uint64_t row = distance / stride, column = distance % stride;
+	uint64_t inside = column < a_row ? kd_min(b_row, a_row - column) : 0;
+	uint64_t beyond = column + b_row > stride ? kd_min(column + b_row - stride, a_row) : 0;
+
+	if (row >= a->rows)
+		return 0;
+	return kd_min(b->rows, a->rows - row) * inside +
+	       kd_min(b->rows, a->rows - row - 1) * beyond;
+}
+
+uint64_t kd_segments_common_bytes(const struct kd_value *a, const struct kd_value *b)
+{
+	uint64_t row = a->cols * a->size, stride = a->ld * a->size, bytes = 0;
+
+	if (kd_value_empty(a) || kd_value_empty(b))
+		return 0;
+	if (kd_value_plain(a))
+		return between(b, (uintptr_t)a->data, a->rows * row);
+	if (kd_value_plain(b))
+		return between(a, (uintptr_t)b->data, b->rows * b->cols * b->size);
+	if (stride == b->ld * b->size && kd_max(row, b->cols * b->size) <= stride)
+		return (uintptr_t)a->data <= (uintptr_t)b->data ? common_bytes(a, b) :
+								  common_bytes(b, a);
+	for (uint64_t i = 0; i < a->rows; i++)
+		bytes += between(b, (uintptr_t)a->data + i * stride, row);
+	return bytes;
+}

@@ -473,7 +473,7 @@ static void need_access(struct kd_net *net, const struct kd_range *range, struct
 
 	for (; r; r = next) {
 		int same = kd_value_same(&r->value, &v) && !r->ends && !v.pack;
-		int gone = mode == KDDS_W && kd_segments_bytes_of(&r->all, &v) == r->bytes;
+		int gone = mode == KDDS_W && kd_segments_common_bytes(&r->value, &v) == r->bytes;
 
 		next = next_of(net, &v, r);
 		if (gone && !(same && r->of->rank == to) && !r->reading &&
@@ -510,7 +510,7 @@ void kd_retained_count(struct kd_net *net, struct kdds_closure *c, uint32_t rank
 			continue;
 		for (struct retained *r = NULL; (r = next_of(net, &v, r));)
 			if (r->of->rank == rank && !r->ends)
-				there += kd_segments_bytes_of(&r->all, &v);
+				there += kd_segments_common_bytes(&r->value, &v);
 		*there_p += there;
 		if (mode & KDDS_R)
 			*rest_p += bytes - there;
@@ -560,7 +560,7 @@ int kd_retained_residence(struct kd_remote *remote, const struct kdds_closure *c
 		if (mode == KDDS_CW) /* merged later, where the data are then */
 			continue;
 		for (struct retained *r = NULL; (r = next_at(set, &v, r));) {
-			uint64_t there = kd_segments_bytes_of(&r->all, &v);
+			uint64_t there = kd_segments_common_bytes(&r->value, &v);
 
 			absent |= mode != KDDS_R || kd_segments_bytes_of(&r->here, &v) < there;
 			if (kd_load_relaxed(&r->ends))

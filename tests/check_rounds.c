@@ -473,7 +473,7 @@ static void check_spread(const char *name, void (*main)(void), const struct sim_
 START_TEST(spread)
 {
 	static const struct sim_faults slow = {.read_ns = 5 * MS};
-	static const unsigned at_once[] = {185, 350, 185};
+	static const unsigned at_once[] = {185, 370, 185};
 	static const unsigned tried[] = {165, 260, 165}, lost[] = {90, 90, 90};
 
 	check_spread("vector, spread,", iterate, NULL, KD_SPREAD_ALWAYS, at_once, least_vector);

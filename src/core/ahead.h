@@ -11,6 +11,9 @@
  * Enough is a number, kd_stack.lead, that doubles when the other rank has taken what was ready and
  * finds nothing again, so that few data wait where tasks are long, and the rank need not wait for
  * the owner, who answers between two tasks only. Each closure that leaves sets KD_AHEAD again.
+ *
+ * The part of a spread loop that its own rank runs is no such closure: what follows a loop waits for
+ * all parts, so that nothing becomes ready by running one of them early.
  */
 #ifndef KD_AHEAD_H
 #define KD_AHEAD_H

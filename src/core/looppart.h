@@ -18,6 +18,12 @@ static inline int kd_loop_divides(const struct kdds_closure *c)
 	return c->type->loop && !kd_loop_part(c)->whole;
 }
 
+/* Whether c is a part, for one rank, of a loop that has been divided among ranks. */
+static inline int kd_loop_divided(const struct kdds_closure *c)
+{
+	return c->type->loop && kd_loop_part(c)->whole && kd_loop_part(c)->ranks <= 1;
+}
+
 /* Whether it is to be spread over several ranks, and so runs here wherever its data are. */
 static inline int kd_loop_spreads(const struct kdds_closure *c)
 {

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/os.h"
 #include "core/closure.h"
+#include "core/looppart.h"
 #include "core/place.h"
 #include "core/remote.h"
 #include "core/value.h"
@@ -126,6 +127,7 @@ int kd_taker_wants(const struct kdds_closure *c, void *arg)
 		return 0;
 	if (taker->filter->wants(taker->filter, c))
 		return 1;
-	taker->kept |= kd_place_stays(taker->pool, c);
+	/* a part of a loop that runs early makes nothing ready: what follows waits for all parts */
+	taker->kept |= kd_place_stays(taker->pool, c) && !kd_loop_divided(c);
 	return 0;
 }

@@ -496,6 +496,12 @@ static void request_back(struct kd_net *net, const struct kd_export *x)
 	kd_peer_send(net, x->thief, m, 1);
 }
 
+/* The thief may not have begun it, and it is not to stay there. */
+static int may_return(const struct kd_export *x)
+{
+	return x->state == EXPORT_OUT && !x->range.stays;
+}
+
 void kd_export_recall(struct kd_net *net, const char *closure)
 {
 	const struct kd_table *table = &net->exports->table;
@@ -508,17 +514,16 @@ void kd_export_recall(struct kd_net *net, const char *closure)
 			break;
 		x = NULL;
 	}
-	if (x && x->state == EXPORT_OUT)
+	if (x && may_return(x))
 		request_back(net, x);
 }
 
-/* It has been away for longer than it takes to move its data twice, as in balance.h, and is not to
- * stay at the thief. */
+/* It has been away for longer than it takes to move its data twice, as in balance.h. */
 static int is_overdue(struct kd_net *net, const struct kd_export *x, uint64_t now)
 {
 	uint64_t away = now - x->sent_ns;
 
-	return x->state == EXPORT_OUT && !x->range.stays && away >= OVERDUE_NS &&
+	return may_return(x) && away >= OVERDUE_NS &&
 	       away - OVERDUE_NS >= 2 * kd_balance_ns(net, x->bytes / 2);
 }
 

@@ -6,7 +6,9 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "core/frozen.h"
 #include "core/value.h"
+#include "core/worker.h"
 #include "remote/balance.h"
 #include "remote/net.h"
 
@@ -17,18 +19,30 @@
 #define MEASURED 6   /* the others; half of them, if they say it clearly: */
 #define CLEAR_PERCENT 85 /* of the time at home, or less; */
 #define HOPELESS_PERCENT 150 /* or more */
-#define PATIENCE 2   /* a trial waits for so many times of what it may cost, */
+#define PATIENCE 4   /* a trial waits for so many times of what it may cost, */
+#define PART_NS 150000 /* for each loop, besides the data, */
+#define TAG_BYTES_PER_NS 2 /* that are compared by tags, if they are not moved (read.h) */
 #define FAILED_TIMES 2 /* for so many times longer after each one in vain, */
 #define FAILED_MOST 8  /* at most that often */
+#define USES 8       /* of a loop: the data that count */
+#define WRITTEN 64   /* the latest values that loops have written */
 #define GAIN_PERCENT 97 /* of the time at home: a trial must not take longer, */
 #define LOSS_PERCENT 110 /* and what comes after it not longer than that */
 #define LOST_PERIODS 8 /* without a start, then another loop gives the periods */
+
+/* Memory from the first byte of a value to its last one. */
+struct span {
+	uint64_t begin, end;
+};
 
 /* A loop of main. */
 struct loop {
 	const struct kdds_loop *loop;
 	size_t n;
 	uint64_t begun_ns, starts, bytes;
+	struct span reads[USES]; /* what it only reads, and is not frozen */
+	uint64_t read_bytes[USES];
+	uint32_t nreads;
 };
 
 enum spread_state { SPREAD_HOME, SPREAD_TRIAL, SPREAD_SPREAD };
@@ -39,11 +53,14 @@ struct kd_spread {
 	struct loop loops[LOOPS];
 	uint32_t nloops;
 	struct loop *clock; /* the one that gives the periods; NULL: none yet */
+	struct span written[WRITTEN]; /* a ring */
+	uint32_t nwritten;
 	uint64_t period[PERIODS], periods; /* in this state */
-	uint64_t waited_ns; /* in these periods at home */
+	uint64_t begun_ns;  /* of this state */
 	uint32_t settled;   /* the first periods of the trial */
 	uint64_t home_ns;   /* the median at home */
 	uint32_t failed;    /* trials in vain, in a row */
+	uint64_t lost_ns;   /* by the last of these */
 	int returns;        /* the data have yet to be read here */
 };
 
@@ -76,18 +93,22 @@ static uint64_t median(const struct kd_spread *me)
 	return n ? sorted[(n - 1) / 2] : 0;
 }
 
-static void enter(struct kd_spread *me, enum spread_state state)
+static void enter(struct kd_spread *me, enum spread_state state, uint64_t now)
 {
 	me->state = state;
-	me->periods = me->waited_ns = 0;
+	me->begun_ns = now;
+	me->periods = 0;
 	me->settled = 0;
 }
 
-static void go_home(struct kd_spread *me)
+static void go_home(struct kd_spread *me, uint64_t now)
 {
+	uint64_t took = now - me->begun_ns, home = (SETTLING + me->periods) * me->home_ns;
+
+	me->lost_ns = me->state == SPREAD_TRIAL && took > home ? took - home : 0;
 	me->failed = kd_min(me->failed + 1, (uint32_t)FAILED_MOST);
 	me->returns = 1;
-	enter(me, SPREAD_HOME);
+	enter(me, SPREAD_HOME, now);
 }
 
 /* Whether an access before number i has data in common with it. */
@@ -102,54 +123,95 @@ static int is_repeated(struct kdds_closure *c, uint32_t i, const struct kd_value
 	return 0;
 }
 
-static uint64_t bytes_of(struct kdds_closure *c)
+static struct span span_of(const struct kd_value *v)
 {
-	uint64_t bytes = 0;
+	uint64_t begin = (uintptr_t)v->data;
 
+	return (struct span){begin, begin + ((v->rows - 1) * v->ld + v->cols) * v->size};
+}
+
+/* Records what the loop, which begins, uses. */
+static void use(struct kd_net *net, struct kd_spread *me, struct loop *l, struct kdds_closure *c)
+{
+	l->bytes = l->nreads = 0;
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
 		struct kd_value v = kd_value_of(c, i);
+		uint64_t bytes = v.rows * v.cols * v.size;
+		uint32_t mode = c->type->access[i].mode;
 
-		if (c->type->access[i].mode != KDDS_CW && !is_repeated(c, i, &v))
-			bytes += v.rows * v.cols * v.size;
+		if (mode == KDDS_CW || !bytes || is_repeated(c, i, &v))
+			continue;
+		l->bytes += bytes;
+		if (mode != KDDS_R) {
+			me->written[me->nwritten++ % WRITTEN] = span_of(&v);
+		} else if (l->nreads < USES && !kd_frozen_number(&net->pool->frozen, &v)) {
+			l->read_bytes[l->nreads] = bytes;
+			l->reads[l->nreads++] = span_of(&v);
+		}
 	}
-	return bytes;
 }
 
-/* What the loops of a period use. */
-static uint64_t bytes_of_all(const struct kd_spread *me, uint64_t now)
+static int is_written(const struct kd_spread *me, const struct span *s)
 {
-	uint64_t bytes = 0;
-
-	for (uint32_t i = 0; i < me->nloops; i++)
-		if (now - me->loops[i].begun_ns <= 2 * me->home_ns)
-			bytes += me->loops[i].bytes;
-	return bytes;
+	for (uint32_t i = 0; i < kd_min(me->nwritten, (uint32_t)WRITTEN); i++)
+		if (me->written[i].begin < s->end && s->begin < me->written[i].end)
+			return 1;
+	return 0;
 }
 
-/* Whether a trial may begin: it costs little in comparison with the time so far. Half of the data
- * move. */
-static int may_try(struct kd_net *net, const struct kd_spread *me, uint64_t now)
+/* What the loops of the last period use: all of it, and what no loop writes. */
+static void count_bytes(const struct kd_spread *me, uint64_t *all_p, uint64_t *given_p,
+			uint32_t *loops_p)
 {
-	uint64_t cost = kd_balance_ns(net, bytes_of_all(me, now) / 2) + SETTLING * me->home_ns;
+	*all_p = *given_p = *loops_p = 0;
+	for (uint32_t i = 0; i < me->nloops; i++) {
+		const struct loop *l = &me->loops[i];
 
+		if (l->begun_ns < me->clock->begun_ns)
+			continue;
+		*all_p += l->bytes;
+		++*loops_p;
+		for (uint32_t k = 0; k < l->nreads; k++)
+			if (!is_written(me, &l->reads[k]))
+				*given_p += l->read_bytes[k];
+	}
+}
+
+/* Whether a trial begins: it costs little in comparison with the time so far. Half of the data move,
+ * and may have to move back. What loops read and do not write, main may have written meanwhile, so
+ * that it is compared, if not moved, in each period: if that takes longer than the other rank can
+ * save, there is nothing to try. */
+static int may_try(struct kd_net *net, const struct kd_spread *me)
+{
+	uint64_t all, given, cost;
+	uint32_t loops;
+
+	if (me->periods < FEWEST)
+		return 0;
+	count_bytes(me, &all, &given, &loops);
+	cost = 2 * kd_balance_ns(net, all / 2) + (uint64_t)loops * (SETTLING + MEASURED) * PART_NS;
+	cost = kd_max(cost, me->lost_ns);
+	if (kd_min(kd_balance_ns(net, given / 2), given / 2 / TAG_BYTES_PER_NS) > me->home_ns / 2)
+		cost *= FAILED_TIMES << FAILED_MOST;
 	for (uint32_t i = 0; i < me->failed; i++)
 		cost *= FAILED_TIMES;
-	return me->periods >= FEWEST && me->waited_ns >= PATIENCE * cost;
+	/* in long periods other things happen, too */
+	return me->periods * me->home_ns >= PATIENCE * cost;
 }
 
 /* A period of the trial has passed; they take so many per cent of the time at home. */
-static void judge(struct kd_spread *me, uint64_t percent)
+static void judge(struct kd_spread *me, uint64_t percent, uint64_t now)
 {
 	int clear = percent <= CLEAR_PERCENT || percent >= HOPELESS_PERCENT;
 
 	if (me->periods < (clear ? MEASURED / 2 : MEASURED))
 		return;
 	if (percent >= GAIN_PERCENT) {
-		go_home(me);
+		go_home(me, now);
 		return;
 	}
 	me->failed = 0;
-	enter(me, SPREAD_SPREAD);
+	enter(me, SPREAD_SPREAD, now);
 }
 
 /* The clock has struck after ns. */
@@ -159,17 +221,16 @@ static void note(struct kd_net *net, struct kd_spread *me, uint64_t ns, uint64_t
 		me->period[me->periods++ % PERIODS] = ns;
 	switch (me->state) {
 	case SPREAD_HOME:
-		me->waited_ns += ns;
 		me->home_ns = median(me);
-		if (may_try(net, me, now))
-			enter(me, SPREAD_TRIAL);
+		if (may_try(net, me))
+			enter(me, SPREAD_TRIAL, now);
 		break;
 	case SPREAD_TRIAL:
-		judge(me, me->home_ns ? 100 * median(me) / me->home_ns : 0);
+		judge(me, me->home_ns ? 100 * median(me) / me->home_ns : 0, now);
 		break;
 	case SPREAD_SPREAD:
 		if (me->periods >= PERIODS && median(me) * 100 > me->home_ns * LOSS_PERCENT)
-			go_home(me);
+			go_home(me, now);
 		break;
 	}
 }
@@ -198,10 +259,10 @@ static void begin(struct kd_net *net, struct kd_spread *me, struct kdds_closure 
 					     LOST_PERIODS * (now - l->begun_ns))) {
 		me->clock = l;
 		me->returns = me->state != SPREAD_HOME;
-		enter(me, SPREAD_HOME);
+		enter(me, SPREAD_HOME, now);
 	}
 	l->begun_ns = now;
-	l->bytes = bytes_of(c);
+	use(net, me, l, c);
 	l->starts++;
 }
 

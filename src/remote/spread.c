@@ -26,6 +26,9 @@
 #define FAILED_MOST 8  /* at most that often */
 #define USES 8       /* of a loop: the data that count */
 #define WRITTEN 64   /* the latest values that loops have written */
+#define SELDOM 8     /* After 16 periods or starts only each 8th counts: loops may be short, */
+#define FIRST_ALL 16
+#define LOOKS 2      /* and two of these in a row, since two arrays may alternate. */
 #define GAIN_PERCENT 97 /* of the time at home: a trial must not take longer, */
 #define LOSS_PERCENT 110 /* and what comes after it not longer than that */
 #define LOST_PERIODS 8 /* without a start, then another loop gives the periods */
@@ -221,6 +224,8 @@ static void note(struct kd_net *net, struct kd_spread *me, uint64_t ns, uint64_t
 		me->period[me->periods++ % PERIODS] = ns;
 	switch (me->state) {
 	case SPREAD_HOME:
+		if (me->periods > FIRST_ALL && me->periods % SELDOM)
+			break;
 		me->home_ns = median(me);
 		if (may_try(net, me))
 			enter(me, SPREAD_TRIAL, now);
@@ -262,7 +267,8 @@ static void begin(struct kd_net *net, struct kd_spread *me, struct kdds_closure 
 		enter(me, SPREAD_HOME, now);
 	}
 	l->begun_ns = now;
-	use(net, me, l, c);
+	if (l->starts < FIRST_ALL || l->starts % SELDOM < LOOKS)
+		use(net, me, l, c);
 	l->starts++;
 }
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/env.h"
-#include "base/extents.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "core/looppart.h"
@@ -39,9 +38,9 @@ struct part {
 
 /* A value that another rank retains for this one. */
 struct retained {
-	struct kd_extent extent; /* first */
 	struct kd_retained_import *of;
 	struct kd_value value;      /* the value here */
+	uint64_t end;               /* of its last byte */
 	struct kd_wire_memory from; /* and there, */
 	struct kd_value there;      /* where rows may have gaps, too: cols is ld then */
 	uint64_t bytes;
@@ -57,9 +56,13 @@ struct retained {
 	struct retained *older, *newer; /* in the list of those that are here, too */
 };
 
+/* Every closure that a thief looks at is looked up here, so the addresses are apart from what else is
+ * known of the values: a search meets few cache lines. */
 struct kd_retained_set {
-	uint32_t lock; /* protects the extents, that is which values there are, and what is here */
-	struct kd_extents extents;
+	uint32_t lock; /* protects the values, that is which there are, and what is here */
+	uint32_t n, room;
+	uint64_t *begins; /* of the values, in ascending order */
+	struct retained **values;
 	uint64_t longest; /* bytes from begin to end of a value */
 	uint64_t bytes;
 	struct retained *oldest, *newest; /* values all of which is here, too */
@@ -91,20 +94,56 @@ static uint64_t extent_of(const struct kd_value *v)
 	return kd_value_empty(v) ? 0 : ((v->rows - 1) * v->ld + v->cols) * v->size;
 }
 
+static uint64_t begin_of(const struct retained *r)
+{
+	return (uintptr_t)r->value.data;
+}
+
+/* The first value that begins at that address or behind it. */
+static uint32_t first_from(const struct kd_retained_set *set, uint64_t begin)
+{
+	uint32_t low = 0, high = set->n;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (set->begins[middle] < begin)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+static uint32_t index_of(const struct kd_retained_set *set, const struct retained *r)
+{
+	uint32_t i = first_from(set, begin_of(r));
+
+	while (set->values[i] != r)
+		i++;
+	kd_assert(i < set->n);
+	return i;
+}
+
+static struct retained *value_at(const struct kd_retained_set *set, uint32_t i)
+{
+	return i < set->n ? set->values[i] : NULL;
+}
+
 /* The first value, or the one after `before', that overlaps v. Under the lock of the set. */
-static struct retained *next_at(struct kd_retained_set *set, const struct kd_value *v,
+static struct retained *next_at(const struct kd_retained_set *set, const struct kd_value *v,
 				const struct retained *before)
 {
 	uint64_t begin = (uintptr_t)v->data, end = begin + extent_of(v);
-	struct kd_extent *e;
+	uint32_t i;
 
 	if (begin == end)
 		return NULL;
-	e = before ? kd_extents_after(&set->extents, &before->extent) :
-		     kd_extents_from(&set->extents, 0, begin - kd_min(set->longest, begin));
-	for (; e && e->begin < end; e = kd_extents_after(&set->extents, e))
-		if (e->end > begin && kd_value_overlaps(&((struct retained *)e)->value, v))
-			return (struct retained *)e;
+	i = before ? index_of(set, before) + 1 :
+		     first_from(set, begin - kd_min(set->longest, begin));
+	for (; i < set->n && set->begins[i] < end; i++)
+		if (set->values[i]->end > begin && kd_value_overlaps(&set->values[i]->value, v))
+			return set->values[i];
 	return NULL;
 }
 
@@ -139,6 +178,29 @@ static void unlist(struct kd_retained_set *set, struct retained *r)
 	*(r->newer ? &r->newer->older : &set->newest) = r->older;
 }
 
+static void insert_at(struct kd_retained_set *set, uint32_t i, struct retained *r)
+{
+	uint32_t behind = set->n++ - i;
+
+	if (set->n > set->room) {
+		set->room = 2 * set->n;
+		set->begins = kd_must(realloc(set->begins, set->room * sizeof(*set->begins)));
+		set->values = kd_must(realloc(set->values, set->room * sizeof(*set->values)));
+	}
+	memmove(set->begins + i + 1, set->begins + i, behind * sizeof(*set->begins));
+	memmove(set->values + i + 1, set->values + i, behind * sizeof(*set->values));
+	set->begins[i] = begin_of(r);
+	set->values[i] = r;
+}
+
+static void remove_at(struct kd_retained_set *set, uint32_t i)
+{
+	uint32_t behind = --set->n - i;
+
+	memmove(set->begins + i, set->begins + i + 1, behind * sizeof(*set->begins));
+	memmove(set->values + i, set->values + i + 1, behind * sizeof(*set->values));
+}
+
 static void take_out(struct kd_net *net, struct retained *r)
 {
 	struct kd_retained_set *set = net->retained;
@@ -147,10 +209,10 @@ static void take_out(struct kd_net *net, struct retained *r)
 		unlist(set, r);
 
 	lock(set);
-	kd_extents_remove(&set->extents, &r->extent);
+	remove_at(set, index_of(set, r));
 	set->bytes -= r->bytes;
 	kd_fetch_add(&net->pool->retained, -1);
-	if (!set->extents.root)
+	if (!set->n)
 		set->longest = 0;
 	unlock(set);
 }
@@ -199,14 +261,16 @@ void kd_retained_stop(struct kd_net *net)
 {
 	struct kd_retained_set *set = net->retained;
 
-	while (set->extents.root) { /* of data that the program has not waited for */
-		struct retained *r = (struct retained *)set->extents.root;
+	while (set->n) { /* of data that the program has not waited for */
+		struct retained *r = set->values[set->n - 1];
 
 		take_out(net, r);
 		if (!--r->of->left)
 			free(r->of);
 		free_retained(r);
 	}
+	free(set->begins);
+	free(set->values);
 	free(set);
 	net->retained = NULL;
 }
@@ -247,7 +311,7 @@ void kd_retained_add(struct kd_retained_import *of, const struct kd_value *v,
 	struct kd_net *net = of->net;
 	struct kd_retained_set *set = net->retained;
 	struct retained *r = kd_must(calloc(1, sizeof(*r)));
-	uint64_t begin = (uintptr_t)v->data, bytes = extent_of(v);
+	uint64_t bytes = extent_of(v);
 
 	kd_net_assert_locked(net);
 	r->of = of;
@@ -256,11 +320,10 @@ void kd_retained_add(struct kd_retained_import *of, const struct kd_value *v,
 	r->from = *from;
 	r->bytes = kd_value_bytes(v);
 	kd_segments_of(&r->all, v);
-	r->extent.begin = begin;
-	r->extent.end = begin + bytes;
+	r->end = begin_of(r) + bytes;
 	of->left++;
 	lock(set);
-	kd_extents_add(&set->extents, &r->extent);
+	insert_at(set, first_from(set, begin_of(r)), r);
 	set->longest = kd_max(set->longest, bytes);
 	set->bytes += r->bytes;
 	unlock(set);
@@ -594,7 +657,7 @@ uint32_t kd_retained_lies(struct kd_remote *remote, const struct kd_value *v, st
 
 	lock(set);
 	for (struct retained *r = NULL; n < most && (r = next_at(set, v, r));)
-		lies[n++] = (struct kd_lie){r->extent.begin, r->extent.end, r->of->rank};
+		lies[n++] = (struct kd_lie){begin_of(r), r->end, r->of->rank};
 	unlock(set);
 	return n;
 }
@@ -621,7 +684,7 @@ static void brought(struct kd_need *need)
 static void need_all(struct kd_net *net, const struct kd_value *v, int reads,
 		     struct kd_need *need)
 {
-	struct kd_extent *e;
+	const struct kd_retained_set *set = net->retained;
 
 	if (v) {
 		for (struct retained *r = next_of(net, v, NULL), *next; r; r = next) {
@@ -633,11 +696,10 @@ static void need_all(struct kd_net *net, const struct kd_value *v, int reads,
 		}
 		return;
 	}
-	e = kd_extents_from(&net->retained->extents, 0, 0);
-	for (struct kd_extent *next; e; e = next) {
-		next = kd_extents_after(&net->retained->extents, e);
-		if (!((struct retained *)e)->lent)
-			bring_home(net, (struct retained *)e, need);
+	for (struct retained *r = value_at(set, 0), *next; r; r = next) {
+		next = value_at(set, index_of(set, r) + 1);
+		if (!r->lent)
+			bring_home(net, r, need);
 	}
 }
 

@@ -13,6 +13,7 @@
 #include "comm/comm.h"
 #include "core/fail.h"
 #include "core/idle.h"
+#include "core/place.h"
 #include "core/reduce.h"
 #include "core/sched.h"
 #include "core/search.h"
@@ -874,15 +875,17 @@ static void stage(struct kd_export *x, const char *bytes, size_t size)
 }
 
 /* Whether results of the range may stay where they are: another closure uses them. Those of a loop
- * stay only if it has been divided for that, and others if such closures are known to pay, or have
- * followed their data: what uses the results would follow, or wait until they are read. */
+ * stay only if it has been divided for that, and those of closures that the program has placed
+ * always. Others stay if such closures are known to pay or, where they have followed their data, not
+ * known to lose: what uses the results would follow, or wait until they are read. */
 static int may_leave(struct kd_net *net, const struct kd_range *range)
 {
-	const struct kdds_type *type = kd_closure_at(range->begin)->type;
-	int pays = kd_weigh_known(net, type) && !kd_weigh_loses(net, type);
+	const struct kdds_closure *c = kd_closure_at(range->begin);
+	int known = kd_weigh_known(net, c->type), loses = kd_weigh_loses(net, c->type);
+	int stays = c->type->loop || kd_place_rank(net->pool, c) >= 0 ?
+			    range->stays : !loses && (known || range->stays);
 
-	return range->from && (range->stays || (!type->loop && pays)) &&
-	       kd_steal_used_later(range);
+	return range->from && stays && kd_steal_used_later(range);
 }
 
 static void apply(struct kd_export *x, const void *bytes, size_t size)

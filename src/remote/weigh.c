@@ -167,9 +167,16 @@ int kd_weigh_all_lose(struct kd_net *net)
 	return packages != 0;
 }
 
-static void postpone(struct account *a, uint64_t now_ns, uint64_t move_ns)
+/* Trials take a small share of the time, those of all types together. */
+static void postpone(const struct kd_weighing *me, struct account *a, uint64_t now_ns,
+		     uint64_t move_ns)
 {
-	a->pause_ns = kd_min(LOSS_SHARE * a->losses * (move_ns + LOOK_NS), (uint64_t)TRIAL_NS);
+	uint64_t share = LOSS_SHARE * a->losses;
+	uint32_t lose = 0;
+
+	for (uint32_t i = 0; i < me->count; i++)
+		lose += me->accounts[i].packages && dear(&me->accounts[i]);
+	a->pause_ns = kd_min(share * kd_max(lose, 1u) * (move_ns + LOOK_NS), (uint64_t)TRIAL_NS);
 	a->until_ns = now_ns + a->pause_ns;
 }
 
@@ -214,7 +221,7 @@ void kd_weigh_given(struct kd_net *net, const struct kd_range *range, uint64_t b
 								      GROWN_NS);
 		}
 		if (a && a->packages)
-			postpone(a, now_ns, a->move_ns / MEMORY);
+			postpone(net->weighing, a, now_ns, a->move_ns / MEMORY);
 		else if (a && !a->until_ns)
 			a->until_ns = now_ns + FIRST_NS;
 	}
@@ -251,6 +258,6 @@ void kd_weigh_returned(struct kd_net *net, const struct kd_range *range, uint64_
 			lose(a, run_ns, move_ns);
 		else
 			a->losses /= 2;
-		postpone(a, now_ns, move_ns);
+		postpone(net->weighing, a, now_ns, move_ns);
 	}
 }

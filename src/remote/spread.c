@@ -19,7 +19,7 @@
 #define MEASURED 6   /* the others; half of them, if they say it clearly: */
 #define CLEAR_PERCENT 85 /* of the time at home, or less; */
 #define HOPELESS_PERCENT 150 /* or more */
-#define PATIENCE 4   /* a trial waits for so many times of what it may cost, */
+#define PATIENCE 2   /* a trial waits for so many times of what it may cost, */
 #define PART_NS 150000 /* for each loop, besides the data, */
 #define TAG_BYTES_PER_NS 2 /* that are compared by tags, if they are not moved (read.h) */
 #define FAILED_TIMES 2 /* for so many times longer after each one in vain, */
@@ -42,7 +42,8 @@ struct span {
 struct loop {
 	const struct kdds_loop *loop;
 	size_t n;
-	uint64_t begun_ns, starts, bytes;
+	uint64_t begun_ns, starts;
+	uint64_t bytes, written; /* of the data that it uses, and writes */
 	struct span reads[USES]; /* what it only reads, and is not frozen */
 	uint64_t read_bytes[USES];
 	uint32_t nreads;
@@ -136,7 +137,7 @@ static struct span span_of(const struct kd_value *v)
 /* Records what the loop, which begins, uses. */
 static void use(struct kd_net *net, struct kd_spread *me, struct loop *l, struct kdds_closure *c)
 {
-	l->bytes = l->nreads = 0;
+	l->bytes = l->written = l->nreads = 0;
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
 		struct kd_value v = kd_value_of(c, i);
 		uint64_t bytes = v.rows * v.cols * v.size;
@@ -146,6 +147,7 @@ static void use(struct kd_net *net, struct kd_spread *me, struct loop *l, struct
 			continue;
 		l->bytes += bytes;
 		if (mode != KDDS_R) {
+			l->written += bytes;
 			me->written[me->nwritten++ % WRITTEN] = span_of(&v);
 		} else if (l->nreads < USES && !kd_frozen_number(&net->pool->frozen, &v)) {
 			l->read_bytes[l->nreads] = bytes;
@@ -162,39 +164,48 @@ static int is_written(const struct kd_spread *me, const struct span *s)
 	return 0;
 }
 
-/* What the loops of the last period use: all of it, and what no loop writes. */
-static void count_bytes(const struct kd_spread *me, uint64_t *all_p, uint64_t *given_p,
-			uint32_t *loops_p)
+/* What the loops of the last period use. */
+struct period_use {
+	uint64_t bytes, written;
+	uint64_t given; /* that no loop writes */
+	uint32_t loops;
+};
+
+static struct period_use count_use(const struct kd_spread *me)
 {
-	*all_p = *given_p = *loops_p = 0;
+	struct period_use u = {0};
+
 	for (uint32_t i = 0; i < me->nloops; i++) {
 		const struct loop *l = &me->loops[i];
 
 		if (l->begun_ns < me->clock->begun_ns)
 			continue;
-		*all_p += l->bytes;
-		++*loops_p;
+		u.loops++;
+		u.bytes += l->bytes;
+		u.written += l->written;
 		for (uint32_t k = 0; k < l->nreads; k++)
 			if (!is_written(me, &l->reads[k]))
-				*given_p += l->read_bytes[k];
+				u.given += l->read_bytes[k];
 	}
+	return u;
 }
 
 /* Whether a trial begins: it costs little in comparison with the time so far. Half of the data move,
- * and may have to move back. What loops read and do not write, main may have written meanwhile, so
- * that it is compared, if not moved, in each period: if that takes longer than the other rank can
- * save, there is nothing to try. */
+ * and what has been written may have to move back. What loops read and do not write, main may have
+ * written meanwhile, so that it is compared, if not moved, in each period: if that takes longer than
+ * the other rank can save, there is nothing to try. */
 static int may_try(struct kd_net *net, const struct kd_spread *me)
 {
-	uint64_t all, given, cost;
-	uint32_t loops;
+	struct period_use u;
+	uint64_t cost;
 
 	if (me->periods < FEWEST)
 		return 0;
-	count_bytes(me, &all, &given, &loops);
-	cost = 2 * kd_balance_ns(net, all / 2) + (uint64_t)loops * (SETTLING + MEASURED) * PART_NS;
+	u = count_use(me);
+	cost = kd_balance_ns(net, (u.bytes + u.written) / 2) +
+	       (uint64_t)u.loops * (SETTLING + MEASURED) * PART_NS;
 	cost = kd_max(cost, me->lost_ns);
-	if (kd_min(kd_balance_ns(net, given / 2), given / 2 / TAG_BYTES_PER_NS) > me->home_ns / 2)
+	if (kd_min(kd_balance_ns(net, u.given / 2), u.given / 2 / TAG_BYTES_PER_NS) > me->home_ns / 2)
 		cost *= FAILED_TIMES << FAILED_MOST;
 	for (uint32_t i = 0; i < me->failed; i++)
 		cost *= FAILED_TIMES;

@@ -79,6 +79,32 @@ START_TEST(losses_and_gains)
 }
 END_TEST
 
+/* Trials of all types that lose together take as much time as those of one. */
+START_TEST(trials_share)
+{
+	uint64_t alone, among;
+
+	back(&types[0], &types[0], 1000, 100000);
+	alone = kd_weigh_until(&net, &types[0]) - now;
+	back(&types[1], &types[1], 100000, 1000); /* does not count */
+	for (int i = 2; i < 5; i++)
+		back(&types[i], &types[i], 1000, 100000);
+	among = kd_weigh_until(&net, &types[4]) - now;
+	ck_assert_uint_eq(among, 4 * alone);
+}
+END_TEST
+
+START_TEST(all_together)
+{
+	ck_assert(kd_weigh_gains(&net));
+	back(&types[0], &types[0], 5000, 1000);
+	back(&types[1], &types[1], 1000, 100000);
+	ck_assert(!kd_weigh_loses(&net, &types[0]) && !kd_weigh_gains(&net));
+	back(&types[2], &types[2], 200000, 1000);
+	ck_assert(kd_weigh_gains(&net));
+}
+END_TEST
+
 START_TEST(one_at_a_time)
 {
 	struct kd_range r = range_of(&types[0], &types[0]);
@@ -226,6 +252,8 @@ int main(void)
 
 	tcase_add_checked_fixture(tcase, setup, teardown);
 	tcase_add_test(tcase, losses_and_gains);
+	tcase_add_test(tcase, trials_share);
+	tcase_add_test(tcase, all_together);
 	tcase_add_test(tcase, one_at_a_time);
 	tcase_add_test(tcase, first_package);
 	tcase_add_test(tcase, large_packages);

@@ -877,13 +877,15 @@ static void stage(struct kd_export *x, const char *bytes, size_t size)
 /* Whether results of the range may stay where they are: another closure uses them. Those of a loop
  * stay only if it has been divided for that, and those of closures that the program has placed
  * always. Others stay if such closures are known to pay or, where they have followed their data, not
- * known to lose: what uses the results would follow, or wait until they are read. */
+ * known to lose; and if those of all types together pay: what uses the results would follow, or wait
+ * until they are read. */
 static int may_leave(struct kd_net *net, const struct kd_range *range)
 {
 	const struct kdds_closure *c = kd_closure_at(range->begin);
 	int known = kd_weigh_known(net, c->type), loses = kd_weigh_loses(net, c->type);
 	int stays = c->type->loop || kd_place_rank(net->pool, c) >= 0 ?
-			    range->stays : !loses && (known || range->stays);
+			    range->stays :
+			    (known || range->stays) && !loses && kd_weigh_gains(net);
 
 	return range->from && stays && kd_steal_used_later(range);
 }

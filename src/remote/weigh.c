@@ -167,6 +167,18 @@ int kd_weigh_all_lose(struct kd_net *net)
 	return packages != 0;
 }
 
+int kd_weigh_gains(struct kd_net *net)
+{
+	const struct kd_weighing *me = net->weighing;
+	uint64_t run_ns = 0, move_ns = 0;
+
+	for (uint32_t i = 0; i < me->count; i++) {
+		run_ns += me->accounts[i].run_ns;
+		move_ns += me->accounts[i].move_ns;
+	}
+	return run_ns >= move_ns;
+}
+
 /* Trials take a small share of the time, those of all types together. */
 static void postpone(const struct kd_weighing *me, struct account *a, uint64_t now_ns,
 		     uint64_t move_ns)

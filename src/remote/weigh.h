@@ -47,6 +47,8 @@ int kd_weigh_grows(struct kd_net *net, const struct kdds_type *type, uint64_t by
  * is known. */
 void kd_weigh_expect(struct kd_net *net, const struct kdds_type *type, uint64_t bytes,
 		     uint64_t *run_ns_p, uint64_t *move_ns_p);
+/* Whether packages of all types together take no longer to move than to run. */
+int kd_weigh_gains(struct kd_net *net);
 /* Whether packages have come back, and closures of none of their types are worth moving. */
 int kd_weigh_all_lose(struct kd_net *net);
 /* The range, whose data have so many bytes, in and out, is given away. */

@@ -72,6 +72,12 @@ tests_check_peer_SOURCES = tests/check_peer.c src/base/log.c src/base/siphash.c
 tests_check_peer_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_peer_LDADD = $(CHECK_LIBS)
 
+# The same of spread.c.
+unit_tests += tests/check_spread
+tests_check_spread_SOURCES = tests/check_spread.c src/base/log.c
+tests_check_spread_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_spread_LDADD = $(CHECK_LIBS)
+
 # The same of read.c, exposed.c and mac.c.
 unit_tests += tests/check_read
 tests_check_read_SOURCES = tests/check_read.c src/base/log.c src/remote/balance.c \

@@ -13,10 +13,12 @@
 #include "remote/net.h"
 
 #define LOOPS 32     /* of different lengths that may give periods */
-#define PERIODS 8    /* the latest, of which the median counts */
+#define PERIODS 8    /* the latest, of which the mean counts, */
+#define PAUSE 2      /* times as long as others: main has done other things, too */
 #define FEWEST 4     /* at home, before a trial */
-#define SETTLING 2   /* the first of a trial, in which data move */
-#define MEASURED 6   /* the others; half of them, if they say it clearly: */
+#define SETTLING 2   /* the first of a trial, and after it, in which data move */
+#define MEASURED 6   /* the others; or fewer, if they say it clearly, and an even number: */
+#define MEASURED_CLEAR 4
 #define CLEAR_PERCENT 85 /* of the time at home, or less; */
 #define HOPELESS_PERCENT 150 /* or more */
 #define PATIENCE 2   /* a trial waits for so many times of what it may cost, */
@@ -60,9 +62,9 @@ struct kd_spread {
 	struct span written[WRITTEN]; /* a ring */
 	uint32_t nwritten;
 	uint64_t period[PERIODS], periods; /* in this state */
-	uint64_t begun_ns;  /* of this state */
-	uint32_t settled;   /* the first periods of the trial */
-	uint64_t home_ns;   /* the median at home */
+	uint32_t settled;   /* the first periods of the trial, and after it */
+	uint64_t home_ns;   /* a period at home */
+	uint64_t cost_ns, trial_ns; /* what the trial may cost, and has taken */
 	uint32_t failed;    /* trials in vain, in a row */
 	uint64_t lost_ns;   /* by the last of these */
 	int returns;        /* the data have yet to be read here */
@@ -86,33 +88,38 @@ static int compare(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static uint64_t median(const struct kd_spread *me)
+/* How long a period takes. If a loop starts twice in a step, they are long and short in turn, so a
+ * median would not do; a single long one does not count. */
+static uint64_t period_ns(const struct kd_spread *me)
 {
-	uint64_t sorted[PERIODS];
+	uint64_t sorted[PERIODS], sum = 0;
 	size_t n = kd_min(me->periods, (uint64_t)PERIODS);
 
 	for (size_t i = 0; i < n; i++)
 		sorted[i] = me->period[i];
 	qsort(sorted, n, sizeof(*sorted), compare);
-	return n ? sorted[(n - 1) / 2] : 0;
+	if (n > 2 && sorted[n - 1] > PAUSE * sorted[n - 2])
+		n--;
+	for (size_t i = 0; i < n; i++)
+		sum += kd_min(sorted[i], PAUSE * sorted[n / 2]);
+	return n ? sum / n : 0;
 }
 
-static void enter(struct kd_spread *me, enum spread_state state, uint64_t now)
+static void enter(struct kd_spread *me, enum spread_state state)
 {
 	me->state = state;
-	me->begun_ns = now;
-	me->periods = 0;
+	me->periods = me->trial_ns = 0;
 	me->settled = 0;
 }
 
-static void go_home(struct kd_spread *me, uint64_t now)
+static void go_home(struct kd_spread *me)
 {
-	uint64_t took = now - me->begun_ns, home = (SETTLING + me->periods) * me->home_ns;
+	uint64_t home_ns = (SETTLING + me->periods) * me->home_ns;
 
-	me->lost_ns = me->state == SPREAD_TRIAL && took > home ? took - home : 0;
+	me->lost_ns = me->trial_ns > home_ns ? me->trial_ns - home_ns : 0;
 	me->failed = kd_min(me->failed + 1, (uint32_t)FAILED_MOST);
 	me->returns = 1;
-	enter(me, SPREAD_HOME, now);
+	enter(me, SPREAD_HOME);
 }
 
 /* Whether an access before number i has data in common with it. */
@@ -143,12 +150,15 @@ static void use(struct kd_net *net, struct kd_spread *me, struct loop *l, struct
 		uint64_t bytes = v.rows * v.cols * v.size;
 		uint32_t mode = c->type->access[i].mode;
 
-		if (mode == KDDS_CW || !bytes || is_repeated(c, i, &v))
+		if (mode == KDDS_CW || !bytes)
+			continue;
+		if (mode != KDDS_R)
+			me->written[me->nwritten++ % WRITTEN] = span_of(&v);
+		if (is_repeated(c, i, &v))
 			continue;
 		l->bytes += bytes;
 		if (mode != KDDS_R) {
 			l->written += bytes;
-			me->written[me->nwritten++ % WRITTEN] = span_of(&v);
 		} else if (l->nreads < USES && !kd_frozen_number(&net->pool->frozen, &v)) {
 			l->read_bytes[l->nreads] = bytes;
 			l->reads[l->nreads++] = span_of(&v);
@@ -192,61 +202,66 @@ static struct period_use count_use(const struct kd_spread *me)
 
 /* Whether a trial begins: it costs little in comparison with the time so far. Half of the data move,
  * and what has been written may have to move back. What loops read and do not write, main may have
- * written meanwhile, so that it is compared, if not moved, in each period: if that takes longer than
- * the other rank can save, there is nothing to try. */
-static int may_try(struct kd_net *net, const struct kd_spread *me)
+ * written meanwhile, so that it is compared, if not moved, in each period: while that takes longer
+ * than the other rank can save, there is nothing to try. */
+static int may_try(struct kd_net *net, struct kd_spread *me)
 {
 	struct period_use u;
-	uint64_t cost;
+	uint64_t wait_ns;
 
 	if (me->periods < FEWEST)
 		return 0;
 	u = count_use(me);
-	cost = kd_balance_ns(net, (u.bytes + u.written) / 2) +
-	       (uint64_t)u.loops * (SETTLING + MEASURED) * PART_NS;
-	cost = kd_max(cost, me->lost_ns);
-	if (kd_min(kd_balance_ns(net, u.given / 2), u.given / 2 / TAG_BYTES_PER_NS) > me->home_ns / 2)
-		cost *= FAILED_TIMES << FAILED_MOST;
+	if (kd_min(kd_balance_ns(net, u.given / 2), u.given / 2 / TAG_BYTES_PER_NS) >
+	    me->home_ns / 2)
+		return 0;
+	me->cost_ns = kd_balance_ns(net, (u.bytes + u.written) / 2) +
+		      (uint64_t)u.loops * (SETTLING + MEASURED) * PART_NS;
+	wait_ns = me->cost_ns;
+	if (me->failed)
+		wait_ns = kd_max(wait_ns, kd_max(me->lost_ns, SETTLING * me->home_ns));
 	for (uint32_t i = 0; i < me->failed; i++)
-		cost *= FAILED_TIMES;
-	/* in long periods other things happen, too */
-	return me->periods * me->home_ns >= PATIENCE * cost;
+		wait_ns *= FAILED_TIMES;
+	return me->periods * me->home_ns >= PATIENCE * wait_ns;
 }
 
 /* A period of the trial has passed; they take so many per cent of the time at home. */
-static void judge(struct kd_spread *me, uint64_t percent, uint64_t now)
+static void judge(struct kd_spread *me, uint64_t percent)
 {
 	int clear = percent <= CLEAR_PERCENT || percent >= HOPELESS_PERCENT;
 
-	if (me->periods < (clear ? MEASURED / 2 : MEASURED))
+	if (me->periods < (clear ? MEASURED_CLEAR : MEASURED))
 		return;
 	if (percent >= GAIN_PERCENT) {
-		go_home(me, now);
+		go_home(me);
 		return;
 	}
 	me->failed = 0;
-	enter(me, SPREAD_SPREAD, now);
+	enter(me, SPREAD_SPREAD);
 }
 
 /* The clock has struck after ns. */
-static void note(struct kd_net *net, struct kd_spread *me, uint64_t ns, uint64_t now)
+static void note(struct kd_net *net, struct kd_spread *me, uint64_t ns)
 {
-	if (me->state != SPREAD_TRIAL || me->settled++ >= SETTLING)
+	int moves = me->state == SPREAD_TRIAL || (me->state == SPREAD_HOME && me->failed);
+
+	if (!moves || me->settled++ >= SETTLING)
 		me->period[me->periods++ % PERIODS] = ns;
 	switch (me->state) {
 	case SPREAD_HOME:
 		if (me->periods > FIRST_ALL && me->periods % SELDOM)
 			break;
-		me->home_ns = median(me);
+		me->home_ns = period_ns(me);
 		if (may_try(net, me))
-			enter(me, SPREAD_TRIAL, now);
+			enter(me, SPREAD_TRIAL);
 		break;
 	case SPREAD_TRIAL:
-		judge(me, me->home_ns ? 100 * median(me) / me->home_ns : 0, now);
+		me->trial_ns += kd_min(ns, PAUSE * me->home_ns + me->cost_ns);
+		judge(me, me->home_ns ? 100 * period_ns(me) / me->home_ns : 0);
 		break;
 	case SPREAD_SPREAD:
-		if (me->periods >= PERIODS && median(me) * 100 > me->home_ns * LOSS_PERCENT)
-			go_home(me, now);
+		if (me->periods >= PERIODS && period_ns(me) * 100 > me->home_ns * LOSS_PERCENT)
+			go_home(me);
 		break;
 	}
 }
@@ -270,12 +285,12 @@ static void begin(struct kd_net *net, struct kd_spread *me, struct kdds_closure 
 	if (!l)
 		return;
 	if (l == me->clock) {
-		note(net, me, now - l->begun_ns, now);
+		note(net, me, now - l->begun_ns);
 	} else if (l->starts > 1 && (!me->clock || now - me->clock->begun_ns >
 					     LOST_PERIODS * (now - l->begun_ns))) {
 		me->clock = l;
 		me->returns = me->state != SPREAD_HOME;
-		enter(me, SPREAD_HOME, now);
+		enter(me, SPREAD_HOME);
 	}
 	l->begun_ns = now;
 	if (l->starts < FIRST_ALL || l->starts % SELDOM < LOOKS)

@@ -6,8 +6,8 @@
  * its arrays by blocks. Whether that pays depends on the whole program, and is measured: if main
  * runs a loop of one length again and again, the time from one start to the next is the period.
  * After some periods the loops are spread for a few as a trial. They remain so if these are
- * shorter. There is no trial if the data that loops only read, and the program has not frozen, take
- * longer to compare in each period than the other ranks could save.
+ * shorter. There is no trial while the data that loops only read, and the program has not frozen,
+ * take longer to compare in each period than the other ranks could save.
  *
  *     home ── some periods ──> trial ── shorter ──> spread
  *       ^                        │                    │

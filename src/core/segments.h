@@ -50,8 +50,8 @@ uint64_t kd_rows_in(const struct kd_rows *b, const struct kd_value *v, uint64_t 
 		     uint64_t *stride_p);
 /* How many bytes of v are in the set. Allocates nothing. */
 uint64_t kd_segments_bytes_of(const struct kd_segments *s, const struct kd_value *v);
-/* How many bytes two values have in common. Rows are looked at one by one only if both have gaps,
- * and different strides. */
+/* How many bytes two values have in common. Rows are looked at one by one only if both have gaps
+ * (or are packed), and different strides. */
 uint64_t kd_segments_common_bytes(const struct kd_value *a, const struct kd_value *b);
 
 #endif

@@ -113,6 +113,13 @@ static int liked(const struct kdds_closure *c, const struct kd_taker *taker)
 	return (c->attr & 0x7ffu) == (unsigned)(c->attr & 0x800u ? taker->place : taker->worker);
 }
 
+/* Whether c stays here, and others may become ready if it runs early. A part of a loop makes nothing
+ * ready: what follows waits for all parts. */
+static int leads(const struct kd_taker *taker, const struct kdds_closure *c)
+{
+	return kd_place_stays(taker->pool, c) && !kd_loop_divided(c);
+}
+
 int kd_taker_wants(const struct kdds_closure *c, void *arg)
 {
 	struct kd_taker *taker = arg;
@@ -120,14 +127,13 @@ int kd_taker_wants(const struct kdds_closure *c, void *arg)
 	if (!liked(c, taker) || !kd_taker_leaves(taker))
 		return 0;
 	if (taker->ahead)
-		return kd_place_stays(taker->pool, c) && kd_place_of(taker->pool, c) < 0;
+		return leads(taker, c) && kd_place_of(taker->pool, c) < 0;
 	if (!taker->filter)
 		return kd_place_of(taker->pool, c) < 0;
 	if (taker->filter->enough && taker->filter->enough(taker->filter, c))
 		return 0;
 	if (taker->filter->wants(taker->filter, c))
 		return 1;
-	/* a part of a loop that runs early makes nothing ready: what follows waits for all parts */
-	taker->kept |= kd_place_stays(taker->pool, c) && !kd_loop_divided(c);
+	taker->kept |= leads(taker, c);
 	return 0;
 }

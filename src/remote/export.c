@@ -881,13 +881,19 @@ static void stage(struct kd_export *x, const char *bytes, size_t size)
  * until they are read. */
 static int may_leave(struct kd_net *net, const struct kd_range *range)
 {
-	const struct kdds_closure *c = kd_closure_at(range->begin);
-	int known = kd_weigh_known(net, c->type), loses = kd_weigh_loses(net, c->type);
-	int stays = c->type->loop || kd_place_rank(net->pool, c) >= 0 ?
-			    range->stays :
-			    (known || range->stays) && !loses && kd_weigh_gains(net);
+	int pay = kd_weigh_gains(net);
 
-	return range->from && stays && kd_steal_used_later(range);
+	if (!range->from || !kd_steal_used_later(range))
+		return 0;
+	for (char *at = range->begin; at < range->end; at += kd_closure_at(at)->bytes) {
+		const struct kdds_closure *c = kd_closure_at(at);
+
+		if (c->type->loop || kd_place_rank(net->pool, c) >= 0)
+			return range->stays;
+		pay &= !kd_weigh_loses(net, c->type) &&
+		       (range->stays || kd_weigh_known(net, c->type));
+	}
+	return pay;
 }
 
 static void apply(struct kd_export *x, const void *bytes, size_t size)

@@ -119,7 +119,7 @@ static uint32_t index_of(const struct kd_retained_set *set, const struct retaine
 {
 	uint32_t i = first_from(set, begin_of(r));
 
-	while (set->values[i] != r)
+	while (i < set->n && set->values[i] != r)
 		i++;
 	kd_assert(i < set->n);
 	return i;

@@ -236,6 +236,19 @@ START_TEST(given)
 }
 END_TEST
 
+/* Three short loops over such data, then main does other things for longer than that takes. */
+START_TEST(given_rarely)
+{
+	for (int k = 0; k < 3000; k++) {
+		uses[0] = (struct use_of){array(0), 160 * MB, KDDS_R};
+		run(0, 1, 10 * MS);
+		if (k % 3 == 2)
+			now += 200 * MS;
+	}
+	ck_assert_uint_eq(trials, 0);
+}
+END_TEST
+
 /* The same array, by two parameters of which the first one reads. */
 START_TEST(written_too)
 {
@@ -262,6 +275,7 @@ int main(void)
 	tcase_add_test(t, pauses);
 	tcase_add_loop_test(t, twice, 1, 5);
 	tcase_add_test(t, given);
+	tcase_add_test(t, given_rarely);
 	tcase_add_test(t, written_too);
 	suite_add_tcase(s, t);
 	runner = srunner_create(s);

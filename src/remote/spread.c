@@ -45,6 +45,7 @@ struct loop {
 	const struct kdds_loop *loop;
 	size_t n;
 	uint64_t begun_ns, starts;
+	uint64_t least_ns; /* until the next loop of main, lately */
 	uint64_t bytes, written; /* of the data that it uses, and writes */
 	struct span reads[USES]; /* what it only reads, and is not frozen */
 	uint64_t read_bytes[USES];
@@ -59,6 +60,7 @@ struct kd_spread {
 	struct loop loops[LOOPS];
 	uint32_t nloops;
 	struct loop *clock; /* the one that gives the periods; NULL: none yet */
+	struct loop *last;  /* the latest; NULL: none, or one that is not among them */
 	struct span written[WRITTEN]; /* a ring */
 	uint32_t nwritten;
 	uint64_t period[PERIODS], periods; /* in this state */
@@ -178,6 +180,7 @@ static int is_written(const struct kd_spread *me, const struct span *s)
 struct period_use {
 	uint64_t bytes, written;
 	uint64_t given; /* that no loop writes */
+	uint64_t ns; /* without what main does in between */
 	uint32_t loops;
 };
 
@@ -191,6 +194,7 @@ static struct period_use count_use(const struct kd_spread *me)
 		if (l->begun_ns < me->clock->begun_ns)
 			continue;
 		u.loops++;
+		u.ns += l->least_ns;
 		u.bytes += l->bytes;
 		u.written += l->written;
 		for (uint32_t k = 0; k < l->nreads; k++)
@@ -212,8 +216,7 @@ static int may_try(struct kd_net *net, struct kd_spread *me)
 	if (me->periods < FEWEST)
 		return 0;
 	u = count_use(me);
-	if (kd_min(kd_balance_ns(net, u.given / 2), u.given / 2 / TAG_BYTES_PER_NS) >
-	    me->home_ns / 2)
+	if (kd_min(kd_balance_ns(net, u.given / 2), u.given / 2 / TAG_BYTES_PER_NS) > u.ns / 2)
 		return 0;
 	me->cost_ns = kd_balance_ns(net, (u.bytes + u.written) / 2) +
 		      (uint64_t)u.loops * (SETTLING + MEASURED) * PART_NS;
@@ -280,8 +283,13 @@ static struct loop *find(struct kd_spread *me, const struct kdds_loop *loop, siz
 static void begin(struct kd_net *net, struct kd_spread *me, struct kdds_closure *c, size_t n,
 		  uint64_t now)
 {
-	struct loop *l = find(me, c->type->loop, n);
+	struct loop *l = find(me, c->type->loop, n), *last = me->last;
 
+	if (last && me->state == SPREAD_HOME)
+		last->least_ns = kd_min(now - last->begun_ns,
+					last->least_ns ? last->least_ns + last->least_ns / 8 :
+							 UINT64_MAX);
+	me->last = l;
 	if (!l)
 		return;
 	if (l == me->clock) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Proves of src/remote/spread.c, with a clock of the test's own and loops that only name their data:
- * loops that gain are spread soon, and remain so; those that do not are tried less and less often,
- * whether a step is short or long; what main does in between, and a loop that starts twice in each
- * step, mislead nobody; loops over data that none of them writes are not tried while comparing these
- * takes longer than a second rank could save, and are when the program freezes them.
+ * Proves of src/remote/spread.c, with a clock of the test's own and loops that only name their
+ * data: loops that gain are spread soon, and remain so; those that do not gain are tried less and
+ * less often, whether a step is short or long; the same if main does other things in between, or a
+ * loop starts twice in each step; loops over data that none of them writes are not tried while
+ * comparing these data takes longer than a second rank could save, but are when they are frozen.
  */
 #include "remote/spread.c"
 
@@ -21,10 +21,10 @@ static struct kd_net net;
 static struct kd_pool pool;
 static uint64_t now;
 static int frozen;
-static unsigned gain;	       /* of a loop that is spread: per cent of its time at home */
-static uint64_t moved_ns;      /* that the first step takes longer, when a trial begins or has ended */
+static unsigned gain;    /* of a loop that is spread: per cent of its time at home */
+static uint64_t move_ns; /* that the first step of a trial, and after one, takes longer */
 static unsigned trials, spreads; /* how often that state has begun */
-static uint64_t away_ns;       /* that has passed in trials */
+static uint64_t away_ns; /* that has passed in trials */
 
 /* The loop at hand. */
 static struct use_of {
@@ -92,7 +92,7 @@ static void run(unsigned id, uint32_t n, uint64_t ns)
 	ck_assert_int_eq(ranks > 1, state != SPREAD_HOME);
 	now += ranks > 1 ? ns * gain / 100 : ns;
 	if (state != before && (state == SPREAD_TRIAL || before == SPREAD_TRIAL))
-		now += state == SPREAD_SPREAD ? 0 : moved_ns;
+		now += state == SPREAD_SPREAD ? 0 : move_ns;
 	trials += state == SPREAD_TRIAL && state != before;
 	spreads += state == SPREAD_SPREAD && state != before;
 	away_ns += state == SPREAD_TRIAL ? ns : 0;
@@ -118,7 +118,7 @@ static void setup(void)
 	now = SECOND;
 	frozen = 0;
 	gain = 55;
-	moved_ns = trials = spreads = 0;
+	move_ns = trials = spreads = 0;
 	away_ns = 0;
 	run(3, 0, 0); /* home, for run() */
 }
@@ -133,7 +133,7 @@ START_TEST(gains)
 {
 	uint64_t ns = MS << 2 * _i, bytes = (uint64_t)1000 << 4 * _i, began = now;
 
-	moved_ns = kd_balance_ns(&net, bytes);
+	move_ns = kd_balance_ns(&net, bytes);
 	for (int k = 0; k < 1000 && !spreads; k++)
 		step(bytes, ns);
 	ck_assert_uint_eq(spreads, 1);
@@ -152,7 +152,7 @@ START_TEST(in_vain)
 	uint64_t ns = MS << 3 * (_i / 4), first;
 
 	gain = gains[_i % 4];
-	moved_ns = kd_balance_ns(&net, MB);
+	move_ns = kd_balance_ns(&net, MB);
 	for (int k = 0; k < 1000; k++)
 		step(MB, ns);
 	ck_assert_uint_ge(trials, 1);

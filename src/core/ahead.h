@@ -12,8 +12,8 @@
  * finds nothing again, so that few data wait where tasks are long, and the rank need not wait for
  * the owner, who answers between two tasks only. Each closure that leaves sets KD_AHEAD again.
  *
- * The part of a spread loop that its own rank runs is no such closure: what follows a loop waits for
- * all parts, so that nothing becomes ready by running one of them early.
+ * A part of a spread loop is no such closure: what follows a loop waits for all parts, so nothing
+ * becomes ready when one of them runs early.
  */
 #ifndef KD_AHEAD_H
 #define KD_AHEAD_H

@@ -113,8 +113,8 @@ static int liked(const struct kdds_closure *c, const struct kd_taker *taker)
 	return (c->attr & 0x7ffu) == (unsigned)(c->attr & 0x800u ? taker->place : taker->worker);
 }
 
-/* Whether c stays here, and others may become ready if it runs early. A part of a loop makes nothing
- * ready: what follows waits for all parts. */
+/* Whether c stays here, and others may become ready if it runs early. A part of a loop makes
+ * nothing ready: what follows waits for all parts. */
 static int leads(const struct kd_taker *taker, const struct kdds_closure *c)
 {
 	return kd_place_stays(taker->pool, c) && !kd_loop_divided(c);

@@ -875,13 +875,13 @@ static void stage(struct kd_export *x, const char *bytes, size_t size)
 }
 
 /* Whether results of the range may stay where they are: another closure uses them. Those of a loop
- * stay only if it has been divided for that, and those of closures that the program has placed
- * always. Others stay if such closures are known to pay or, where they have followed their data, not
- * known to lose; and if those of all types together pay: what uses the results would follow, or wait
+ * stay only if it has been divided for that. Those of closures that the program has placed always
+ * do. Others stay if packages of all types together gain, and such closures are known to gain or,
+ * if they have followed their data, not known to lose: what uses the results would follow, or wait
  * until they are read. */
 static int may_leave(struct kd_net *net, const struct kd_range *range)
 {
-	int pay = kd_weigh_gains(net);
+	int gain = kd_weigh_gains(net);
 
 	if (!range->from || !kd_steal_used_later(range))
 		return 0;
@@ -890,10 +890,10 @@ static int may_leave(struct kd_net *net, const struct kd_range *range)
 
 		if (c->type->loop || kd_place_rank(net->pool, c) >= 0)
 			return range->stays;
-		pay &= !kd_weigh_loses(net, c->type) &&
-		       (range->stays || kd_weigh_known(net, c->type));
+		gain &= !kd_weigh_loses(net, c->type) &&
+			(range->stays || kd_weigh_known(net, c->type));
 	}
-	return pay;
+	return gain;
 }
 
 static void apply(struct kd_export *x, const void *bytes, size_t size)

@@ -56,8 +56,9 @@ struct retained {
 	struct retained *older, *newer; /* in the list of those that are here, too */
 };
 
-/* Every closure that a thief looks at is looked up here, so the addresses are apart from what else is
- * known of the values: a search meets few cache lines. */
+/* Every closure that a thief looks at is looked up here, so the addresses are apart from the
+ * values: a search reads few cache lines. Writers hold the net lock and this one; readers hold
+ * either. */
 struct kd_retained_set {
 	uint32_t lock; /* protects the values, that is which there are, and what is here */
 	uint32_t n, room;

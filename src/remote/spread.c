@@ -27,10 +27,10 @@
 #define FAILED_TIMES 2 /* for so many times longer after each one in vain, */
 #define FAILED_MOST 8  /* at most that often */
 #define USES 8       /* of a loop: the data that count */
-#define WRITTEN 64   /* the latest values that loops have written */
-#define SELDOM 8     /* After 16 periods or starts only each 8th counts: loops may be short, */
-#define FIRST_ALL 16
-#define LOOKS 2      /* and two of these in a row, since two arrays may alternate. */
+#define WRITTEN 64   /* latest values that loops have written; data of older ones count as not */
+#define SAMPLE_ALL 16  /* periods, and starts of a loop; later, since loops may be short, */
+#define SAMPLE_EVERY 8 /* every eighth period, and of eight starts */
+#define SAMPLE_RUN 2   /* two in a row: two arrays may alternate */
 #define GAIN_PERCENT 97 /* of the time at home: a trial must not take longer, */
 #define LOSS_PERCENT 110 /* and what comes after it not longer than that */
 #define LOST_PERIODS 8 /* without a start, then another loop gives the periods */
@@ -204,10 +204,10 @@ static struct period_use count_use(const struct kd_spread *me)
 	return u;
 }
 
-/* Whether a trial begins: it costs little in comparison with the time so far. Half of the data move,
- * and what has been written may have to move back. What loops read and do not write, main may have
- * written meanwhile, so that it is compared, if not moved, in each period: while that takes longer
- * than the other rank can save, there is nothing to try. */
+/* Whether a trial begins: it costs little in comparison with the time so far. Half of the data
+ * move, and what has been written may have to move back. What loops read and do not write, main may
+ * have written meanwhile, so it is compared in each period, if not moved. While that takes longer
+ * than the other rank can save, there is no trial. */
 static int may_try(struct kd_net *net, struct kd_spread *me)
 {
 	struct period_use u;
@@ -252,7 +252,7 @@ static void note(struct kd_net *net, struct kd_spread *me, uint64_t ns)
 		me->period[me->periods++ % PERIODS] = ns;
 	switch (me->state) {
 	case SPREAD_HOME:
-		if (me->periods > FIRST_ALL && me->periods % SELDOM)
+		if (me->periods > SAMPLE_ALL && me->periods % SAMPLE_EVERY)
 			break;
 		me->home_ns = period_ns(me);
 		if (may_try(net, me))
@@ -301,7 +301,7 @@ static void begin(struct kd_net *net, struct kd_spread *me, struct kdds_closure 
 		enter(me, SPREAD_HOME);
 	}
 	l->begun_ns = now;
-	if (l->starts < FIRST_ALL || l->starts % SELDOM < LOOKS)
+	if (l->starts < SAMPLE_ALL || l->starts % SAMPLE_EVERY < SAMPLE_RUN)
 		use(net, me, l, c);
 	l->starts++;
 }

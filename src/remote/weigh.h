@@ -6,8 +6,9 @@
  * closures may be longer, or find their data in the thief's cache. The running time includes all
  * descendants, so a call that is the root of a large tree weighs what the tree does.
  *
- * A trial takes place after LOSS_SHARE times what the last one has cost, and more if trials go on
- * failing. It so costs at most that share of the time, whatever the network. Nothing is known of the
+ * A trial takes place after LOSS_SHARE times what the last one has cost, more if trials go on
+ * failing, and so many times longer as there are types that lose: trials of all types together cost
+ * at most that share of the time, whatever the network. Nothing is known of the
  * first package of a type, so trials have few data: a larger one waits longer, in proportion.
  *
  * Small packages show what large ones cost: the running time grows at least with the data, and the

@@ -279,6 +279,8 @@ kddsrun_SOURCES = \
 	src/kddsrun/run_job_spare.h \
 	src/kddsrun/run_job_state.c \
 	src/kddsrun/run_job_state.h \
+	src/kddsrun/run_job_suspect.c \
+	src/kddsrun/run_job_suspect.h \
 	src/kddsrun/run_link.c \
 	src/kddsrun/run_link.h \
 	src/kddsrun/run_loop.c \

@@ -10,7 +10,8 @@
  * STATUS, kill SIGNAL, sleep SECONDS, wait (until the launcher ends the rank), noise SEED (on the
  * control socket; without a seed the bytes do not even form frames), close (that socket), build
  * NUMBER, again (all steps a second time), start (a second time, without a stop), say TEXT, fence,
- * alone (check the values of all ranks while the launcher on this host is stopped), run COMMAND.
+ * alone (check the values of all ranks while the launcher on this host is stopped), run COMMAND,
+ * suspect RANK.INCARNATION.
  *
  *   boot_probe --marked VARIABLE=VALUE
  *
@@ -150,6 +151,9 @@ static int act(const char *action, const char *argument)
 		return kd_boot_fence(&boot, 1) ? -1 : 0;
 	else if (!strcmp(action, "alone"))
 		return be_alone();
+	else if (!strcmp(action, "suspect"))
+		kd_boot_suspect(&boot, (uint32_t)number, (uint32_t)atoi(strchr(argument, '.') + 1),
+				"a test");
 	else if (!strcmp(action, "again"))
 		return round_number ? 0 : 1;
 	else

@@ -6,8 +6,9 @@
  * the memory and when the owner is asked for a tag, in whatever order bytes and answer arrive. Only
  * the owner's bytes are handed up. Answers from other ranks, to earlier attempts or to no request
  * are ignored. If a read is altered each time, or its owner does not know the memory, the process
- * ends with one line after 12 attempts. With KDDS_VERIFY=0 only memory with a seal is compared,
- * and what the kernel copies never is. A tag equals GMAC as openssl(1) computes it, whether
+ * ends with one line after 12 attempts. In a job that survives losses, an owner that cannot be read
+ * is suspected after as many, and the reader goes on. With KDDS_VERIFY=0 only memory with a seal is
+ * compared, and what the kernel copies never is. A tag equals GMAC as openssl(1) computes it, whether
  * computed piecewise or at once, and no nonce is used twice. Of what the reader has already,
  * exactly the parts that differ are read, and of memory in which most parts differ, all. An owner
  * does not read memory after it has been hidden, even if it still owes a tag for it.
@@ -26,6 +27,7 @@
 #include "remote/net.h"
 #include "remote/peer.h"
 #include "remote/read.h"
+#include "remote/survive.h"
 
 #define MS 1000000u
 #define BYTES 3000
@@ -158,6 +160,16 @@ void kd_peer_send(struct kd_net *from, uint32_t rank, struct kd_wire_head *m, in
 		memcpy(&said.answer, m + 1, sizeof(said.answer));
 	}
 	free(m);
+}
+
+static unsigned suspicions;
+
+void kd_survive_suspect(struct kd_net *from, uint32_t rank, const char *format, ...)
+{
+	ck_assert_ptr_eq(from, &net);
+	ck_assert_uint_eq(rank, OWNER);
+	ck_assert_ptr_nonnull(strstr(format, "cannot be read"));
+	suspicions++;
 }
 
 static void work(void)
@@ -556,6 +568,27 @@ START_TEST(told)
 }
 END_TEST
 
+START_TEST(suspected)
+{
+	net.survives = 1;
+	offer(BYTES);
+	kd_read_start(&net, &r);
+	for (unsigned n = 1; n <= 30; n++) {
+		uint64_t due;
+
+		read_ends(-ECONNREFUSED);
+		ck_assert_uint_eq(suspicions, n < 12 ? 0 : n - 11);
+		due = kd_read_retry(&net, clock_ns);
+		ck_assert_uint_gt(due, clock_ns);
+		ck_assert_uint_le(due, clock_ns + 11000ull * MS);
+		clock_ns = due;
+		kd_read_retry(&net, clock_ns);
+	}
+	try_once(0);
+	ck_assert_uint_eq(arrivals, 1);
+}
+END_TEST
+
 START_TEST(tags)
 {
 	static const uint8_t expected[KD_MAC_BYTES] = {0x55, 0x81, 0xb1, 0xe7, 0xdd, 0x98,
@@ -683,6 +716,7 @@ int main(void)
 	tcase_add_test(t, recalled_pieces);
 	tcase_add_test(t, not_recalled);
 	tcase_add_test(t, told);
+	tcase_add_test(t, suspected);
 	tcase_add_test(t, tags);
 	tcase_add_test(t, by_bits);
 	tcase_add_test(t, unknown_memory);

@@ -7,7 +7,8 @@
  * every k-th event of one job, and by chance in others; reads from them fail or never end; some
  * that are declared dead go on for a while. In half of the jobs, ranks that have died are started
  * again; in a quarter, others join that were not there. In half of them, ranks leave before the end:
- * of what they have begun nothing is run again.
+ * of what they have begun nothing is run again. In a quarter, two ranks can no longer reach each
+ * other, and one of them is killed.
  *
  *   check_survive                      some jobs, for `make check'
  *   check_survive FIRST COUNT          the jobs of so many seeds, on all CPUs: make soak-sim
@@ -279,6 +280,8 @@ static uint32_t draw_job(uint64_t s, struct sim_faults *f)
 		f->leaves = 20 + roll(&d, 81);
 		f->leave = leave;
 	}
+	if (!roll(&d, 4))
+		f->cuts = 20 + roll(&d, 81);
 	return n;
 }
 
@@ -332,6 +335,7 @@ static int run_seed(uint64_t s, struct sim_soak *sums)
 	if (sim.deaths || sim.left || sim.processes > n)
 		return 0;
 	f.die_at = 1 + mix(s) % (sim.events / 2 + 1);
+	f.cuts = 0;
 	return run_job(n, &f, sums);
 }
 
@@ -345,6 +349,7 @@ static int run_swept(uint64_t number, struct sim_soak *sums)
 
 	f.deaths = 1;
 	f.leaves = f.leaves ? 100 : 0;
+	f.cuts = f.cuts ? 100 : 0;
 	f.die_at = 1 + number / (n - 1);
 	f.victim = 1 + (uint32_t)(number % (n - 1));
 	if (!run_job(n, &f, sums))

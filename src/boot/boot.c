@@ -232,6 +232,12 @@ void kd_boot_depart(struct kd_boot *b)
 		b->launcher->depart(b);
 }
 
+void kd_boot_suspect(struct kd_boot *b, uint32_t rank, uint32_t incarnation, const char *why)
+{
+	if (b->launcher && b->launcher->suspect)
+		b->launcher->suspect(b, rank, incarnation, why);
+}
+
 int kd_boot_changed(struct kd_boot *b, struct kd_boot_change *change_p)
 {
 	if (b->taken == b->nchanges) {

@@ -56,6 +56,9 @@ void kd_boot_over(struct kd_boot *b);
 /* Tells the launcher that this rank leaves the job before its end: the process exits with status 0
  * soon, which is no failure. */
 void kd_boot_depart(struct kd_boot *b);
+/* Tells the launcher that this rank cannot reach another one, of that incarnation, and why. The
+ * launcher kills one of the two. Any thread, also while another one is in kd_boot_fence. */
+void kd_boot_suspect(struct kd_boot *b, uint32_t rank, uint32_t incarnation, const char *why);
 /* For launchers: something has changed. */
 void kd_boot_add_change(struct kd_boot *b, const struct kd_boot_change *change);
 

@@ -98,6 +98,7 @@ static int lost(const struct kd_boot *b, int error)
 	return error ? error : -ECONNRESET;
 }
 
+/* A UNIX socket takes a whole frame at once, so threads may send at the same time. */
 static int send_frame(struct kd_boot *b, uint16_t type, uint32_t rank, const void *payload,
 		      size_t size)
 {
@@ -459,6 +460,18 @@ static void depart(struct kd_boot *b)
 	send_frame(b, KD_CONTROL_DEPART, b->rank, NULL, 0);
 }
 
+static void suspect(struct kd_boot *b, uint32_t rank, uint32_t incarnation, const char *why)
+{
+	uint8_t payload[KD_CONTROL_RANK_BYTES - KD_CONTROL_HEADER_BYTES];
+	struct kd_pack p = {payload, payload + sizeof(payload), 0};
+
+	kd_pack_uint(&p, rank, 4);
+	kd_pack_uint(&p, incarnation, 4);
+	kd_pack_string(&p, why);
+	if (!p.bad)
+		send_frame(b, KD_CONTROL_SUSPECT, b->rank, payload, (size_t)(p.at - payload));
+}
+
 static void cancel(struct kd_boot *b)
 {
 	kd_published_fini(&b->control->shared);
@@ -471,5 +484,6 @@ static void stop(struct kd_boot *b)
 }
 
 const struct kd_boot_launcher kd_boot_kddsrun = {
-	"kddsrun", present, start, put, fence, get, event, stop, cancel, again, over, depart,
+	"kddsrun", present, start, put,  fence,  get,     event,
+	stop,      cancel,  again, over, depart, suspect,
 };

@@ -82,6 +82,7 @@ struct kd_boot_launcher {
 	void (*again)(struct kd_boot *b, uint32_t rank, uint32_t tasks, const char *names);
 	void (*over)(struct kd_boot *b);
 	void (*depart)(struct kd_boot *b);
+	void (*suspect)(struct kd_boot *b, uint32_t rank, uint32_t incarnation, const char *why);
 };
 
 extern const struct kd_boot_launcher kd_boot_kddsrun, kd_boot_pmi, kd_boot_pmix;

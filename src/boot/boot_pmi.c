@@ -563,5 +563,5 @@ static void stop(struct kd_boot *b)
 
 const struct kd_boot_launcher kd_boot_pmi = {
 	"PMI", present, start, put, fence, get, event, stop, cancel, NULL,
-	NULL, NULL,
+	NULL, NULL, NULL,
 };

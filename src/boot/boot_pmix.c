@@ -536,7 +536,7 @@ static void stop(struct kd_boot *b)
 
 const struct kd_boot_launcher kd_boot_pmix = {
 	"PMIx", present, start, put, fence, get, event, stop, cancel, NULL, NULL,
-	NULL,
+	NULL, NULL,
 };
 
 #else

@@ -19,6 +19,8 @@
  *                                                            the running job
  *   DEPART it leaves the job before its end, and    DEPART   leave the job
  *          exits soon, without BYE
+ *   SUSPECT  a rank that it cannot reach, the
+ *          incarnation of that, why
  *   BYE                                             ABORT    end now
  *                                                   LOST     a rank has died, and the job goes on;
  *                                                            header's rank: which
@@ -41,7 +43,7 @@
 
 #define KD_CONTROL_ENV "KDDS_CONTROL_FD" /* "descriptor:inode of the socket" */
 #define KD_CONTROL_MAGIC 0x7364646bu     /* "kdds" */
-#define KD_CONTROL_PROTOCOL 7            /* raise it with every change of this file */
+#define KD_CONTROL_PROTOCOL 8            /* raise it with every change of this file */
 #define KD_CONTROL_HEADER_BYTES 12
 #define KD_CONTROL_KEY_BYTES 64    /* the longest key, with its NUL */
 #define KD_CONTROL_RANK_BYTES 1024 /* the longest frame from or to a rank */
@@ -61,6 +63,7 @@ enum kd_control_type {
 	KD_CONTROL_MEMBER,
 	KD_CONTROL_OVER,
 	KD_CONTROL_DEPART,
+	KD_CONTROL_SUSPECT,
 	/* kddsrun and agent only */
 	KD_CONTROL_AGENT = 32,   /* agent: magic, protocol, version, pid, host name */
 	KD_CONTROL_JOB,          /* kddsrun: all that an agent needs to start its ranks */

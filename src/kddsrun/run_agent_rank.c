@@ -181,6 +181,10 @@ int run_agent_rank_message(struct run_link *link, const struct kd_control_header
 		r->departs = 1;
 		run_link_send(&agent.up, KD_CONTROL_DEPART, r->rank, NULL, 0);
 		return 0;
+	case KD_CONTROL_SUSPECT:
+		run_link_send(&agent.up, KD_CONTROL_SUSPECT, r->rank, u->at,
+			      (size_t)(u->end - u->at));
+		return 0;
 	case KD_CONTROL_BYE:
 		r->joined = r->departs = 0; /* a request that came too late ends with the program */
 		r->left = 1;

@@ -23,6 +23,7 @@
 #include "kddsrun/run_job_request.h"
 #include "kddsrun/run_job_respawn.h"
 #include "kddsrun/run_job_state.h"
+#include "kddsrun/run_job_suspect.h"
 #include "kddsrun/run_link.h"
 #include "kddsrun/run_loop.h"
 #include "kddsrun/run_order.h"
@@ -210,6 +211,8 @@ static int rank_message(struct run_host *h, struct run_job_rank *r,
 		return run_job_put(head->rank, u);
 	case KD_CONTROL_DEPART:
 		return run_job_depart(r);
+	case KD_CONTROL_SUSPECT:
+		return run_job_suspect(r, u);
 	case KD_CONTROL_BYE:
 		run_job_rank_enter(r, RUN_RANK_LEFT);
 		run_job_stays(r);

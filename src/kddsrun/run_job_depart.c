@@ -7,17 +7,23 @@
 #include "kddsrun/run_loop.h"
 #include "kddsrun/run_say.h"
 
+void run_job_kill(struct run_job_rank *r)
+{
+	run_link_send(&r->host->link, KD_CONTROL_DROP, (uint32_t)(r - job.ranks), NULL, 0);
+	r->killed_ns = UINT64_MAX;
+}
+
 static void late(struct run_timer *timer);
 
 static struct run_timer late_timer = {.due = late};
 
-static void kill_rank(struct run_job_rank *r)
+static void kill_late(struct run_job_rank *r)
 {
 	uint32_t number = (uint32_t)(r - job.ranks);
 
 	run_say("rank %u (host %s, process %u) has not left the job within %g s (--grace): killing it",
 		number, r->host->place->name, r->pid, job.options->grace_ms / 1000.0);
-	run_link_send(&r->host->link, KD_CONTROL_DROP, number, NULL, 0);
+	run_job_kill(r);
 }
 
 static void late(struct run_timer *timer)
@@ -29,10 +35,8 @@ static void late(struct run_timer *timer)
 
 		if (r->state != RUN_RANK_JOINED || !r->killed_ns || r->lost)
 			continue;
-		if (r->killed_ns <= now_ns) {
-			kill_rank(r);
-			r->killed_ns = UINT64_MAX;
-		}
+		if (r->killed_ns <= now_ns)
+			kill_late(r);
 		next_ns = kd_min(next_ns, r->killed_ns);
 	}
 	if (next_ns != UINT64_MAX)
@@ -72,7 +76,7 @@ void run_job_host_departs(struct run_host *h)
 
 void run_job_stays(struct run_job_rank *r)
 {
-	r->departs = r->dismissed = 0;
+	r->departs = r->dismissed = r->unreached = 0;
 	r->killed_ns = 0;
 }
 

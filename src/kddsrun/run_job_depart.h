@@ -12,6 +12,8 @@ void run_job_grace(struct run_job_rank *r);
 int run_job_depart(struct run_job_rank *r);
 /* DEPARTS: the agent tells all ranks of its host to leave. */
 void run_job_host_departs(struct run_host *h);
+/* Kills the rank: it is a member of a job that goes on without it. */
+void run_job_kill(struct run_job_rank *r);
 /* BYE: the program of the rank has ended, and what it has been told with it. */
 void run_job_stays(struct run_job_rank *r);
 /* kddsrun --leave: tells the rank to leave, or writes why it cannot; else why is empty. */

@@ -60,8 +60,8 @@ static int may_stay(const struct run_job_rank *r)
 {
 	const struct run_host *h = r->host;
 
-	return !r->departs && respawns < job.options->respawns && !h->departs && !h->given_up &&
-	       !h->released && h->state == RUN_HOST_SERVING;
+	return !r->departs && !r->unreached && respawns < job.options->respawns && !h->departs &&
+	       !h->given_up && !h->released && h->state == RUN_HOST_SERVING;
 }
 
 void run_job_replace(struct run_job_rank *r)
@@ -86,6 +86,9 @@ void run_job_replace(struct run_job_rank *r)
 		run_job_start_on(r, spare);
 	else if (job.options->spares.count)
 		run_job_say_next(r, "rank %u is not replaced: no slot of --spare is left",
+				 number_of(r));
+	else if (job.options->respawns && r->unreached)
+		run_job_say_next(r, "rank %u is not restarted: the ranks there cannot be reached",
 				 number_of(r));
 	else if (job.options->respawns && respawns == job.options->respawns)
 		run_job_say_next(r, "rank %u is not restarted: --respawn %u allows no more",

@@ -27,6 +27,7 @@ struct run_job_rank {
 	int departs;               /* it has been told to leave, and does */
 	int stranded;              /* its host is lost, and nothing has taken its place yet */
 	int dismissed;             /* by kddsrun --leave: nothing takes its place */
+	int unreached;             /* killed, since it and another one cannot reach each other */
 	uint64_t killed_ns;        /* when it is killed if it is still there; 0: it has not been
 				      told to leave; UINT64_MAX: it has been killed */
 	uint32_t version;

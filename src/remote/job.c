@@ -39,11 +39,16 @@ static void receive(void *arg, const void *message, size_t len)
 /* Without this, whatever waits for that rank would wait forever. */
 static void unreached(void *arg, uint32_t rank, const char *address, const char *why)
 {
-	const struct kd_net *net = arg;
+	static const char hint[] = "open these ports between the hosts (KDDS_PORTS), or choose "
+				   "another network (KDDS_ADDRESS)";
+	struct kd_net *net = arg;
 
-	kd_die("rank %u has not reached rank %u at %s for %u s: %s; open these ports between the "
-	       "hosts (KDDS_PORTS), or choose another network (KDDS_ADDRESS)",
-	       net->rank, rank, address, PATIENCE_S, why);
+	if (net->survives)
+		kd_survive_suspect(net, rank, "at %s for %u s: %s; %s", address, PATIENCE_S, why,
+				   hint);
+	else
+		kd_die("rank %u has not reached rank %u at %s for %u s: %s; %s", net->rank, rank,
+		       address, PATIENCE_S, why, hint);
 }
 
 static int publish_info(struct kd_net *net)

@@ -14,10 +14,11 @@
 #include "remote/mac.h"
 #include "remote/net.h"
 #include "remote/peer.h"
+#include "remote/survive.h"
 
 #define RETRY_NS 10000000u /* after a read that failed; doubled each time */
 /* The owner may be dead. The launcher, which finds out, has 20 s to end the job before the
- * reader does. */
+ * reader does, or, if the job survives losses, before the reader suspects the owner. */
 #define TRIES 11
 #define PART_BYTES (1u << 20)
 #define PARTS 3            /* of one read, in progress at a time */
@@ -76,11 +77,16 @@ static void try_later(struct part *p, int error)
 		kd_die("rank %u has read %llu bytes from rank %u, %d times, and they were not what "
 		       "rank %u has: they are altered on the network, or memory is bad",
 		       net->rank, bytes, rank, TRIES + 1, rank);
-	if (p->tries == TRIES)
+	if (p->tries == TRIES && !net->survives)
 		kd_die("rank %u cannot read %llu bytes from rank %u: %s", net->rank, bytes, rank,
 		       kd_errno_text(-error));
+	if (p->tries == TRIES)
+		kd_survive_suspect(net, rank, "%llu bytes cannot be read there: %s", bytes,
+				   kd_errno_text(-error));
+	else
+		p->tries++;
 	net->transfers->retried = 1;
-	p->due_ns = kd_os_now_ns() + ((uint64_t)RETRY_NS << p->tries++);
+	p->due_ns = kd_os_now_ns() + ((uint64_t)RETRY_NS << (p->tries - 1));
 	p->later = net->transfers->failed;
 	net->transfers->failed = p;
 }

@@ -2,6 +2,7 @@
 #include "remote/survive.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -85,6 +86,17 @@ void kd_survive_tick(struct kd_net *net)
 		kd_os_exit(1);
 	kd_boot_stop(&net->boot);
 	kd_os_exit(0);
+}
+
+void kd_survive_suspect(struct kd_net *net, uint32_t rank, const char *format, ...)
+{
+	char why[300];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(why, sizeof(why), format, args);
+	va_end(args);
+	kd_boot_suspect(&net->boot, rank, net->incarnations[rank], why);
 }
 
 static void lose(struct kd_net *net, uint32_t rank)

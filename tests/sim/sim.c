@@ -38,6 +38,7 @@
 #define NEVER UINT64_MAX
 #define RANKS 64
 #define PROCESSES (RANKS + 64)
+#define CUTS 8
 #define ZOMBIE_NS 50000000 /* a rank that is declared dead goes on for that long, at most */
 
 struct sim_fiber {
@@ -68,6 +69,11 @@ static struct start {
 } starts[PROCESSES];
 static uint8_t dead[PROCESSES], ended[PROCESSES]; /* by process */
 static uint32_t last[RANKS]; /* by rank: the process that is, or was last, that rank */
+static struct cut {
+	uint32_t one, other; /* processes */
+	uint64_t since_ns;
+} cuts[CUTS];
+static unsigned ncuts;
 static uint64_t next_death;
 static uint64_t state, seed, limit;
 
@@ -237,6 +243,7 @@ void sim_begin(uint64_t seed_, uint32_t ranks, const struct sim_faults *faults)
 		fail("too many ranks");
 	memset(dead, 0, sizeof(dead));
 	memset(ended, 0, sizeof(ended));
+	ncuts = 0;
 	next_death = sim.faults.die_at ? sim.faults.die_at : 1 + sim_draw(2 * sim.faults.death_events + 1);
 	sim_end();
 }
@@ -319,6 +326,40 @@ static int may_die(uint32_t rank)
 	return rank && !dead[last[rank]] && !ended[last[rank]];
 }
 
+static void cut_off(uint32_t process)
+{
+	uint32_t rank = (uint32_t)sim_draw(sim.ranks);
+
+	if (ncuts < CUTS && last[rank] != process)
+		cuts[ncuts++] = (struct cut){process, last[rank], sim.now_ns};
+}
+
+uint64_t sim_cut_since(uint32_t a, uint32_t b)
+{
+	for (unsigned i = 0; i < ncuts; i++)
+		if ((cuts[i].one == a && cuts[i].other == b) ||
+		    (cuts[i].one == b && cuts[i].other == a))
+			return cuts[i].since_ns;
+	return UINT64_MAX;
+}
+
+void sim_kill(uint32_t process)
+{
+	uint32_t rank = starts[process].rank;
+
+	if (dead[process] || ended[process])
+		return;
+	dead[process] = 1;
+	sim.deaths++;
+	sim.hash = (sim.hash ^ rank) * 0x9e3779b97f4a7c15u;
+	sim_boot_lose(process);
+	start_again(rank);
+	if (sim_draw(4))
+		sim_end_process(process);
+	else
+		create(process, end_zombie, NULL);
+}
+
 static void kill_one(void)
 {
 	uint32_t rank = 1 + (uint32_t)sim_draw(sim.ranks - 1), process;
@@ -334,15 +375,10 @@ static void kill_one(void)
 		sim.faults.leave(process);
 		return;
 	}
-	dead[process] = 1;
-	sim.deaths++;
-	sim.hash = (sim.hash ^ rank) * 0x9e3779b97f4a7c15u;
-	sim_boot_lose(process);
-	start_again(rank);
-	if (sim_draw(4))
-		sim_end_process(process);
+	if (sim.faults.cuts && sim_draw(100) < sim.faults.cuts)
+		cut_off(process);
 	else
-		create(process, end_zombie, NULL);
+		sim_kill(process);
 }
 
 void sim_event(void)

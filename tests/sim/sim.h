@@ -12,7 +12,8 @@
  * Ranks other than 0 may die: at a given event, that is when a message or a read is sent or
  * arrives, or by chance. The launcher says so to each of the others, sooner or later. Some that are
  * declared dead go on for a while. Some are started again, and some for the first time in the
- * running job: a rank is a process after the other.
+ * running job: a rank is a process after the other. Of two that can no longer reach each other the
+ * launcher kills one.
  *
  * Every choice follows from the seed: one seed, one run, as long as data have the same addresses. A
  * fiber gives way to others where a thread yields, sleeps or computes (sim_work), never elsewhere.
@@ -36,6 +37,8 @@ struct sim_faults {
 	uint32_t victim;        /* the rank that dies first; 0: any */
 	unsigned leaves;        /* per cent of the deaths: the rank is told to leave instead */
 	void (*leave)(uint32_t process); /* how */
+	unsigned cuts;          /* per cent of the deaths: the rank and another one are cut off
+				   from each other instead */
 	unsigned absent;        /* so many ranks, the last ones, are not there at first */
 	unsigned starts;        /* so many of these, or that have died, are started later, at most */
 	uint64_t start_ns;      /* up to that much later */
@@ -83,6 +86,10 @@ void sim_event(void);
 /* The process has been declared dead. */
 int sim_dead(uint32_t process);
 uint32_t sim_rank_of(uint32_t process);
+/* Since when the two can no longer reach each other; UINT64_MAX: they can. */
+uint64_t sim_cut_since(uint32_t a, uint32_t b);
+/* The process is declared dead, unless it has been, or has ended. */
+void sim_kill(uint32_t process);
 /* The process ends at once; the caller may be part of it. */
 void sim_end_process(uint32_t process);
 /* A number below n, by chance. */

@@ -242,6 +242,15 @@ static void depart(struct kd_boot *b)
 	departs[sim_process()] = 1;
 }
 
+/* Rank 0 is never killed, and the caller for it. */
+static void suspect(struct kd_boot *b, uint32_t rank, uint32_t number, const char *why)
+{
+	(void)b;
+	(void)why;
+	if (!sim_dead(sim_process()) && incarnation[member[rank]] == number)
+		sim_kill(rank ? member[rank] : sim_process());
+}
+
 int sim_boot_departs(uint32_t process)
 {
 	return departs[process] && arrived[process] < 2;
@@ -295,5 +304,5 @@ static void stop(struct kd_boot *b)
 }
 
 const struct kd_boot_launcher sim_boot = {
-	"sim", present, start, put, fence, get, event, stop, stop, NULL, end_job, depart,
+	"sim", present, start, put, fence, get, event, stop, stop, NULL, end_job, depart, suspect,
 };

@@ -9,6 +9,7 @@
 
 #define WAY_NS 5000     /* of a message; up to twice as long */
 #define BYTES_PER_NS 10 /* of reads */
+#define PATIENCE_NS 30000000000u /* with a rank that is cut off */
 
 struct packet {
 	struct packet *next;
@@ -160,6 +161,12 @@ static uint64_t arrival(void)
 	return sim.faults.delay_ns && !sim_draw(4) ? due + sim_draw(sim.faults.delay_ns) : due;
 }
 
+/* The two can no longer reach each other. */
+static int is_cut(const struct endpoint *a, const struct endpoint *b)
+{
+	return sim_cut_since(a->process, b->process) <= sim.now_ns;
+}
+
 static void announce(struct endpoint *e, uint64_t due)
 {
 	if (e->sleeper && e->watches)
@@ -175,6 +182,11 @@ static int send_message(struct kd_comm *c, uint32_t rank, const void *message, s
 	sim_event();
 	if (sim_draw(100) < sim.faults.refused)
 		return -EAGAIN;
+	if (is_cut(of(c), to)) {
+		if (sim.now_ns - sim_cut_since(of(c)->process, to->process) >= PATIENCE_NS)
+			of(c)->events->unreached(of(c)->arg, rank, "its address", "it is cut off");
+		return 0;
+	}
 	if (to->closed || sim_draw(100) < sim.faults.lost)
 		return 0;
 	for (unsigned n = 1 + (sim_draw(100) < sim.faults.doubled); n; n--) {
@@ -229,13 +241,13 @@ static void hide(struct kd_comm *c, struct kd_comm_region *region)
 }
 
 /* The bytes are read at the last moment: whoever writes them too early is found out. */
-static void finish(struct reading *r)
+static void finish(const struct endpoint *e, struct reading *r)
 {
 	const struct region *g = r->from->regions;
 
 	while (g && g->key != r->key)
 		g = g->next;
-	if (!g || r->addr < g->addr || r->addr - g->addr > g->len ||
+	if (is_cut(e, r->from) || !g || r->addr < g->addr || r->addr - g->addr > g->len ||
 	    r->len > g->len - (r->addr - g->addr) || sim_draw(100) < sim.faults.failed) {
 		r->get->done(r->get, -EIO);
 		return;
@@ -306,7 +318,7 @@ static int progress(struct kd_comm *c)
 		}
 		sim_event();
 		*link = r->next;
-		finish(r);
+		finish(e, r);
 		free(r);
 		n++;
 		link = &e->readings; /* done may have begun others */

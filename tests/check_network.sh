@@ -289,6 +289,41 @@ interruption_survived()
 	said err . 0
 }
 
+# Only the ranks notice that the host is cut off: kddsrun's connection uses another network.
+lost_data_network()
+{
+	what='the ranks of a host cut off for good, kddsrun not, --survive'
+	hosts_ssh bridge
+	patience 3 a b c
+	at_work a:2,b:2,c:2 6 60 --survive
+	far cut 2
+	went_on
+	said err 'cannot reach rank .*: killing rank [23]$' 2
+	said err 'rank [23] .* was killed by signal 9 .*; the job goes on' 2
+	far heal 2
+	patience 15 a b c
+	hosts_ssh far
+}
+
+# When a stopped host goes on, its ranks have been given up. They end, and do no harm.
+stopped_host()
+{
+	what='a host stopped and continued, --survive'
+	at_work a:2,b:2,c:2 6 14 --survive --heartbeat 3
+	stopped="$(on b ps -e -o pid=,args= | awk '/kddsrun --agent/ { print $1 }')"
+	stopped="$stopped $(cat "$dir/pid.2") $(cat "$dir/pid.3")"
+	on b kill -STOP $stopped
+	for i in $(seq 200); do
+		! grep -q 'host b: no sign of life' "$dir/err" || break
+		sleep 0.1
+	done
+	sleep 1
+	on b kill -CONT $stopped || : # the ranks may have ended with ssh's connection
+	went_on
+	said err '^kddsrun: host b: no sign of life for 3 s.*: the job goes on without the 2 ranks'
+	ended_there b $(cat "$dir/pid.2") $(cat "$dir/pid.3")
+}
+
 # lost_link WHAT HOST PATTERN: kills a process between kddsrun and the ranks of host b.
 lost_link()
 {
@@ -451,6 +486,8 @@ while [ $failed = 0 ] && [ "$(date +%s)" -lt $end ]; do
 	all 20
 	interruption_survived
 	lost_agent
+	lost_data_network
+	stopped_host
 	export KDDS_PROVIDER='tcp;ofi_rxm'
 	lost_host
 	joined_again

@@ -1,10 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# slurm.sh COMMAND...: starts a Slurm with a node of its own and runs the command in it: srun needs
-# no options there. Slurm ends with the command. The status is the command's; 77 when Slurm is not
-# installed or the user is not root; 99 when Slurm does not start. Needs no systemd, and touches no
-# existing Slurm, munge or files. TMPDIR is a directory of its own.
+# slurm.sh [-N NODES] COMMAND...: starts a Slurm with nodes of its own, one by default, all of them
+# this host, and runs the command in it: srun needs no options there. Slurm ends with the command.
+# The status is the command's; 77 when Slurm is not installed or the user is not root; 99 when Slurm
+# does not start. Needs no systemd, and touches no existing Slurm, munge or files. TMPDIR is a
+# directory of its own.
 set -eu
+nodes=1
+if [ "$1" = -N ]; then
+	nodes=$2
+	shift 2
+fi
 
 munged=$(command -v munged || ls /usr/sbin/munged 2> /dev/null) || munged=
 slurmctld=$(command -v slurmctld || ls /usr/sbin/slurmctld 2> /dev/null) || slurmctld=
@@ -112,10 +118,21 @@ free_port()
 	echo "$port"
 }
 ctld_port=$(free_port $((20000 + $$ % 10000)))
-slurmd_port=$(free_port $((ctld_port + 1)))
+# The nodes are named after the host: node, node-2 and so on.
+names=
+port=$ctld_port
+for i in $(seq "$nodes"); do
+	name=$host
+	[ "$i" = 1 ] || name=$host-$i
+	port=$(free_port $((port + 1)))
+	names="$names $name"
+	lines="${lines-}NodeName=$name NodeHostname=$host NodeAddr=127.0.0.1 Port=$port CPUs=16 \
+RealMemory=1024 State=UNKNOWN
+"
+done
 
 chmod 755 "$dir"
-mkdir "$dir/munge" "$dir/state" "$dir/spool" "$dir/tmp"
+mkdir "$dir/munge" "$dir/state" "$dir/tmp"
 chmod 1777 "$dir/tmp"
 dd if=/dev/urandom of="$dir/munge/key" bs=128 count=1 2> /dev/null
 chmod 600 "$dir/munge/key"
@@ -127,18 +144,17 @@ cat > "$SLURM_CONF" <<CONF
 ClusterName=kdds
 SlurmctldHost=$host(127.0.0.1)
 SlurmctldPort=$ctld_port
-SlurmdPort=$slurmd_port
 AuthType=auth/munge
 AuthInfo=socket=$dir/munge/socket
 CredType=cred/munge
 SlurmUser=root
 SlurmdUser=root
 StateSaveLocation=$dir/state
-SlurmdSpoolDir=$dir/spool
+SlurmdSpoolDir=$dir/spool.%n
 SlurmctldPidFile=$dir/slurmctld.pid
-SlurmdPidFile=$dir/slurmd.pid
+SlurmdPidFile=$dir/slurmd.%n.pid
 SlurmctldLogFile=$dir/slurmctld.log
-SlurmdLogFile=$dir/slurmd.log
+SlurmdLogFile=$dir/slurmd.%n.log
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SelectType=select/linear
@@ -148,7 +164,7 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 KillWait=2
 MpiDefault=none
-NodeName=$host NodeAddr=127.0.0.1 CPUs=16 RealMemory=1024 State=UNKNOWN
+$lines
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:16
 CONF
 cat > "$dir/mpi.conf" <<CONF
@@ -165,11 +181,13 @@ until_true munged munge --socket "$dir/munge/socket" --no-input
 "$slurmctld" -D -c < /dev/null > "$dir/slurmctld.out.log" 2>&1 &
 pids="$! $pids"
 until_true slurmctld scontrol ping
-"$slurmd" -D -N "$host" < /dev/null > "$dir/slurmd.out.log" 2>&1 &
-pids="$! $pids"
+for name in $names; do
+	"$slurmd" -D -N "$name" < /dev/null > "$dir/slurmd.$name.out.log" 2>&1 &
+	pids="$! $pids"
+done
 cd - > /dev/null
 : > "$dir/up"
-until_true 'a job' timeout 20 srun --quiet --immediate=10 true
+until_true 'a job' timeout 20 srun --quiet --immediate=10 -N "$nodes" true
 
 # In the background, so that a signal to this script is handled at once.
 exec 3<&0

@@ -80,6 +80,13 @@ job 'rank 0' -n 2 "$program" "$dir/bodies" 10 0
 said "$gone" 0
 said '^kdds: rank 0 cannot leave the job, and goes on' 1
 
+export KDDS_TRACE="$dir/trace"
+job 'traces' -n 3 "$program" "$dir/bodies" 10 1
+said "$gone" 1
+unset KDDS_TRACE
+./kdds-trace "$dir"/trace.? > "$dir/summary" 2>&1 || fail "$(cat "$dir/summary")"
+grep -q '^3 of 3 ranks' "$dir/summary" || fail "$(cat "$dir/summary")"
+
 job 'grace' --stats --grace 0.3 -n 3 "$program" stuck 10 1
 said "$gone" 0
 said '^kddsrun: rank 1 .* has not left the job within 0.3 s \(--grace\): killing it$' 1

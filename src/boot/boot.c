@@ -248,14 +248,26 @@ int kd_boot_changed(struct kd_boot *b, struct kd_boot_change *change_p)
 	return 1;
 }
 
-void kd_boot_stop(struct kd_boot *b)
+static void forget(struct kd_boot *b)
 {
-	if (b->launcher)
-		b->launcher->stop(b);
 	b->launcher = NULL;
 	b->fd = -1;
 	b->tells = 0;
 	free(b->changes);
 	b->changes = NULL;
 	b->nchanges = b->taken = 0;
+}
+
+void kd_boot_stop(struct kd_boot *b)
+{
+	if (b->launcher)
+		b->launcher->stop(b);
+	forget(b);
+}
+
+void kd_boot_cancel(struct kd_boot *b)
+{
+	if (b->launcher)
+		b->launcher->cancel(b);
+	forget(b);
 }

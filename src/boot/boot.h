@@ -65,5 +65,7 @@ void kd_boot_add_change(struct kd_boot *b, const struct kd_boot_change *change);
 /* Says goodbye to the launcher: the job has ended well, and the exit of this process is not a
  * failure. */
 void kd_boot_stop(struct kd_boot *b);
+/* The same without a goodbye, after kd_boot_depart. */
+void kd_boot_cancel(struct kd_boot *b);
 
 #endif

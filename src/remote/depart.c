@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "remote/depart.h"
 
-#include <stdio.h>
-
 #include "base/atomic.h"
 #include "base/log.h"
-#include "base/os.h"
 #include "boot/boot.h"
-#include "comm/comm.h"
+#include "core/idle.h"
+#include "core/pool.h"
 #include "remote/import.h"
 #include "remote/net.h"
 #include "remote/peer.h"
@@ -43,7 +41,7 @@ void kd_depart_tick(struct kd_net *net)
 	if (net->departs != 1 || kd_import_held(net) || !kd_peer_settled(net))
 		return;
 	net->departs = 2;
-	pthread_mutex_unlock(&net->lock); /* a reader of our output may have stopped */
-	fflush(stdout);
-	kd_os_exit(0);
+	net->over = 1;
+	kd_store(&net->pool->stop, 1);
+	kd_idle_wake_all(net->pool);
 }

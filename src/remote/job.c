@@ -212,18 +212,25 @@ void kd_job_end(struct kd_net *net)
 	kd_net_wake(net);
 }
 
+/* All ranks are at their end. */
+static void part(struct kd_net *net)
+{
+	if (net->hooks.publish)
+		net->hooks.publish();
+	if (kd_boot_fence(&net->boot, 0))
+		_Exit(1);
+	if (net->hooks.gather)
+		net->hooks.gather();
+}
+
 void kd_job_stop(struct kd_net *net)
 {
 	if (net->pool->remote) {
 		/* The thread goes on: END has yet to be passed on and acknowledged. The
 		 * pollers have ended, some without kd_net_leave. */
 		kd_net_alone(net);
-		if (net->hooks.publish)
-			net->hooks.publish();
-		if (kd_boot_fence(&net->boot, 0))
-			_Exit(1);
-		if (net->hooks.gather)
-			net->hooks.gather();
+		if (net->departs != 2)
+			part(net);
 		kd_net_halt(net);
 		kd_rsteal_stop(net);
 		kd_copies_stop(&net->copies);
@@ -233,7 +240,10 @@ void kd_job_stop(struct kd_net *net)
 		kd_mac_stop(net->mac);
 		net->pool->remote = NULL;
 	}
-	kd_boot_stop(&net->boot);
+	if (net->departs == 2)
+		kd_boot_cancel(&net->boot);
+	else
+		kd_boot_stop(&net->boot);
 	net->rank = net->incarnation = 0;
 	net->size = 1;
 }

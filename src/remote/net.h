@@ -83,7 +83,7 @@ struct kd_net {
 	uint32_t incarnation;    /* of this rank (base/member.h) */
 	uint16_t *incarnations;  /* of the ranks; NULL unless `survives' is set */
 	uint32_t told_to_depart; /* set by any thread, cleared under the lock */
-	int departs;             /* it leaves the job (1), or ends the process to do so (2): depart.h */
+	int departs;             /* it leaves the job (1), and is about to end (2): depart.h */
 	int ends;                /* kd_survive_tick is to end the process (1), or does (2) */
 	uint64_t room;           /* bytes that the data of a steal message may take: outgoing.h */
 	struct kd_net_counts counts;

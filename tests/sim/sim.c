@@ -259,6 +259,11 @@ static void *start(void *arg)
 	const struct start *s = arg;
 
 	s->main(s->rank);
+	if (sim_boot_departs(s->process)) {
+		dead[s->process] = 1;
+		sim.left++;
+		sim_boot_lose(s->process);
+	}
 	ended[s->process] = 1;
 	left--;
 	return NULL;
@@ -491,11 +496,6 @@ kd_noreturn void kd_os_exit(int status)
 {
 	if (status)
 		fail("a rank has ended with an error");
-	if (sim_boot_departs(self->process)) {
-		dead[self->process] = 1;
-		sim.left++;
-		sim_boot_lose(self->process);
-	}
 	sim_end_process(self->process);
 	abort();
 }

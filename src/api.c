@@ -142,20 +142,12 @@ void kdds_data_leave(const void *data)
 		kd_store_relaxed(&kd_stack_next(s, s->top)->floor, KD_FLOOR_PUSH);
 }
 
-/* Whether the closure that frame f belongs to may write what several of its arguments refer to. */
-static int arguments_overlap(const struct kdds_frame *f)
-{
-	char *c = kd_load_relaxed(&f->parent->head); /* NULL: f is main's */
-
-	return c && kd_value_overlap(kd_closure_at(c)) & KD_OVERLAP_WRITTEN;
-}
-
 /* The first spawn of a body with several arguments. If they overlap, links do not order what its
  * children do with them: thieves take the closures of its frame in reference order, and no child is
  * called. */
 void kdds_frame_check(struct kdds_frame *f)
 {
-	if (arguments_overlap(f))
+	if (kd_value_aliased(kd_load_relaxed(&f->parent->head)))
 		kd_store_relaxed(&f->floor, KD_FLOOR_PUSH);
 }
 
@@ -262,11 +254,13 @@ int kdds_sync_frame(struct kdds_frame *f, uint32_t start)
 	return code;
 }
 
-/* Whether the last writer of the data has failed; of parts and wholes, whether any closure has. */
+/* Whether the last writer of the data has failed; where links do not name it, whether any closure
+ * has. */
 static int has_failed(struct kdds_frame *f, const struct kdds_anchor *a)
 {
-	return kd_load_relaxed(&f->failed) && (a->shaped & (KD_TRACKED | KD_WHOLE) ||
-					       kd_fail_wrote(f, (uint32_t)a->links, a->data));
+	return kd_load_relaxed(&f->failed) &&
+	       (a->shaped & (KD_TRACKED | KD_WHOLE) || kd_value_unlinked(f) ||
+		kd_fail_wrote(f, (uint32_t)a->links, a->data));
 }
 
 /* For the closures of f up to c; NULL: for all. What they have left at other ranks remains
@@ -291,7 +285,7 @@ static void wait_for_data(struct kdds_frame *f, struct kdds_anchor *a)
 	first = kd_frame_first(f);
 	offset = (size_t)(uint32_t)(link - kd_link_of(f, first)) << 3;
 	c = first + offset;
-	if (kd_load_relaxed(&f->ordered) || arguments_overlap(f))
+	if (kd_value_unlinked(f))
 		c = NULL;
 	else if (!(link & 1) || offset >= (size_t)(f->tail - first) || c < f->head)
 		return; /* nothing of this frame uses it, or what does is complete */

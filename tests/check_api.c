@@ -1900,6 +1900,41 @@ START_TEST(failed_lists)
 }
 END_TEST
 
+KDDS_TASK(fill_refused, UPDATE(uint64_t, x))
+{
+	**x = 7;
+	kdds_fail(5, "refused");
+}
+
+KDDS_TASK(copy_one, READ(uint64_t, x), WRITE(uint64_t, y)) { **y = **x; }
+
+/* The body has x by two references: what one task fails to write, another uses by the other one. */
+KDDS_TASK(by_two, UPDATE(uint64_t, a), READ(uint64_t, b), WRITE(uint64_t, y), WRITE(int, code))
+{
+	kdds_spawn(fill_refused, a);
+	kdds_spawn(copy_one, b, y);
+	**code = kdds_wait(b);
+}
+
+START_TEST(failed_by_two_references)
+{
+	uint64_t x = 0, y = 100;
+	int code = 0;
+	struct kdds_failure f;
+
+	start(counts[_i]);
+	KDDS_OVER(uint64_t, x_ref, &x);
+	KDDS_OVER(uint64_t, y_ref, &y);
+	KDDS_OVER(int, code_ref, &code);
+	kdds_spawn(by_two, x_ref, x_ref, y_ref, code_ref);
+	ck_assert_int_eq(kdds_sync(), 5);
+	ck_assert_int_eq(kdds_failure(&f), 5);
+	ck_assert_uint_eq(y, 100);
+	ck_assert_int_eq(code, 5);
+	stop();
+}
+END_TEST
+
 START_TEST(no_reference)
 {
 	expect_death(no_reference_in_list, "task add_all ",
@@ -2480,6 +2515,7 @@ int main(void)
 	tcase_add_test(tcase, no_reference);
 	tcase_add_loop_test(tcase, lists, 0, COUNTS);
 	tcase_add_loop_test(tcase, failed_lists, 0, COUNTS);
+	tcase_add_loop_test(tcase, failed_by_two_references, 0, COUNTS);
 	tcase_add_loop_test(tcase, attributes, 0, COUNTS);
 	tcase_add_loop_test(tcase, machine, 0, COUNTS);
 	tcase_add_loop_test(tcase, machine_fails, 0, COUNTS);

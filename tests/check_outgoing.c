@@ -908,7 +908,7 @@ START_TEST(started_again)
 END_TEST
 
 /* Once the body has waited in the middle of its frame, it may have written anything; but not what
- * rests elsewhere. */
+ * rests elsewhere. The same where closures may use the data by another reference. */
 START_TEST(waited)
 {
 	static long big[1000];
@@ -921,13 +921,14 @@ START_TEST(waited)
 	c = kd_self->tail;
 	kdds_spawn(glance_longs, a);
 	ck_assert_uint_eq(take_away(kd_self, c, NULL), 0);
-	kd_self->waited = 1;
-	for (int i = 0; i < 2; i++) {
+	for (int i = 0; i < 4; i++) {
+		kd_self->waited = i < 2;
+		kd_self->ordered = i >= 2;
 		c = kd_self->tail;
 		kdds_spawn(glance_longs, a);
 		ck_assert_uint_eq(take_away(kd_self, c, NULL), 1);
 	}
-	kd_self->waited = 0;
+	kd_self->ordered = 0;
 }
 END_TEST
 

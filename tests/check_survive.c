@@ -142,9 +142,29 @@ static int vectors(int steps)
 	return !memcmp(is, due, sizeof(is)) && !memcmp(small, dues, sizeof(small)) && sum == all;
 }
 
+/* Written by one reference, read by another one of the same data. */
+KDDS_TASK(first_is, VALUE(long, k), READ_ARRAY(long, x), UPDATE(long, wrong))
+{
+	sim_work(20000);
+	**wrong += (*x)[0] != k;
+}
+
+KDDS_TASK(set_first, VALUE(long, k), UPDATE_ARRAY(long, x)) { (*x)[0] = k; }
+
+KDDS_TASK(alias, UPDATE_ARRAY(long, x), READ_ARRAY(long, same), UPDATE(long, wrong))
+{
+	long first = (*x)[0];
+
+	for (long k = 0; k < 6; k++) {
+		kdds_spawn(set_first, k < 5 ? k : first, x);
+		kdds_spawn_with(KDDS_ON_RANK(k % 2), first_is, k < 5 ? k : first, same, wrong);
+	}
+}
+
 /* Each part on a rank of its own, by turns on another. */
 static int placed(int parts)
 {
+	long wrong = 0;
 	static long is[8][LENGTH], due[8][LENGTH];
 	struct kdds_frame *const kd_self = kdds_frame_current();
 	kdds_array(long) x[8];
@@ -153,13 +173,16 @@ static int placed(int parts)
 	memset(due, 0, sizeof(due));
 	for (int i = 0; i < 8; i++)
 		kdds_bind_array(x[i], is[i], LENGTH);
+	KDDS_OVER(long, w, &wrong);
 	for (int k = 0; k < parts; k++) {
 		kdds_spawn_with(KDDS_ON_RANK(k % 8 + k / 32), part, k, &x[k % 8].at);
+		if (k % 16 == 5)
+			kdds_spawn(alias, &x[k % 8].at, &x[k % 8].at, w);
 		for (size_t i = 0; i < LENGTH; i++)
 			due[k % 8][i] = due[k % 8][i] * 3 + k;
 	}
 	kdds_sync();
-	return !memcmp(is, due, sizeof(is));
+	return !memcmp(is, due, sizeof(is)) && !wrong;
 }
 
 /* Everything follows from the seed. One job in 16 is large. */

@@ -296,6 +296,44 @@ static void placed(void)
 	check(!kept, "a LOCAL task ran elsewhere");
 }
 
+/* A task that has the same data by two references: placed tasks that read by the one see what others
+ * have written by the other, whatever copies their rank has. */
+KDDS_TASK(alias_set, VALUE(int, k), UPDATE_ARRAY(int, x))
+{
+	for (size_t i = 0; i < kdds_count(x); i++)
+		(*x)[i] = k;
+}
+
+KDDS_TASK(alias_look, VALUE(int, k), READ_ARRAY(int, x), UPDATE(int, right), UPDATE(int, ran))
+{
+	**right += (*x)[PLACED_LENGTH / 2] == k;
+	**ran |= kdds_rank();
+}
+
+KDDS_TASK(alias, UPDATE_ARRAY(int, a), READ_ARRAY(int, b), UPDATE(int, right), UPDATE(int, ran))
+{
+	for (int k = 0; k < 12; k++) {
+		kdds_spawn_with(KDDS_LOCAL, alias_set, k, a);
+		kdds_spawn_with(KDDS_ON_RANK(1 + k / 6), alias_look, k, b, right, ran);
+	}
+}
+
+static void aliases(void)
+{
+	static int x[PLACED_LENGTH];
+	int right = 0;
+	KDDS_OVER_ARRAY(int, x_ref, x, PLACED_LENGTH);
+	KDDS_OVER(int, right_ref, &right);
+	AWAY;
+
+	name = "aliases";
+	away = 0;
+	kdds_spawn_with(KDDS_LOCAL, alias, x_ref, x_ref, right_ref, ran);
+	kdds_sync();
+	check(away, "no other rank ran a placed task");
+	check(right == 12, "a placed task has read what had been written before");
+}
+
 /* A task cannot end the library on another rank either. */
 KDDS_TASK(finalizes, WRITE(int, error), WRITE(int, ran))
 {
@@ -971,6 +1009,7 @@ int main(int argc, char **argv)
 	packed(100000);
 	local();
 	placed();
+	aliases();
 	misuse();
 	reductions(3);
 	reductions(5000);

@@ -211,8 +211,8 @@ static int failed_before(struct kdds_frame *f, uint32_t link, const struct kd_va
 	return 0;
 }
 
-/* In an import links mean nothing; data items are the same or do not overlap. */
-static int failed_in_import(const char *begin, struct kdds_closure *c, const struct kd_value *v)
+/* Where links mean nothing: whether a closure between begin and c has failed to write v. */
+static int failed_since(const char *begin, struct kdds_closure *c, const struct kd_value *v)
 {
 	for (; begin < (const char *)c; begin += kd_closure_at(begin)->bytes)
 		if (failed_in(kd_closure_at(begin), v))
@@ -224,13 +224,15 @@ int kd_fail_uses(const struct kd_stack *s, struct kdds_frame *f, struct kdds_clo
 {
 	struct kdds_frame *home = f == &s->base ? s->range.frame : f;
 	int imported = f == &s->base && s->range.import;
+	int unlinked = !imported && kd_value_unlinked(home);
 
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
 		struct kd_value v = kd_value_of(c, i);
 
 		if (c->type->access[i].mode == KDDS_CW || kd_value_empty(&v))
 			continue;
-		if (imported ? failed_in_import(s->range.begin, c, &v) :
+		if (imported ? failed_since(s->range.begin, c, &v) :
+		    unlinked ? failed_since(kd_frame_first(home), c, &v) :
 			       failed_before(home, kd_closure_access(c, i)->w, &v))
 			return 1;
 	}

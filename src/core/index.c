@@ -146,8 +146,7 @@ int kd_index_open(struct kd_view *v, struct kd_stack *s, struct kdds_frame *f)
 			.epoch = (uint8_t)++s->epoch,
 			.task_ns = known ? x->task_ns : 0, .rests = known ? x->rests & 0x7f : 0,
 			.rest = known ? x->rest : 0,
-			.ordered = parent_head && (kd_value_overlap(kd_closure_at(parent_head)) &
-						   (KD_OVERLAP_WRITTEN | KD_OVERLAP_REDUCED)) != 0,
+			.ordered = kd_value_aliased(parent_head) != 0,
 		};
 	}
 	if (v->head && kd_position(s, v->head) > x->cursor) {

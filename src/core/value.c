@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/log.h"
 #include "kdds.h"
 
@@ -163,6 +164,16 @@ unsigned kd_value_overlap(struct kdds_closure *c)
 		for (uint32_t k = 0; k < i; k++)
 			found |= overlap_of(c, k, i);
 	return found;
+}
+
+int kd_value_aliased(const char *head)
+{
+	return head && kd_value_overlap(kd_closure_at(head)) & KD_OVERLAP_WRITTEN;
+}
+
+int kd_value_unlinked(const struct kdds_frame *f)
+{
+	return kd_load_relaxed(&f->ordered) || kd_value_aliased(kd_load_acquire(&f->parent->head));
 }
 
 int kd_value_mixes(struct kdds_closure *c)

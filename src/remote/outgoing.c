@@ -607,7 +607,8 @@ static void describe(struct making *m, struct kdds_closure *c, uint32_t i)
 }
 
 /* After kdds_wait a body may write to data that closures of its frame have used and will use again,
- * and no link tells. So what a record reads is a version of its own. */
+ * and closures may write data through another reference: no link tells. So what a record reads is a
+ * version of its own. */
 static void distrust_versions(struct making *m)
 {
 	for (uint32_t k = 0; k < m->data; k++)
@@ -829,7 +830,8 @@ void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd
 		for (uint32_t i = 0; i < c->type->naccess; i++)
 			describe(&m, c, i);
 	}
-	if (!range->import && kd_load_relaxed(&range->frame->waited))
+	if (!range->import && (kd_load_relaxed(&range->frame->waited) ||
+			       kd_value_unlinked(range->frame)))
 		distrust_versions(&m);
 	if (kd_load_relaxed(&net->pool->frozen.n))
 		name_frozen(&m);

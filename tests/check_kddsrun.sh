@@ -171,24 +171,6 @@ job 'killed after leaving, with --survive' 0 --survive -n 3 "$probe" '5:1:kill:9
 	'5:0:sleep:0.3' '5:0:say:done'
 said err 'rank 1 .* signal 9 .* after it had left the job'
 said out '^done$'
-# suspected KILLED ARGUMENTS...: kddsrun kills that rank of five, or none if it is empty.
-suspected()
-{
-	victim=$1 n=1
-	[ -n "$victim" ] || n=0
-	shift
-	job "$* --survive" 0 --survive -n 5 "$probe" "$@" '3:*:sleep:3'
-	said err "cannot reach rank .*: a test: killing rank $victim\$" $n
-}
-suspected 2 '3:0:suspect:2.0'
-suspected 2 '3:2:suspect:0.0'
-suspected 2 '3:1:suspect:2.0' '3:1:suspect:2.0'
-suspected 3 '3:1:suspect:3.0' '3:2:suspect:3.0' '3:3:suspect:4.0'
-suspected 3 '3:3:suspect:4.0' '3:3:suspect:2.0' '3:3:suspect:1.0'
-suspected '' '3:0:suspect:2.1'
-job 'a rank suspects no rank' 1 --survive -n 3 "$probe" '3:1:suspect:3.0' '3:*:sleep:1'
-job 'a rank suspects another one' 0 -n 3 "$probe" '3:0:suspect:2.0' '3:*:sleep:0.5'
-silent
 job 'rank 0 killed after leaving' 137 --survive -n 3 "$probe" '5:0:kill:9'
 job 'a plain program that crashes' 137 -n 3 sh -c '[ $KDDS_RANK = 1 ] && kill -9 $$; exec sleep 60'
 one_line

@@ -326,6 +326,7 @@ test_scripts = \
 	tests/check_restart.sh \
 	tests/check_states.sh \
 	tests/check_stats.sh \
+	tests/check_suspect.sh \
 	tests/check_trace.sh \
 	tests/check_sim.sh \
 	tests/check_slurm.sh \

@@ -180,8 +180,11 @@ static void peer_failed(struct tcp *t, struct peer *p, int error)
 {
 	uint64_t now = kd_os_now_ns();
 
-	if (now - p->since_ns >= t->patience_ns && t->events->unreached) {
+	/* the first attempt may have been stopped with the process (SIGSTOP) */
+	if (p->pause_ns && now - p->since_ns >= t->patience_ns && t->events->unreached) {
 		char address[KD_NETADDR_BYTES];
+
+		p->since_ns = now;
 
 		kd_netaddr_print((struct sockaddr *)&p->address, p->address_size, address);
 		t->events->unreached(t->arg, p->rank, address, kd_errno_text(-error));

@@ -154,6 +154,19 @@ static int handle_fence(struct run_rank *r, struct kd_unpack *u)
 	return 0;
 }
 
+static int handle_suspect(const struct run_rank *r, struct kd_unpack *u)
+{
+	struct kd_unpack all = *u;
+	uint32_t rank = (uint32_t)kd_unpack_uint(u, 4);
+
+	kd_unpack_uint(u, 4);
+	kd_unpack_string(u);
+	if (!kd_unpack_complete(u) || rank >= agent.job.size || rank == r->rank)
+		return -1;
+	run_link_send(&agent.up, KD_CONTROL_SUSPECT, r->rank, all.at, (size_t)(all.end - all.at));
+	return 0;
+}
+
 int run_agent_rank_message(struct run_link *link, const struct kd_control_header *h,
 			    struct kd_unpack *u)
 {
@@ -171,6 +184,8 @@ int run_agent_rank_message(struct run_link *link, const struct kd_control_header
 	case KD_CONTROL_GET:
 		return handle_get(r, h->rank, u);
 	case KD_CONTROL_AGAIN:
+		if (h->rank >= agent.job.size)
+			return -1;
 		run_link_send(&agent.up, KD_CONTROL_AGAIN, h->rank, u->at, (size_t)(u->end - u->at));
 		return 0;
 	case KD_CONTROL_OVER:
@@ -178,13 +193,13 @@ int run_agent_rank_message(struct run_link *link, const struct kd_control_header
 			run_link_send(&agent.up, KD_CONTROL_OVER, 0, NULL, 0);
 		return 0;
 	case KD_CONTROL_DEPART:
+		if (!r->rank)
+			return -1;
 		r->departs = 1;
 		run_link_send(&agent.up, KD_CONTROL_DEPART, r->rank, NULL, 0);
 		return 0;
 	case KD_CONTROL_SUSPECT:
-		run_link_send(&agent.up, KD_CONTROL_SUSPECT, r->rank, u->at,
-			      (size_t)(u->end - u->at));
-		return 0;
+		return handle_suspect(r, u);
 	case KD_CONTROL_BYE:
 		r->joined = r->departs = 0; /* a request that came too late ends with the program */
 		r->left = 1;

@@ -279,6 +279,20 @@ void run_hosts_child(pid_t pid, int status)
 	}
 }
 
+void run_host_give_up(struct run_host *h, const char *format, ...)
+{
+	char text[300];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
+	run_host_enter(h, RUN_HOST_LOST);
+	failed(h, "%s", text);
+	run_link_close(&h->link);
+	host_kill(h);
+}
+
 /* Heartbeats. Both sides send them, and any message counts as one. */
 
 static void beat(struct run_timer *timer)
@@ -294,12 +308,8 @@ static void beat(struct run_timer *timer)
 			run_link_send(&h->link, KD_CONTROL_BEAT, 0, NULL, 0);
 			continue;
 		}
-		run_host_enter(h, RUN_HOST_LOST);
-		failed(h,
-		       "no sign of life for %g s (--heartbeat): the host or the network is down",
-		       options->heartbeat_ms / 1000.0);
-		run_link_close(&h->link);
-		host_kill(h);
+		run_host_give_up(h, "no sign of life for %g s (--heartbeat): the host or the "
+				 "network is down", options->heartbeat_ms / 1000.0);
 	}
 	run_timer_set(timer, period_ns / BEATS);
 }

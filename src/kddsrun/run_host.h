@@ -38,6 +38,7 @@ struct run_host {
 	uint32_t taken;   /* bytes of output to be granted again */
 	int released;     /* its agent has been told to end, since none is left */
 	int departs;      /* it is to be given back: no more ranks are started there */
+	int unreached;    /* ranks there were killed since those of another host could not reach them */
 	int given_up;     /* the job goes on without it; what its ranks still say does not count */
 };
 
@@ -74,6 +75,8 @@ void run_host_send(struct run_host *host, uint16_t type, uint32_t argument);
 /* Kills the local agents and the ssh of remote ones: those that have not answered or, with all,
  * every one. No more are started. */
 void run_hosts_kill(int all);
+/* A serving host that does not do what it must; why completes "host NAME: ". */
+void run_host_give_up(struct run_host *host, const char *format, ...) kd_printf(2, 3);
 /* After this process was stopped: restarts the heartbeat clocks. */
 void run_hosts_forgive(void);
 /* slurmstepd's line about the end of the job or of its time; NULL if none has come. */

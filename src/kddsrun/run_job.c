@@ -216,6 +216,7 @@ static int rank_message(struct run_host *h, struct run_job_rank *r,
 	case KD_CONTROL_BYE:
 		run_job_rank_enter(r, RUN_RANK_LEFT);
 		run_job_stays(r);
+		run_job_unsuspect(r);
 		return 0;
 	case KD_CONTROL_EXIT:
 		return handle_exit(r, u);

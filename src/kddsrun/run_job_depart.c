@@ -4,18 +4,31 @@
 #include <stdio.h>
 
 #include "base/os.h"
+#include "kddsrun/run_job_end.h"
 #include "kddsrun/run_loop.h"
 #include "kddsrun/run_say.h"
 
-void run_job_kill(struct run_job_rank *r)
+#define KILL_NS 10000000000ull /* for a rank to end that its agent is to kill */
+
+static void due(struct run_timer *timer);
+
+static struct run_timer timer = {.due = due};
+
+static void set_timer(uint64_t at_ns, uint64_t now_ns)
 {
-	run_link_send(&r->host->link, KD_CONTROL_DROP, (uint32_t)(r - job.ranks), NULL, 0);
-	r->killed_ns = UINT64_MAX;
+	if (!timer.at_ns || at_ns < timer.at_ns)
+		run_timer_set(&timer, at_ns - now_ns);
 }
 
-static void late(struct run_timer *timer);
+void run_job_kill(struct run_job_rank *r)
+{
+	uint64_t now_ns = kd_os_now_ns();
 
-static struct run_timer late_timer = {.due = late};
+	run_link_send(&r->host->link, KD_CONTROL_DROP, (uint32_t)(r - job.ranks), NULL, 0);
+	r->killed_ns = UINT64_MAX;
+	r->ends_ns = now_ns + KILL_NS;
+	set_timer(r->ends_ns, now_ns);
+}
 
 static void kill_late(struct run_job_rank *r)
 {
@@ -26,32 +39,46 @@ static void kill_late(struct run_job_rank *r)
 	run_job_kill(r);
 }
 
-static void late(struct run_timer *timer)
+/* Its agent or its host hangs. */
+static void still_there(struct run_job_rank *r)
+{
+	r->ends_ns = 0;
+	if (run_job_host_dispensable(r->host) && r->host->state == RUN_HOST_SERVING)
+		run_host_give_up(r->host, "rank %u was to be killed, and has not ended within %u s",
+				 (unsigned)(r - job.ranks), (unsigned)(KILL_NS / 1000000000u));
+}
+
+static void due(struct run_timer *t)
 {
 	uint64_t now_ns = kd_os_now_ns(), next_ns = UINT64_MAX;
 
+	(void)t;
 	for (uint32_t i = 0; i < job.options->size; i++) {
 		struct run_job_rank *r = &job.ranks[i];
 
-		if (r->state != RUN_RANK_JOINED || !r->killed_ns || r->lost)
+		if (r->state != RUN_RANK_JOINED || r->lost)
 			continue;
-		if (r->killed_ns <= now_ns)
+		if (r->killed_ns && r->killed_ns <= now_ns)
 			kill_late(r);
-		next_ns = kd_min(next_ns, r->killed_ns);
+		if (r->ends_ns && r->ends_ns <= now_ns)
+			still_there(r);
+		if (r->killed_ns && r->killed_ns != UINT64_MAX)
+			next_ns = kd_min(next_ns, r->killed_ns);
+		if (r->ends_ns)
+			next_ns = kd_min(next_ns, r->ends_ns);
 	}
 	if (next_ns != UINT64_MAX)
-		run_timer_set(timer, next_ns - now_ns);
+		set_timer(next_ns, now_ns);
 }
 
 void run_job_grace(struct run_job_rank *r)
 {
-	uint64_t grace_ns = job.options->grace_ms * 1000000ull;
+	uint64_t now_ns = kd_os_now_ns();
 
 	if (r->killed_ns)
 		return;
-	r->killed_ns = kd_os_now_ns() + grace_ns;
-	if (!late_timer.at_ns)
-		run_timer_set(&late_timer, grace_ns);
+	r->killed_ns = now_ns + job.options->grace_ms * 1000000ull;
+	set_timer(r->killed_ns, now_ns);
 }
 
 int run_job_depart(struct run_job_rank *r)
@@ -76,8 +103,8 @@ void run_job_host_departs(struct run_host *h)
 
 void run_job_stays(struct run_job_rank *r)
 {
-	r->departs = r->dismissed = r->unreached = 0;
-	r->killed_ns = 0;
+	r->departs = r->dismissed = 0;
+	r->killed_ns = r->ends_ns = 0;
 }
 
 void run_job_dismiss(uint32_t rank, char *why, size_t size)

@@ -8,6 +8,7 @@
 #include "kddsrun/run_job_end.h"
 #include "kddsrun/run_job_fence.h"
 #include "kddsrun/run_job_spare.h"
+#include "kddsrun/run_job_suspect.h"
 #include "kddsrun/run_say.h"
 
 static uint32_t respawns;  /* so far */
@@ -60,8 +61,8 @@ static int may_stay(const struct run_job_rank *r)
 {
 	const struct run_host *h = r->host;
 
-	return !r->departs && !r->unreached && respawns < job.options->respawns && !h->departs &&
-	       !h->given_up && !h->released && h->state == RUN_HOST_SERVING;
+	return !r->departs && respawns < job.options->respawns && !h->departs && !h->given_up &&
+	       !run_job_is_unreached(h->place) && !h->released && h->state == RUN_HOST_SERVING;
 }
 
 void run_job_replace(struct run_job_rank *r)
@@ -87,9 +88,9 @@ void run_job_replace(struct run_job_rank *r)
 	else if (job.options->spares.count)
 		run_job_say_next(r, "rank %u is not replaced: no slot of --spare is left",
 				 number_of(r));
-	else if (job.options->respawns && r->unreached)
-		run_job_say_next(r, "rank %u is not restarted: the ranks there cannot be reached",
-				 number_of(r));
+	else if (job.options->respawns && run_job_is_unreached(r->host->place))
+		run_job_say_next(r, "rank %u is not restarted: ranks on host %s cannot be reached",
+				 number_of(r), r->host->place->name);
 	else if (job.options->respawns && respawns == job.options->respawns)
 		run_job_say_next(r, "rank %u is not restarted: --respawn %u allows no more",
 				 number_of(r), respawns);

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "kddsrun/run_job_suspect.h"
 #include "kddsrun/run_loop.h"
 #include "kddsrun/run_say.h"
 
@@ -30,7 +31,7 @@ struct run_host *run_job_spare(void)
 	for (size_t i = 0; i < places->count; i++) {
 		struct spare *s = &spares[i];
 
-		if (s->used == places->place[i].slots ||
+		if (s->used == places->place[i].slots || run_job_is_unreached(&places->place[i]) ||
 		    (s->host && (s->host->given_up || s->host->departs)))
 			continue;
 		if (!s->host || ended(s->host)) {

@@ -27,9 +27,9 @@ struct run_job_rank {
 	int departs;               /* it has been told to leave, and does */
 	int stranded;              /* its host is lost, and nothing has taken its place yet */
 	int dismissed;             /* by kddsrun --leave: nothing takes its place */
-	int unreached;             /* killed, since it and another one cannot reach each other */
 	uint64_t killed_ns;        /* when it is killed if it is still there; 0: it has not been
 				      told to leave; UINT64_MAX: it has been killed */
+	uint64_t ends_ns;          /* when its agent must have killed it, or is given up */
 	uint32_t version;
 	uint64_t build;
 	/* The process that was lost last, and when that was noticed; 0: none was. */

@@ -11,5 +11,9 @@
 
 /* SUSPECT: that rank cannot reach another one. Not 0: the frame is malformed. */
 int run_job_suspect(struct run_job_rank *by, struct kd_unpack *u);
+/* BYE: the program of the rank has ended, and what it suspects with it. */
+void run_job_unsuspect(const struct run_job_rank *r);
+/* Whether ranks on that host have been killed since those of another one could not reach them. */
+int run_job_is_unreached(const struct run_place *place);
 
 #endif

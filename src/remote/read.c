@@ -29,7 +29,7 @@ struct part {
 	struct kd_read *of;
 	char *to;
 	struct kd_wire_memory from;
-	uint32_t tries;
+	uint32_t tries, altered;
 	uint64_t due_ns;
 	struct part *later;       /* in the list of failed parts, or of those that wait for a tag */
 	int waits;                /* for the owner's tag */
@@ -73,7 +73,8 @@ static void try_later(struct part *p, int error)
 	kd_assert(p->tries <= TRIES && !p->waits);
 	if (kd_net_lost(net, rank))
 		return; /* kd_read_lost follows */
-	if (p->tries == TRIES && error == -EBADMSG)
+	p->altered += error == -EBADMSG;
+	if (p->altered > TRIES)
 		kd_die("rank %u has read %llu bytes from rank %u, %d times, and they were not what "
 		       "rank %u has: they are altered on the network, or memory is bad",
 		       net->rank, bytes, rank, TRIES + 1, rank);

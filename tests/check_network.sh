@@ -295,11 +295,11 @@ lost_data_network()
 	what='the ranks of a host cut off for good, kddsrun not, --survive'
 	hosts_ssh bridge
 	patience 3 a b c
-	at_work a:2,b:2,c:2 6 60 --survive
+	at_work a:2,b:3,c:2 7 60 --survive
 	far cut 2
 	went_on
-	said err 'cannot reach rank .*: killing rank [23]$' 2
-	said err 'rank [23] .* was killed by signal 9 .*; the job goes on' 2
+	said err 'cannot reach rank .*: killing rank [234]$' 3
+	said err 'rank [234] .* was killed by signal 9 .*; the job goes on' 3
 	far heal 2
 	patience 15 a b c
 	hosts_ssh far

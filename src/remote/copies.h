@@ -9,7 +9,8 @@
  * Versions need no bookkeeping: they are the links of the access records. Within one epoch of a
  * frame all readers whose link names the same last writer read the same value, namely the one
  * that this writer leaves. (A closure that has a data item in several parameters has several
- * links; outgoing.c finds the writer.)
+ * links; outgoing.c finds the writer. Where links do not order the closures of a frame, each reader
+ * reads a version of its own.)
  */
 #ifndef KD_COPIES_H
 #define KD_COPIES_H

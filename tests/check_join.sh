@@ -243,6 +243,17 @@ wait $job || status=$?
 nothing_left
 [ "$(grep -cx '1: unfinished' "$dir/out")" = 2 ] || fail 'lines of two processes are one'
 
+begin 'kddsrun ends while a request waits' -n 2 "$program" 2 3
+reached 2
+kill -STOP $job
+(
+	sleep 1
+	kill -KILL $job
+) &
+refused "--join $job: process $job has ended, and with it the job$" --join $job
+wait
+nothing_left
+
 start=$(date +%s)
 job 'a spare host that does not answer' $far --hosts localhost,a --spare slow "$program" 2 'die 1' 1
 [ $(($(date +%s) - start)) -lt 50 ] || fail 'the job has waited for it'

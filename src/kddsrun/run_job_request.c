@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "kddsrun/run_say.h"
 
 #define ANSWER_S 10         /* for kddsrun to answer */
+#define LOOKS_PER_S 10u     /* whether it is still there */
 #define REQUEST_BYTES 65536 /* a list of hosts; less than a datagram may have */
 #define WHY_BYTES 200
 
@@ -125,10 +127,25 @@ void run_job_listen(void)
 	}
 }
 
+/* The answer, within ANSWER_S. -ESRCH: that process has ended; it may do so before it answers. */
+static int await_answer(int fd, unsigned kddsrun)
+{
+	for (unsigned i = 0; i < ANSWER_S * LOOKS_PER_S; i++) {
+		int ended = kill((pid_t)kddsrun, 0) && errno == ESRCH;
+		int error = receive(fd, &parcel); /* it may have answered last */
+
+		if (error != -EAGAIN)
+			return error;
+		if (ended)
+			return -ESRCH;
+	}
+	return -EAGAIN;
+}
+
 int run_job_request(unsigned kddsrun, const char *request, const char *option)
 {
 	struct sockaddr_un name, own = {.sun_family = AF_UNIX};
-	struct timeval limit = {ANSWER_S, 0};
+	struct timeval limit = {0, 1000000 / LOOKS_PER_S};
 	socklen_t size = name_socket(&name, kddsrun);
 	size_t length = strlen(request);
 	int fd = open_socket(), error;
@@ -149,8 +166,10 @@ int run_job_request(unsigned kddsrun, const char *request, const char *option)
 		run_say("%s: process %u is not a kddsrun --survive on this host", option, kddsrun);
 		return 1;
 	}
-	error = receive(fd, &parcel);
-	if (error == -EAGAIN)
+	error = await_answer(fd, kddsrun);
+	if (error == -ESRCH)
+		run_say("%s: process %u has ended, and with it the job", option, kddsrun);
+	else if (error == -EAGAIN)
 		run_say("%s: process %u has not answered for %u s; it may still grant the request",
 			option, kddsrun, ANSWER_S);
 	else if (error)

@@ -254,16 +254,21 @@ void sim_end(void)
 	sim_boot_reset();
 }
 
+/* A process that has left the job before its end ends. */
+static void leave(uint32_t process)
+{
+	dead[process] = 1;
+	sim.left++;
+	sim_boot_lose(process);
+}
+
 static void *start(void *arg)
 {
 	const struct start *s = arg;
 
 	s->main(s->rank);
-	if (sim_boot_departs(s->process)) {
-		dead[s->process] = 1;
-		sim.left++;
-		sim_boot_lose(s->process);
-	}
+	if (sim_boot_departs(s->process))
+		leave(s->process);
 	ended[s->process] = 1;
 	left--;
 	return NULL;
@@ -496,6 +501,8 @@ kd_noreturn void kd_os_exit(int status)
 {
 	if (status)
 		fail("a rank has ended with an error");
+	if (sim_boot_departs(self->process))
+		leave(self->process);
 	sim_end_process(self->process);
 	abort();
 }

@@ -100,7 +100,7 @@ static void put_task(struct line *l, const struct kd_worker *w)
 	if (!f || (!c && s->range.count)) {
 		put(l, ", which looked for work");
 	} else if (!c) {
-		put(l, ", in main");
+		put(l, kd_process.net.rank ? ", in no task" : ", in main");
 	} else {
 		put(l, ", in task ");
 		put(l, kd_closure_at(c)->type->name);

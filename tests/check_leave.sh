@@ -154,6 +154,26 @@ said "$gone" 1
 nothing_left
 "$run" --leave $job:1 2> "$dir/err" && fail 'a job that is over may be told'
 said "^kddsrun: --leave $job:1: process $job is not a kddsrun --survive on this host$" 1
+what='--leave by another user' status=0
+# by_other ARGUMENTS...: runs kddsrun as a user who may not be able to reach it.
+by_other()
+{
+	(cd / && setpriv --reuid 65534 --regid 65534 --clear-groups "$run" "$@")
+}
+if [ "$(id -u)" = 0 ] && by_other --version > /dev/null 2>&1; then
+	"$run" --survive -n 2 sleep 60 &
+	job=$!
+	until grep -q "@kddsrun.$job\$" /proc/net/unix; do
+		sleep 0.1
+		tries=$((tries + 1))
+		[ $tries -lt 800 ] || break
+	done
+	! by_other --leave $job:1 2> "$dir/err" || fail 'another user may tell a rank to leave'
+	said "^kddsrun: --leave $job:1: only its user and root may request that$" 1
+	kill $job
+	wait $job || :
+	nothing_left
+fi
 for bad in x 1 1:x 1:2:3; do
 	status=0
 	"$run" --leave "$bad" > "$dir/out" 2> "$dir/err" || status=$?

@@ -177,7 +177,7 @@ static void host_answered(struct run_host *h)
 /* EXIT follows, with status 127. */
 static int handle_failed_again(struct run_job_rank *r, struct kd_unpack *u)
 {
-	run_job_say_next(r, "host %s: cannot restart rank %u: %s", r->host->place->name,
+	run_job_say_next(r, "host %s: cannot start rank %u: %s", r->host->place->name,
 			 (unsigned)(r - job.ranks), kd_unpack_string(u));
 	return u->bad;
 }

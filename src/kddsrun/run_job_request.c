@@ -77,7 +77,7 @@ static int receive(int fd, struct parcel *p)
 	if (m.msg_flags & MSG_TRUNC)
 		return -EMSGSIZE;
 	if (!CMSG_FIRSTHDR(&m) || CMSG_FIRSTHDR(&m)->cmsg_type != SCM_CREDENTIALS)
-		return -EACCES;
+		return -EPROTO;
 	memcpy(&p->sender, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(p->sender));
 	p->size = (size_t)n;
 	p->text[n] = 0;
@@ -103,9 +103,16 @@ static void asked(struct run_watch *watch, short events)
 	char why[WHY_BYTES];
 
 	(void)events;
-	if (receive(watch->fd, &parcel))
+	switch (receive(watch->fd, &parcel)) {
+	case 0:
+		grant(parcel.text, why, sizeof(why));
+		break;
+	case -EACCES:
+		snprintf(why, sizeof(why), "only its user and root may request that");
+		break;
+	default:
 		return;
-	grant(parcel.text, why, sizeof(why));
+	}
 	sendto(watch->fd, why, strlen(why), MSG_DONTWAIT, (struct sockaddr *)&parcel.from,
 	       parcel.from_size);
 }

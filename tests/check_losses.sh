@@ -77,7 +77,8 @@ kill_ranks()
 		sleep "$2"
 		if [ "$1" = join ]; then
 			./kddsrun --join $job 2> "$dir/refused" || # the job may be over
-				grep -q 'has room for 0\|is ending\|is not a kddsrun\|has ended' "$dir/refused" ||
+				grep -qE 'has room for 0|is ending|is not a kddsrun|has ended' \
+					"$dir/refused" ||
 				bad "a rank cannot join: $(cat "$dir/refused")"
 			shift 2
 			continue

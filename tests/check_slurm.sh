@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Proves that kddsrun works in a Slurm allocation (tests/lab/slurm.sh) whose node it must not take
 # for its own host: srun starts the agent, a job runs, and a job that is cancelled ends with a line
-# that says so. With --survive a job does not notice that a slurmd is killed, and goes on when a node
-# is lost.
+# that says so. With --survive a job does not notice that a slurmd is killed, and goes on when a
+# node is lost.
 set -eu
 run=$PWD/kddsrun probe=$PWD/tests/boot_probe oracle=$PWD/tests/oracle
 [ -x "$run" ] && [ -x "$probe" ] && [ -x "$oracle" ] || exit 77

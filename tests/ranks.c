@@ -296,8 +296,8 @@ static void placed(void)
 	check(!kept, "a LOCAL task ran elsewhere");
 }
 
-/* A task that has the same data by two references: placed tasks that read by the one see what others
- * have written by the other, whatever copies their rank has. */
+/* A task that has the same data by two references: placed tasks that read by the one see what
+ * others have written by the other, whatever copies their rank has. */
 KDDS_TASK(alias_set, VALUE(int, k), UPDATE_ARRAY(int, x))
 {
 	for (size_t i = 0; i < kdds_count(x); i++)

@@ -49,11 +49,11 @@ enum {
 				   give other values */
 };
 unsigned kd_value_overlap(struct kdds_closure *c);
-/* Whether the closure at head (NULL: none) may write what several of its arguments refer to. Then no
- * links order what its children do with that. */
+/* Whether the closure at head (NULL: none) may write what several of its arguments refer to. Then
+ * no links order what its children do with that. */
 int kd_value_aliased(const char *head);
-/* Whether that is so of the closure whose frame f is, or a body that was called there has bound data
- * of its own (kd_order). The closures of f run in reference order. */
+/* Whether that is so of the closure whose frame f is, or a body that was called there has bound
+ * data of its own (kd_order). The closures of f run in reference order. */
 int kd_value_unlinked(const struct kdds_frame *f);
 /* Whether c, which has not begun, contributes to data that it also uses by another parameter of
  * another mode, all of it or a part. */

@@ -38,7 +38,7 @@ struct run_host {
 	uint32_t taken;   /* bytes of output to be granted again */
 	int released;     /* its agent has been told to end, since none is left */
 	int departs;      /* it is to be given back: no more ranks are started there */
-	int unreached;    /* ranks there were killed since those of another host could not reach them */
+	int unreached;    /* ranks there were killed: those of another host could not reach them */
 	int given_up;     /* the job goes on without it; what its ranks still say does not count */
 };
 

@@ -152,8 +152,8 @@ static void say_lost(struct run_job_rank *r)
 			"again", (unsigned)(r - job.ranks), r->lost_host->place->name, r->lost_pid,
 			text);
 	else
-		run_say("rank %u (host %s, process %u) %s; the job goes on, and %u task%s that it had "
-			"%s run again by %u rank%s: %s", (unsigned)(r - job.ranks),
+		run_say("rank %u (host %s, process %u) %s; the job goes on, and %u task%s that it "
+			"had %s run again by %u rank%s: %s", (unsigned)(r - job.ranks),
 			r->lost_host->place->name, r->lost_pid, text, r->again_tasks,
 			r->again_tasks > 1 ? "s" : "", r->again_tasks > 1 ? "are" : "is",
 			r->again_ranks, r->again_ranks > 1 ? "s" : "", r->again_names);

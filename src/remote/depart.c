@@ -23,8 +23,8 @@ static void begin(struct kd_net *net)
 {
 	kd_store(&net->told_to_depart, 0);
 	if (!net->rank) {
-		kd_error("rank 0 cannot leave the job, and goes on: to end the job, send SIGTERM to "
-			 "kddsrun");
+		kd_error("rank 0 cannot leave the job, and goes on: to end the job, send SIGTERM "
+			 "to kddsrun");
 		return;
 	}
 	if (net->departs)

@@ -27,7 +27,7 @@
 #include "remote/net.h"
 #include "remote/peer.h"
 #include "remote/read.h"
-#include "remote/survive.h"
+#include "remote/suspect.h"
 
 #define MS 1000000u
 #define BYTES 3000
@@ -164,7 +164,7 @@ void kd_peer_send(struct kd_net *from, uint32_t rank, struct kd_wire_head *m, in
 
 static unsigned suspicions;
 
-void kd_survive_suspect(struct kd_net *from, uint32_t rank, const char *format, ...)
+void kd_suspect(struct kd_net *from, uint32_t rank, const char *format, ...)
 {
 	ck_assert_ptr_eq(from, &net);
 	ck_assert_uint_eq(rank, OWNER);

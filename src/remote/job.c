@@ -27,6 +27,7 @@
 #include "remote/rsteal.h"
 #include "remote/spread.h"
 #include "remote/survive.h"
+#include "remote/suspect.h"
 
 #define PATIENCE_S 30u  /* with an unreachable rank: a switch takes that long to start */
 #define OTHER_FILES 320 /* of the program, the library, strangers; a rank needs two at most */
@@ -44,7 +45,7 @@ static void unreached(void *arg, uint32_t rank, const char *address, const char 
 	struct kd_net *net = arg;
 
 	if (net->survives)
-		kd_survive_suspect(net, rank, "at %s for %u s: %s; %s", address, PATIENCE_S, why,
+		kd_suspect(net, rank, "at %s for %u s: %s; %s", address, PATIENCE_S, why,
 				   hint);
 	else
 		kd_die("rank %u has not reached rank %u at %s for %u s: %s; %s", net->rank, rank,

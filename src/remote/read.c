@@ -14,7 +14,7 @@
 #include "remote/mac.h"
 #include "remote/net.h"
 #include "remote/peer.h"
-#include "remote/survive.h"
+#include "remote/suspect.h"
 
 #define RETRY_NS 10000000u /* after a read that failed; doubled each time */
 /* The owner may be dead. The launcher, which finds out, has 20 s to end the job before the
@@ -82,7 +82,7 @@ static void try_later(struct part *p, int error)
 		kd_die("rank %u cannot read %llu bytes from rank %u: %s", net->rank, bytes, rank,
 		       kd_errno_text(-error));
 	if (p->tries == TRIES)
-		kd_survive_suspect(net, rank, "%llu bytes cannot be read there: %s", bytes,
+		kd_suspect(net, rank, "%llu bytes cannot be read there: %s", bytes,
 				   kd_errno_text(-error));
 	else
 		p->tries++;

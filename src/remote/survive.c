@@ -2,7 +2,6 @@
 #include "remote/survive.h"
 
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -86,19 +85,6 @@ void kd_survive_tick(struct kd_net *net)
 		kd_os_exit(1);
 	kd_boot_stop(&net->boot);
 	kd_os_exit(0);
-}
-
-void kd_survive_suspect(struct kd_net *net, uint32_t rank, const char *format, ...)
-{
-	char why[300];
-	va_list args;
-
-	if (net->ends == 2)
-		return; /* another thread says goodbye to the launcher */
-	va_start(args, format);
-	vsnprintf(why, sizeof(why), format, args);
-	va_end(args);
-	kd_boot_suspect(&net->boot, rank, net->incarnations[rank], why);
 }
 
 static void lose(struct kd_net *net, uint32_t rank)

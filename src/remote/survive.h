@@ -27,10 +27,6 @@ void kd_survive_stop(struct kd_net *net);
 /* The launcher says that a rank is dead, was dead when this one joined, or has been started again.
  * Under the lock, not during kd_comm_progress. */
 void kd_survive_changed(struct kd_net *net, const struct kd_boot_change *change);
-/* This rank cannot reach that one. The launcher, which may not see what is wrong with it, kills one
- * of the two; until it does, this rank tries on. Under the lock. */
-void kd_survive_suspect(struct kd_net *net, uint32_t rank, const char *format, ...)
-	kd_printf(3, 4);
 /* Rank 0, before it ends the job: finishes what it runs for dead ranks, with the help of others. */
 void kd_survive_finish(struct kd_net *net);
 /* Another rank, when the job is over: whether it still runs something for dead ranks, which may

@@ -9,9 +9,9 @@
  * ends with one line after 12 attempts. In a job that survives losses, an owner that cannot be read
  * is suspected after as many, and the reader goes on. With KDDS_VERIFY=0 only memory with a seal is
  * compared, and what the kernel copies never is. A tag equals GMAC as openssl(1) computes it,
- * whether computed piecewise or at once, and no nonce is used twice. Of what the reader has already,
- * exactly the parts that differ are read, and of memory in which most parts differ, all. An owner
- * does not read memory after it has been hidden, even if it still owes a tag for it.
+ * whether computed piecewise or at once, and no nonce is used twice. Of what the reader has
+ * already, exactly the parts that differ are read, and of memory in which most parts differ, all.
+ * An owner does not read memory after it has been hidden, even if it still owes a tag for it.
  */
 #include <check.h>
 #include <errno.h>

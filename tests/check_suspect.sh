@@ -73,20 +73,22 @@ said()
 	[ "$n" = "$2" ] || fail "$n lines match '$1', not $2"
 }
 
-job 0 2 -n 3 "$probe" '3:0:suspect:2.0' '3:*:sleep:2'
+# Ranks that are to be killed wait for that, and the others in a fence until they are lost.
+job 0 2 -n 3 "$probe" '3:0:suspect:2.0' '3:2:wait' '3:*:fence'
 said 'rank 2 .* was killed by signal 9 .*; the job goes on' 1
-job 0 2 -n 3 "$probe" '3:2:suspect:0.0' '3:*:sleep:2'
+job 0 2 -n 3 "$probe" '3:2:suspect:0.0' '3:2:wait' '3:*:fence'
 job 0 '' -n 3 "$probe" '3:0:suspect:2.1' '3:*:sleep:2' # it has not been restarted
-job 0 2 -n 3 "$probe" '3:1:suspect:2.0' '3:2:sleep:1' '3:2:suspect:1.0' '3:*:sleep:12'
+job 0 2 -n 3 "$probe" '3:1:suspect:2.0' '3:2:wait' '3:*:fence'
 
-job 0 '3 4' --respawn 4 --hosts a:3,b:3 "$probe" '3:1:suspect:3.0' '3:1:sleep:1' \
-	'3:4:sleep:1' '3:4:suspect:2.0' '3:*:sleep:3'
+job 0 '3 4' --respawn 4 --hosts a:3,b:3 "$probe" '3:1:suspect:3.0' '3:4:suspect:2.0' \
+	'3:3:wait' '3:4:wait' '3:*:fence'
 said 'rank [34] is not restarted: ranks on host b cannot be reached$' 2
-job 0 '1 2' --hosts a:1,b:2,c:1,d:1 "$probe" '3:1:suspect:3.0' '3:4:suspect:2.0' '3:*:sleep:12'
-job 0 2 --spare b,c -n 3 --hosts a:2,b "$probe" '3:0:suspect:2.0' '3:*:sleep:3'
+job 0 '1 2' --hosts a:1,b:2,c:1,d:1 "$probe" '3:1:suspect:3.0' '3:4:suspect:2.0' '3:1:wait' \
+	'3:2:wait' '3:*:fence'
+job 0 2 --spare b,c -n 3 --hosts a:2,b "$probe" '3:0:suspect:2.0' '3:*:sleep:10'
 said 'rank 2 .host c.*has joined the job' 1
 
-begin --grace 50 -n 4 "$probe" '3:*:sleep:2' '3:1:suspect:2.0' '3:*:sleep:2'
+begin --grace 50 -n 4 "$probe" '3:1:sleep:5' '3:1:suspect:2.0' '3:1:wait' '3:*:fence'
 for i in $(seq 100); do
 	"$run" --leave $job:1 2> "$dir/leave" && break
 	sleep 0.1
@@ -94,13 +96,13 @@ done
 end 0 1
 
 begin --heartbeat 0 --hosts a:2,b:2 "$probe" '3:3:run:kill -STOP $(ps -o ppid= -p $PPID)' \
-	'3:0:sleep:1' '3:0:suspect:2.0' '3:*:sleep:13'
+	'3:0:sleep:3' '3:0:suspect:2.0' '3:2:wait' '3:3:wait' '3:*:fence'
 end 0 2
 said 'host b: rank 2 was to be killed, and has not ended .* without the 2 ranks there$' 1
 
 job 0 '' -n 4 sh -c '"$0" 3:1:suspect:2.0 && exec "$0" "3:*:sleep:12"' "$probe"
 for bad in 99.0 3.0; do
-	job 0 '' --hosts a:2,b:3 "$probe" "3:3:suspect:$bad" '3:*:sleep:1'
+	job 0 '' --hosts a:2,b:3 "$probe" "3:3:suspect:$bad" '3:3:wait' '3:*:fence'
 	said 'rank 3 .* something that is no message: killing it$' 1
 	said 'rank 3 .* was killed by signal 9 .*; the job goes on' 1
 done

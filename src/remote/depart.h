@@ -4,8 +4,8 @@
  *
  * It requests no more work, and declines what it has not begun: the victims run that. When the
  * results of all that it has begun are in place, the process ends as at the end of the job, but
- * alone (kd_job_stop), and the launcher says that the rank is dead: it holds nothing that would have
- * to be run again. The launcher kills it if that takes too long.
+ * alone (kd_job_stop), and the launcher says that the rank is dead: it holds nothing that would
+ * have to be run again. The launcher kills it if that takes too long.
  */
 #ifndef KD_DEPART_H
 #define KD_DEPART_H

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How often each value occurs in an array: one loop writes the samples, and another counts them.
+ * How often each value occurs in an array: loops write the samples, and another one counts them.
  * The counts are an array that the parts of the loop reduce: each part adds to counts of its own,
  * or directly to the data if nobody else does, and the library adds them up.
+ *
+ * Each rank draws an equal part of the samples, which stays there. The parts of the loop that counts
+ * go to the ranks that have their samples, and main waits for the counts alone, so no samples move
+ * until kdds_sync.
  *
  * A sample is the mean of four uniform numbers, so the histogram is close to a bell curve.
  */
@@ -41,6 +45,12 @@ KDDS_TASK(draw, RANGE(i), WRITE_EACH(double, x))
 		(*x)[k - i.begin] = sample_at(k);
 }
 
+/* Those from number first on. */
+KDDS_TASK(draw_part, VALUE(size_t, first), WRITE_ARRAY(double, x))
+{
+	kdds_for(draw, kdds_range(first, first + kdds_count(x)), x);
+}
+
 KDDS_TASK(count, READ_EACH(double, x), REDUCE_ARRAY(long, bins, KDDS_SUM(long)))
 {
 	size_t n = kdds_count(bins);
@@ -65,12 +75,12 @@ static void print(const long *bins, long n)
 	}
 }
 
-static void check(const long *bins, long n, long samples)
+static void check(const long *bins, long n, size_t samples)
 {
 	long *expected = allocate((size_t)n, sizeof(*expected));
 
-	for (long k = 0; k < samples; k++)
-		expected[(size_t)(sample_at((size_t)k) * (double)n)]++;
+	for (size_t k = 0; k < samples; k++)
+		expected[(size_t)(sample_at(k) * (double)n)]++;
 	for (long b = 0; b < n; b++)
 		if (bins[b] != expected[b])
 			fail("%ld samples in bin %ld, sequentially %ld", bins[b], b, expected[b]);
@@ -80,25 +90,33 @@ static void check(const long *bins, long n, long samples)
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {HELP_OPTION, {0}};
-	long n, nbins, *counts;
+	size_t ranks, n;
+	long nbins, *counts;
 	double *samples, t;
 
 	while (next_option(argc, argv, options) != -1)
 		;
 	argv = arguments(argc, argv, 1, 2, &argc);
-	n = integer("N", argv[0], 1, 1000000000);
+	n = (size_t)integer("N", argv[0], 1, 1000000000);
 	nbins = argc > 1 ? integer("BINS", argv[1], 1, 1000000) : 1000;
 
 	start();
-	samples = allocate((size_t)n, sizeof(*samples));
+	ranks = (size_t)kdds_size();
+	samples = allocate(n, sizeof(*samples));
 	counts = allocate((size_t)nbins, sizeof(*counts));
 	KDDS_OVER_ARRAY(double, x, samples, n);
 	KDDS_OVER_ARRAY(long, bins, counts, nbins);
 	t = now();
-	kdds_for(draw, kdds_range(0, (size_t)n), x);
+	for (size_t r = 0; r < ranks; r++) {
+		size_t first = r * n / ranks, end = (r + 1) * n / ranks;
+
+		KDDS_SLICE(part, x, first, end - first);
+		kdds_spawn_with(KDDS_ON_RANK((int)r), draw_part, first, part);
+	}
 	kdds_for(count, x, bins);
-	kdds_sync();
+	kdds_wait(bins);
 	t = now() - t;
+	kdds_sync();
 
 	check(counts, nbins, n);
 	print(counts, nbins);

@@ -370,12 +370,33 @@ START_TEST(given_up)
 
 	add(import_of(1), v);
 	add(import_of(1), w);
-	ck_assert(!kd_retained_may(&net, &in_main, &v, (1 << 20) - 800));
+	ck_assert(!kd_retained_may(&net, &in_main, &v, 1, (1 << 20) - 800));
 	ck_assert_uint_eq(need(uses(1, &v, read), 0, &n), 1);
-	ck_assert(!kd_retained_may(&net, &in_main, &v, (1 << 20) - 800));
+	ck_assert(!kd_retained_may(&net, &in_main, &v, 1, (1 << 20) - 800));
 	reads_end();
 	ck_assert(elsewhere(v) && !frees);
-	ck_assert(kd_retained_may(&net, &in_main, &v, (1 << 20) - 800));
+	ck_assert(kd_retained_may(&net, &in_main, &v, 1, (1 << 20) - 800));
+	ck_assert(!elsewhere(v) && elsewhere(w) && frees == 1);
+}
+END_TEST
+
+/* Each rank has room of its own. To make it, only its values are given up. */
+START_TEST(room_by_rank)
+{
+	static struct kd_stack main_stack;
+	struct kd_range in_main = {.from = &main_stack};
+	const uint32_t read[] = {KDDS_R};
+	struct kd_value v = array(x, 100), w = array(y, 100);
+	struct kd_need n;
+
+	add(import_of(2), w);
+	add(import_of(1), v);
+	need(uses(1, &w, read), 0, &n);
+	need(uses(1, &v, read), 0, &n);
+	reads_end();
+	ck_assert(kd_retained_may(&net, &in_main, &v, 3, 1 << 20));
+	ck_assert(elsewhere(v) && elsewhere(w));
+	ck_assert(kd_retained_may(&net, &in_main, &v, 1, 1 << 20));
 	ck_assert(!elsewhere(v) && elsewhere(w) && frees == 1);
 }
 END_TEST
@@ -511,21 +532,21 @@ START_TEST(may_stay)
 	struct kd_range in_main = {.from = &main_stack}, deep = {.from = &other};
 	struct kd_value v = array(x, 100);
 
-	ck_assert(kd_retained_may(&net, &in_main, &v, 800) && kd_retained_may(&net, &deep, &v, 800));
-	ck_assert(!kd_retained_may(&net, &in_main, &v, (1 << 20) + 1));
+	ck_assert(kd_retained_may(&net, &in_main, &v, 1, 800) && kd_retained_may(&net, &deep, &v, 1, 800));
+	ck_assert(!kd_retained_may(&net, &in_main, &v, 1, (1 << 20) + 1));
 	add(import_of(1), array(y, 100));
-	ck_assert(!kd_retained_may(&net, &in_main, &v, (1 << 20) - 800 + 1));
+	ck_assert(!kd_retained_may(&net, &in_main, &v, 1, (1 << 20) - 800 + 1));
 	other.arena = (char *)x;
 	other.base.arena_end = (char *)(x + N);
-	ck_assert(!kd_retained_may(&net, &deep, &v, 800));
+	ck_assert(!kd_retained_may(&net, &deep, &v, 1, 800));
 	other.base.arena_end = other.arena;
 	other.range.import = (void *)x;
-	ck_assert(!kd_retained_may(&net, &deep, &v, 800));
+	ck_assert(!kd_retained_may(&net, &deep, &v, 1, 800));
 	net.survives = 1;
-	ck_assert(!kd_retained_may(&net, &in_main, &v, 800));
+	ck_assert(!kd_retained_may(&net, &in_main, &v, 1, 800));
 	net.survives = 0;
 	net.rank = 1;
-	ck_assert(!kd_retained_may(&net, &in_main, &v, 800));
+	ck_assert(!kd_retained_may(&net, &in_main, &v, 1, 800));
 	net.rank = 0;
 }
 END_TEST
@@ -546,6 +567,7 @@ int main(void)
 	tcase_add_test(tcase, reads_once);
 	tcase_add_test(tcase, reads_parts);
 	tcase_add_test(tcase, given_up);
+	tcase_add_test(tcase, room_by_rank);
 	tcase_add_test(tcase, overwritten);
 	tcase_add_test(tcase, read_where_it_is);
 	tcase_add_test(tcase, borrowed);

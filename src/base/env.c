@@ -18,7 +18,7 @@ struct option {
 	uint64_t min, max;
 	const char *value; /* default, as a user would write it */
 	/* Words separated by '|', numbered from 0; "": any text; NULL: a number, with an optional
-	 * K, M or G. */
+	 * K, M or G, or KD_AUTO if that is the default. */
 	const char *choices;
 	const char *help;
 };
@@ -38,9 +38,10 @@ static const struct option options[] = {
 	 "bytes of address space for a stack of frames; memory is committed only as it is used"},
 	{"KDDS_SPIN_US", FIELD(spin_us), 0, 10000000, "1000", NULL,
 	 "microseconds for which an idle worker searches for work before it sleeps"},
-	{"KDDS_CACHE", FIELD(cache), 0, 1ull << 40, "256M", NULL,
+	{"KDDS_CACHE", FIELD(cache), 0, 1ull << 40, "auto", NULL,
 	 "bytes of the copy cache, which keeps data of other ranks for later tasks; the same limit "
-	 "applies to retained results, and to data that local tasks make ready ahead for other ranks"},
+	 "applies to retained results, and to data that local tasks make ready ahead for other "
+	 "ranks; auto: a tenth of the host's memory for all its ranks together"},
 	{"KDDS_SPREAD", FIELD(spread), 0, 2, "auto", "auto|never|always",
 	 "whether main's loops are spread over the ranks, where the results of their parts stay; "
 	 "auto: if that takes less time"},
@@ -111,6 +112,20 @@ static int parse_choice(const char *text, const char *choices, uint64_t *value_p
 	return -EINVAL;
 }
 
+static int read_value(const struct option *o, const char *text, uint64_t *value_p)
+{
+	int error;
+
+	if (o->choices)
+		return parse_choice(text, o->choices, value_p);
+	if (!strcmp(o->value, "auto") && !strcmp(text, "auto")) {
+		*value_p = KD_AUTO;
+		return 0;
+	}
+	error = parse_number(text, value_p);
+	return error ? error : *value_p < o->min || *value_p > o->max ? -ERANGE : 0;
+}
+
 static int read_option(const struct option *o)
 {
 	const char *text = getenv(o->name);
@@ -122,15 +137,15 @@ static int read_option(const struct option *o)
 		memcpy((char *)&kd_env + o->field, &text, sizeof(text));
 		return 0;
 	}
-	if ((o->choices ? parse_choice(text, o->choices, &value) : parse_number(text, &value)) ||
-	    value < o->min || value > o->max) {
+	if (read_value(o, text, &value)) {
 		if (o->choices)
 			kd_error("%s=%s: expected %s", o->name, text, o->choices);
 		else
 			kd_error("%s=%s: expected a whole number from %llu to %llu, with an "
-				 "optional K, M or G",
+				 "optional K, M or G%s",
 				 o->name, text, (unsigned long long)o->min,
-				 (unsigned long long)o->max);
+				 (unsigned long long)o->max,
+				 strcmp(o->value, "auto") ? "" : ", or auto");
 		return -EINVAL;
 	}
 	memcpy((char *)&kd_env + o->field, &value, sizeof(value));

@@ -20,13 +20,15 @@ enum kd_progress_choice { KD_PROGRESS_NONE, KD_PROGRESS_TERMINAL, KD_PROGRESS_AL
 
 enum kd_spread_choice { KD_SPREAD_AUTO, KD_SPREAD_NEVER, KD_SPREAD_ALWAYS };
 
+#define KD_AUTO UINT64_MAX /* "auto", of a number */
+
 struct kd_env {
 	uint64_t workers; /* 0: the CPUs this process may use */
 	uint64_t bind;    /* enum kd_bind */
 	uint64_t window;  /* bytes */
 	uint64_t stack;   /* bytes */
 	uint64_t spin_us;
-	uint64_t cache; /* bytes */
+	uint64_t cache; /* bytes; KD_AUTO until the job starts */
 	uint64_t spread; /* enum kd_spread_choice */
 	uint64_t verify; /* 1: compare data read from other ranks, too */
 	uint64_t direct; /* 1: the kernel copies data of ranks on this host */

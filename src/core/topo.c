@@ -5,11 +5,13 @@
 #include <errno.h>
 #include <hwloc.h>
 #include <hwloc/glibc-sched.h>
+#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/base.h"
 #include "base/log.h"
 
 static hwloc_topology_t topology;
@@ -97,6 +99,18 @@ int kd_topo_cpus(void)
 	if (quota)
 		cpus = kd_min(cpus, quota);
 	return crowd ? kd_max(cpus / crowd, 1) : cpus;
+}
+
+uint64_t kd_topo_memory(void)
+{
+	uint64_t memory = hwloc_get_root_obj(topology)->total_memory, limit;
+	char line[128];
+
+	if ((read_line("/sys/fs/cgroup/memory.max", line, sizeof(line)) ||
+	     read_line("/sys/fs/cgroup/memory/memory.limit_in_bytes", line, sizeof(line))) &&
+	    sscanf(line, "%" SCNu64, &limit) == 1)
+		memory = kd_min(memory, limit);
+	return memory;
 }
 
 uint64_t kd_topo_mask(void)

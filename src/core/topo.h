@@ -15,6 +15,9 @@ int kd_topo_cpus(void);
 /* CPUs in the affinity mask, whatever the quota. */
 int kd_topo_mask_cpus(void);
 
+/* Bytes of memory of the host, or what the cgroup grants if that is less. */
+uint64_t kd_topo_memory(void);
+
 /* A hash of the mask: equal in processes that have the same mask. */
 uint64_t kd_topo_mask(void);
 /* n processes have this mask, and this one is the i-th: from here on only its share of the CPUs

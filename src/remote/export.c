@@ -806,7 +806,7 @@ static void output_arrived(struct kd_read *g)
 static int may_retain(const struct kd_export *x, const struct kd_target *t, uint64_t bytes)
 {
 	return x->leaves && !t->closure &&
-	       kd_retained_may(x->net, &x->range, &t->value, bytes);
+	       kd_retained_may(x->net, &x->range, &t->value, x->thief, bytes);
 }
 
 /* For kd_results_apply: a large output, which stays at the thief or is read. */

@@ -30,6 +30,7 @@
 #include "remote/suspect.h"
 
 #define PATIENCE_S 30u  /* with an unreachable rank: a switch takes that long to start */
+#define CACHE_SHARE 10  /* of the host's memory, for all its ranks together */
 #define OTHER_FILES 320 /* of the program, the library, strangers; a rank needs two at most */
 
 static void receive(void *arg, const void *message, size_t len)
@@ -119,6 +120,13 @@ static int divide_cpus(struct kd_net *net)
 	return error;
 }
 
+/* Each rank may have as much again in the copy cache and in retained results. */
+static void choose_cache(const struct kd_net *net)
+{
+	if (kd_env.cache == KD_AUTO)
+		kd_env.cache = kd_topo_memory() / CACHE_SHARE / net->boot.local_size;
+}
+
 static int join_job(struct kd_net *net)
 {
 	int error = kd_peer_start(net, net->boot.secret, kd_rsteal_message);
@@ -177,6 +185,7 @@ int kd_job_start(struct kd_net *net)
 	if (net->size == 1)
 		return 0;
 	kd_module_keep();
+	choose_cache(net);
 	error = join_job(net);
 	if (error)
 		return error;

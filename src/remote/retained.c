@@ -65,13 +65,14 @@ struct kd_retained_set {
 	uint64_t *begins; /* of the values, in ascending order */
 	struct retained **values;
 	uint64_t longest; /* bytes from begin to end of a value */
-	uint64_t bytes;
+	uint64_t *bytes;  /* by rank */
 	struct retained *oldest, *newest; /* values all of which is here, too */
 };
 
 void kd_retained_start(struct kd_net *net)
 {
 	net->retained = kd_must(calloc(1, sizeof(*net->retained)));
+	net->retained->bytes = kd_must(calloc(net->size, sizeof(*net->retained->bytes)));
 }
 
 static int has_gaps(const struct retained *r)
@@ -211,7 +212,7 @@ static void take_out(struct kd_net *net, struct retained *r)
 
 	lock(set);
 	remove_at(set, index_of(set, r));
-	set->bytes -= r->bytes;
+	set->bytes[r->of->rank] -= r->bytes;
 	kd_fetch_add(&net->pool->retained, -1);
 	if (!set->n)
 		set->longest = 0;
@@ -270,6 +271,7 @@ void kd_retained_stop(struct kd_net *net)
 			free(r->of);
 		free_retained(r);
 	}
+	free(set->bytes);
 	free(set->begins);
 	free(set->values);
 	free(set);
@@ -282,22 +284,32 @@ static int in_arena(const struct kd_stack *s, const char *p)
 	return p >= s->arena && p < s->base.arena_end;
 }
 
-static int has_room(const struct kd_net *net, uint64_t bytes)
+/* Gives up values that are here, too, until there is room for one more at the rank. */
+static int make_room(struct kd_net *net, uint32_t rank, uint64_t bytes)
 {
-	return bytes <= kd_env.cache && net->retained->bytes <= kd_env.cache - bytes &&
-	       kd_load_relaxed(&net->pool->retained) < VALUES_MOST;
+	struct kd_retained_set *set = net->retained;
+	struct retained *r = set->oldest, *newer;
+	int few, fits;
+
+	if (bytes > kd_env.cache)
+		return 0;
+	for (;; r = newer) {
+		few = set->n < VALUES_MOST;
+		fits = set->bytes[rank] <= kd_env.cache - bytes;
+		if ((few && fits) || !r)
+			return few && fits;
+		newer = r->newer;
+		if (!few || r->of->rank == rank)
+			drop(net, r);
+	}
 }
 
 int kd_retained_may(struct kd_net *net, const struct kd_range *range, const struct kd_value *v,
-		    uint64_t bytes)
+		    uint32_t rank, uint64_t bytes)
 {
 	const struct kd_range *r = range;
 
-	if (net->rank || net->survives || v->pack)
-		return 0;
-	while (!has_room(net, bytes) && net->retained->oldest)
-		drop(net, net->retained->oldest);
-	if (!has_room(net, bytes))
+	if (net->rank || net->survives || v->pack || !make_room(net, rank, bytes))
 		return 0;
 	/* a stack with a range that is not complete, here or further up, does not end */
 	for (; r->from; r = &r->from->range)
@@ -326,7 +338,7 @@ void kd_retained_add(struct kd_retained_import *of, const struct kd_value *v,
 	lock(set);
 	insert_at(set, first_from(set, begin_of(r)), r);
 	set->longest = kd_max(set->longest, bytes);
-	set->bytes += r->bytes;
+	set->bytes[of->rank] += r->bytes;
 	unlock(set);
 	kd_fetch_add(&net->pool->retained, 1);
 }

@@ -41,10 +41,11 @@ struct kd_need {
 void kd_retained_start(struct kd_net *net);
 void kd_retained_stop(struct kd_net *net);
 
-/* Whether a result of a range may be retained where it is: the program's own memory, in a frame of
- * rank 0 that is no part of an import. Gives up others that are here, too, to make room for it. */
+/* Whether a result of a range may be retained by the rank that has made it: it lies in the
+ * program's own memory, in a frame of rank 0 that is no part of an import. Gives up others that are
+ * here, too, to make room for it. */
 int kd_retained_may(struct kd_net *net, const struct kd_range *range, const struct kd_value *v,
-		    uint64_t bytes);
+		    uint32_t rank, uint64_t bytes);
 /* The rank of the import retains v there; gaps: with the gaps between its rows. */
 void kd_retained_add(struct kd_retained_import *of, const struct kd_value *v,
 		     const struct kd_wire_memory *from, int gaps);

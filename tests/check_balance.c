@@ -96,7 +96,7 @@ START_TEST(has_enough)
 	kd_balance_answered(&net, 1, 10 * MS, now);
 	ck_assert(!kd_balance_has(&net, 1) && !kd_balance_has_until(&net, 1));
 
-	kd_balance_workers(&net, 2, 4);
+	kd_balance_rank(&net, 2, 4, 0);
 	for (int i = 0; i < 4; i++) {
 		ck_assert(kd_balance_has_until(&net, 2) <= now);
 		kd_balance_given(&net, 2, 100 * MS, 0, now);
@@ -133,6 +133,24 @@ START_TEST(bandwidth)
 }
 END_TEST
 
+/* Faster at first if the kernel copies the data of all ranks. */
+START_TEST(direct)
+{
+	for (uint32_t rank = 1; rank < net.size; rank++) {
+		ck_assert_uint_eq(kd_balance_spread_ns(&net, MS), kd_balance_ns(&net, MS));
+		kd_balance_rank(&net, rank, 1, 1);
+		kd_balance_rank(&net, rank, 2, 1);
+	}
+	ck_assert_uint_lt(kd_balance_spread_ns(&net, MS), kd_balance_ns(&net, MS));
+	kd_balance_rank(&net, 1, 1, 0);
+	ck_assert_uint_eq(kd_balance_spread_ns(&net, MS), kd_balance_ns(&net, MS));
+	kd_balance_rank(&net, 1, 1, 1);
+	for (int i = 0; i < 100; i++)
+		kd_balance_moved(&net, 10 * MS, MS);
+	ck_assert_uint_eq(kd_balance_spread_ns(&net, MS), kd_balance_ns(&net, MS));
+}
+END_TEST
+
 int main(void)
 {
 	Suite *suite = suite_create("balance");
@@ -147,6 +165,7 @@ int main(void)
 	tcase_add_test(tcase, spent);
 	tcase_add_test(tcase, has_enough);
 	tcase_add_test(tcase, bandwidth);
+	tcase_add_test(tcase, direct);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);
 	srunner_run_all(runner, CK_NORMAL);

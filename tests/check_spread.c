@@ -43,7 +43,7 @@ void kd_os_yield(void)
 }
 
 /* 4 GB/s */
-uint64_t kd_balance_ns(const struct kd_net *n, uint64_t bytes)
+uint64_t kd_balance_spread_ns(const struct kd_net *n, uint64_t bytes)
 {
 	(void)n;
 	return 50000 + bytes / 4;
@@ -133,11 +133,11 @@ START_TEST(gains)
 {
 	uint64_t ns = MS << 2 * _i, bytes = (uint64_t)1000 << 4 * _i, began = now;
 
-	move_ns = kd_balance_ns(&net, bytes);
+	move_ns = kd_balance_spread_ns(&net, bytes);
 	for (int k = 0; k < 1000 && !spreads; k++)
 		step(bytes, ns);
 	ck_assert_uint_eq(spreads, 1);
-	ck_assert_uint_le(now - began, 20 * ns + 8 * kd_balance_ns(&net, bytes));
+	ck_assert_uint_le(now - began, 20 * ns + 8 * kd_balance_spread_ns(&net, bytes));
 	for (int k = 0; k < 1000; k++)
 		step(bytes, ns);
 	ck_assert_uint_eq(trials, 1);
@@ -152,7 +152,7 @@ START_TEST(in_vain)
 	uint64_t ns = MS << 3 * (_i / 4), first;
 
 	gain = gains[_i % 4];
-	move_ns = kd_balance_ns(&net, MB);
+	move_ns = kd_balance_spread_ns(&net, MB);
 	for (int k = 0; k < 1000; k++)
 		step(MB, ns);
 	ck_assert_uint_ge(trials, 1);
@@ -162,6 +162,42 @@ START_TEST(in_vain)
 		step(MB, ns);
 	ck_assert_uint_lt(away_ns - first, 50 * ns);
 	ck_assert_uint_eq(spreads, 0);
+}
+END_TEST
+
+/* Three long steps at home do if they are alike. */
+START_TEST(early)
+{
+	for (int k = 0; k < 4; k++)
+		step(MB, 50 * MS);
+	ck_assert_uint_eq(trials, 1);
+	for (int k = 0; k < 6; k++)
+		step(MB, 50 * MS);
+	ck_assert_uint_eq(spreads, 1);
+}
+END_TEST
+
+/* main does other things after the second one. */
+START_TEST(not_early)
+{
+	for (int k = 0; k < 6; k++) {
+		step(MB, 50 * MS);
+		now += k == 1 ? 30 * MS : 0;
+		ck_assert_uint_eq(trials, k == 5);
+	}
+}
+END_TEST
+
+/* A gain of a tenth is not clear, but shows later. */
+START_TEST(early_in_vain)
+{
+	gain = 90;
+	for (int k = 0; k < 12; k++)
+		step(MB, 50 * MS);
+	ck_assert(trials == 1 && !spreads && net.spread->state == SPREAD_HOME);
+	for (int k = 0; k < 40; k++)
+		step(MB, 50 * MS);
+	ck_assert(trials == 2 && spreads == 1);
 }
 END_TEST
 
@@ -271,6 +307,9 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_loop_test(t, gains, 0, 5);
 	tcase_add_loop_test(t, in_vain, 0, 12);
+	tcase_add_test(t, early);
+	tcase_add_test(t, not_early);
+	tcase_add_test(t, early_in_vain);
 	tcase_add_test(t, returns);
 	tcase_add_test(t, pauses);
 	tcase_add_loop_test(t, twice, 1, 5);

@@ -14,6 +14,7 @@
  * tasks of both ranks, and shows in what packages have cost (weigh.h). */
 #define MOST_PS 1000
 #define LEAST_PS 10
+#define DIRECT_PS 400 /* if the kernel copies them, into pages that it clears before */
 #define SPARE_NS 8000000u /* of work that a rank may have besides that for the next move */
 #define MEMORY 8         /* samples: older ones count less */
 
@@ -22,6 +23,7 @@ struct account {
 	int64_t saved_ns;
 	int idle;
 	uint32_t workers; /* 0: not known */
+	int direct;
 	uint32_t out; /* ranges that the rank has not answered */
 	/* How long these are expected to run, and when the rank will have run them; how long the
 	 * last one moves. */
@@ -31,6 +33,7 @@ struct account {
 struct kd_balance {
 	struct account *accounts; /* by rank */
 	uint64_t ps; /* that it takes to move a byte, MEMORY times as many */
+	uint32_t direct; /* ranks of which the kernel copies the data */
 };
 
 void kd_balance_start(struct kd_net *net)
@@ -47,9 +50,15 @@ void kd_balance_stop(struct kd_net *net)
 	net->balance = NULL;
 }
 
-void kd_balance_workers(struct kd_net *net, uint32_t rank, uint32_t workers)
+void kd_balance_rank(struct kd_net *net, uint32_t rank, uint32_t workers, int direct)
 {
-	net->balance->accounts[rank].workers = workers;
+	struct account *a = &net->balance->accounts[rank];
+
+	a->workers = workers;
+	if (a->direct != direct)
+		kd_store_relaxed(&net->balance->direct,
+				 net->balance->direct + (direct ? 1u : UINT32_MAX));
+	a->direct = direct;
 }
 
 static uint32_t workers_of(const struct account *a)
@@ -111,6 +120,15 @@ uint64_t kd_balance_ns(const struct kd_net *net, uint64_t bytes)
 	double ps = (double)kd_load_relaxed(&net->balance->ps); /* spread.c has no lock */
 
 	return LATENCY_NS + (uint64_t)((double)bytes * ps / (MEMORY * 1000));
+}
+
+uint64_t kd_balance_spread_ns(const struct kd_net *net, uint64_t bytes)
+{
+	uint64_t ns = kd_balance_ns(net, bytes);
+
+	if (kd_load_relaxed(&net->balance->direct) < net->size - 1)
+		return ns;
+	return kd_min(ns, LATENCY_NS + bytes * DIRECT_PS / 1000);
 }
 
 /* What is on the account. */

@@ -35,8 +35,8 @@ int kd_balance_affords(const struct kd_net *net, uint32_t rank, uint32_t from, u
 void kd_balance_spend(struct kd_net *net, uint32_t rank, uint32_t from, uint64_t bytes,
 		      uint64_t now_ns);
 
-/* The rank has so many workers; by default 1. */
-void kd_balance_workers(struct kd_net *net, uint32_t rank, uint32_t workers);
+/* The rank has so many workers, by default 1, and the kernel copies its data (kd_comm_direct). */
+void kd_balance_rank(struct kd_net *net, uint32_t rank, uint32_t workers, int direct);
 /* The rank has been given a range that is expected to run for so long, once its data have moved; or
  * has answered one. */
 void kd_balance_given(struct kd_net *net, uint32_t rank, uint64_t run_ns, uint64_t move_ns,
@@ -52,5 +52,8 @@ uint64_t kd_balance_has_until(const struct kd_net *net, uint32_t rank);
 void kd_balance_moved(struct kd_net *net, uint64_t bytes, uint64_t ns);
 /* How long it takes to move so many bytes: at 1 GB/s, or as fast as they have moved so far. */
 uint64_t kd_balance_ns(const struct kd_net *net, uint64_t bytes);
+/* The same if all ranks take part and each moves its data in one piece: not slower than the kernel
+ * if it copies them. Any thread. */
+uint64_t kd_balance_spread_ns(const struct kd_net *net, uint64_t bytes);
 
 #endif

@@ -473,7 +473,7 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 		return;
 	memcpy(&r, body, sizeof(r));
 	me->rooms[from] = r.room;
-	kd_balance_workers(net, from, r.workers);
+	kd_balance_rank(net, from, r.workers, kd_comm_direct(net->comm, from));
 	kd_balance_note(net, from, !kd_balance_has(net, from), now, r.wait ? UINT64_MAX : IDLE_NS);
 	/* A thief that is refused because it has enough would ask ever more rarely. */
 	if (r.wait || now < kd_balance_has_until(net, from))

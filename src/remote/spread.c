@@ -15,7 +15,10 @@
 #define LOOPS 32     /* of different lengths that may give periods */
 #define PERIODS 8    /* the latest, of which the mean counts, */
 #define PAUSE 2      /* times as long as others: main has done other things, too */
-#define FEWEST 4     /* at home, before a trial */
+#define FEWEST 4     /* at home, before a trial; */
+#define FEWEST_LONG 2 /* or that many, of such a length and equal but for a fourth; then only a */
+#define LONG_NS 10000000 /* clear gain counts */
+#define EQUAL_PART 4
 #define SETTLING 2   /* the first of a trial, and after it, in which data move */
 #define MEASURED 6   /* the others; or fewer, if they say it clearly, and an even number: */
 #define MEASURED_CLEAR 4
@@ -66,6 +69,7 @@ struct kd_spread {
 	uint64_t period[PERIODS], periods; /* in this state */
 	uint32_t settled;   /* the first periods of the trial, and after it */
 	uint64_t home_ns;   /* a period at home */
+	int early;          /* the trial began after FEWEST_LONG */
 	uint64_t cost_ns, trial_ns; /* what the trial may cost, and has taken */
 	uint32_t failed;    /* trials in vain, in a row */
 	uint64_t lost_ns;   /* by the last of these */
@@ -204,6 +208,16 @@ static struct period_use count_use(const struct kd_spread *me)
 	return u;
 }
 
+/* Whether the first periods say enough: they are long, and about equal, so main has not done other
+ * things in one of them, and the clock does not strike twice in a step. */
+static int are_long(const struct kd_spread *me)
+{
+	uint64_t a = me->period[0], b = me->period[1];
+
+	return me->periods == FEWEST_LONG && kd_min(a, b) >= LONG_NS &&
+	       kd_max(a, b) - kd_min(a, b) <= kd_min(a, b) / EQUAL_PART;
+}
+
 /* Whether a trial begins: it costs little in comparison with the time so far. Half of the data
  * move, and what has been written may have to move back. What loops read and do not write, main may
  * have written meanwhile, so it is compared in each period, if not moved. While that takes longer
@@ -211,14 +225,16 @@ static struct period_use count_use(const struct kd_spread *me)
 static int may_try(struct kd_net *net, struct kd_spread *me)
 {
 	struct period_use u;
-	uint64_t wait_ns;
+	uint64_t given_ns, wait_ns;
 
-	if (me->periods < FEWEST)
+	me->early = me->periods < FEWEST;
+	if (me->early && !are_long(me))
 		return 0;
 	u = count_use(me);
-	if (kd_min(kd_balance_ns(net, u.given / 2), u.given / 2 / TAG_BYTES_PER_NS) > u.ns / 2)
+	given_ns = kd_min(kd_balance_spread_ns(net, u.given / 2), u.given / 2 / TAG_BYTES_PER_NS);
+	if (given_ns > u.ns / 2)
 		return 0;
-	me->cost_ns = kd_balance_ns(net, (u.bytes + u.written) / 2) +
+	me->cost_ns = kd_balance_spread_ns(net, (u.bytes + u.written) / 2) +
 		      (uint64_t)u.loops * (SETTLING + MEASURED) * PART_NS;
 	wait_ns = me->cost_ns;
 	if (me->failed)
@@ -235,7 +251,7 @@ static void judge(struct kd_spread *me, uint64_t percent)
 
 	if (me->periods < (clear ? MEASURED_CLEAR : MEASURED))
 		return;
-	if (percent >= GAIN_PERCENT) {
+	if (percent > (me->early ? CLEAR_PERCENT : GAIN_PERCENT)) {
 		go_home(me);
 		return;
 	}
@@ -294,8 +310,8 @@ static void begin(struct kd_net *net, struct kd_spread *me, struct kdds_closure 
 		return;
 	if (l == me->clock) {
 		note(net, me, now - l->begun_ns);
-	} else if (l->starts > 1 && (!me->clock || now - me->clock->begun_ns >
-					     LOST_PERIODS * (now - l->begun_ns))) {
+	} else if (l->starts && (!me->clock || now - me->clock->begun_ns >
+						       LOST_PERIODS * (now - l->begun_ns))) {
 		me->clock = l;
 		me->returns = me->state != SPREAD_HOME;
 		enter(me, SPREAD_HOME);

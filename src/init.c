@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/env.h"
 #include "base/log.h"
 #include "boot/boot.h"
@@ -112,10 +113,12 @@ int kdds_init_layout(int version, uint32_t layout)
 	error = check_layout(version, layout);
 	if (!error)
 		error = kd_env_read();
+	kd_clock_start();
 	if (!error)
 		error = kd_topo_init();
 	if (error)
 		return error;
+	kd_clock_settle();
 	kd_keep_init();
 	kd_fail_start();
 	error = kd_module_init();

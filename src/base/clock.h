@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A clock for the observers, cheap enough to be read once per task: the processor's counter where
- * it can be trusted (7 ns instead of 23 for CLOCK_MONOTONIC). Ticks are converted to nanoseconds of
- * CLOCK_MONOTONIC only where they are shown.
+ * A clock that is cheap enough to be read once per task, or in loops of a microsecond: the
+ * processor's counter where it can be trusted (7 ns instead of 23 for CLOCK_MONOTONIC). Ticks are
+ * converted to nanoseconds of CLOCK_MONOTONIC.
  */
 #ifndef KD_CLOCK_H
 #define KD_CLOCK_H

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "core/closure.h"
@@ -568,7 +569,7 @@ static int ends_at(size_t i, size_t leaves, uint64_t start)
 		return 1;
 	if (!start) /* nobody takes anything */
 		return 0;
-	ns = (double)(kd_os_now_ns() - start);
+	ns = (double)kd_clock_ns(kd_clock_ticks() - start);
 	return ns > FIRST_NS && ns / (double)i * (double)(leaves - i) > PIECE_NS;
 }
 
@@ -651,7 +652,7 @@ static size_t run_levels(const struct walk *w, struct kdds_closure *p, size_t le
 static void run_ordered(struct walk *w, struct kdds_closure *p, int alone)
 {
 	size_t leaves = (w->n + w->leaf - 1) / w->leaf;
-	uint64_t start = alone ? 0 : kd_os_now_ns();
+	uint64_t start = alone ? 0 : kd_clock_ticks();
 	struct term term[TERMS];
 	uint32_t terms;
 	size_t i;
@@ -664,7 +665,8 @@ static void run_ordered(struct walk *w, struct kdds_closure *p, int alone)
 	    terms == 1 ? run_terms(w, p, 1, leaves, start) :
 			 run_terms(w, p, terms, leaves, start);
 	if (i < leaves && !alone)
-		tell(w->loop, (double)(kd_os_now_ns() - start) / (double)begin_of(w, i));
+		tell(w->loop, (double)kd_clock_ns(kd_clock_ticks() - start) /
+				      (double)begin_of(w, i));
 	for (; i < leaves; i *= 2)
 		commit(w, begin_of(w, i), begin_of(w, 2 * i));
 }

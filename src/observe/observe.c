@@ -153,7 +153,6 @@ int kd_observe_start(struct kd_net *net)
 	kd_observe.phases = kd_env.stats || kd_observe.tasks;
 	if (!kd_observe.phases)
 		return 0;
-	kd_clock_start();
 	kd_watch.phase = kd_tasks_turn;
 	kd_watch.tasks = kd_observe.tasks ? &kd_tasks_hooks : NULL;
 	kd_watch.calls = !kd_observe.tasks;

@@ -20,6 +20,7 @@ struct kd_env kd_env;
 static struct kd_net net;
 static struct kd_pool pool;
 static uint64_t now;
+static unsigned looks; /* at the clock */
 static int frozen;
 static unsigned gain;    /* of a loop that is spread: per cent of its time at home */
 static uint64_t move_ns; /* that the first step of a trial, and after one, takes longer */
@@ -35,6 +36,7 @@ static struct use_of {
 
 uint64_t kd_os_now_ns(void)
 {
+	looks++;
 	return now;
 }
 
@@ -201,6 +203,39 @@ START_TEST(early_in_vain)
 }
 END_TEST
 
+/* Few loops of a microsecond are looked at, until they are long. */
+START_TEST(short_loops)
+{
+	for (int k = 0; k < 100; k++)
+		step(1000, 1000);
+	looks = 0;
+	for (int k = 0; k < 1600; k++)
+		step(1000, 1000);
+	ck_assert_uint_le(looks, 110);
+	for (int k = 0; k < 40; k++)
+		step(MB, 20 * MS);
+	ck_assert_uint_eq(spreads, 1);
+	looks = 0;
+	for (int k = 0; k < 100; k++)
+		step(MB, 20 * MS);
+	ck_assert_uint_eq(looks, 100);
+}
+END_TEST
+
+/* Some loops of each step are short. */
+START_TEST(short_and_long)
+{
+	for (int k = 0; k < 40; k++) {
+		step(MB, 20 * MS);
+		for (int i = 0; i < (_i ? 1000 : 40); i++) {
+			uses[0] = (struct use_of){array(7), 1000, KDDS_RW};
+			run(1, 1, 1000);
+		}
+	}
+	ck_assert_uint_eq(spreads, 1);
+}
+END_TEST
+
 /* What is slower later returns. */
 START_TEST(returns)
 {
@@ -310,6 +345,8 @@ int main(void)
 	tcase_add_test(t, early);
 	tcase_add_test(t, not_early);
 	tcase_add_test(t, early_in_vain);
+	tcase_add_test(t, short_loops);
+	tcase_add_loop_test(t, short_and_long, 0, 2);
 	tcase_add_test(t, returns);
 	tcase_add_test(t, pauses);
 	tcase_add_loop_test(t, twice, 1, 5);

@@ -36,6 +36,11 @@
 #define SAMPLE_RUN 2   /* two in a row: two arrays may alternate */
 #define GAIN_PERCENT 97 /* of the time at home: a trial must not take longer, */
 #define LOSS_PERCENT 110 /* and what comes after it not longer than that */
+#define SHORT_NS 10000  /* shorter loops gain nothing on other ranks, so of that many */
+#define SHORT_LOOPS 16  /* only one is looked at, after that many in a row; */
+#define SHORT_ROW 64
+#define SHORT_ROW_MOST 65536 /* twice as many each time that there were long ones among them */
+#define STRIKES 2    /* of the clock within one step */
 #define LOST_PERIODS 8 /* without a start, then another loop gives the periods */
 
 /* Memory from the first byte of a value to its last one. */
@@ -48,6 +53,8 @@ struct loop {
 	const struct kdds_loop *loop;
 	size_t n;
 	uint64_t begun_ns, starts;
+	uint64_t period_ns; /* between the last two starts */
+	uint64_t strikes; /* of the clock, when it began */
 	uint64_t least_ns; /* until the next loop of main, lately */
 	uint64_t bytes, written; /* of the data that it uses, and writes */
 	struct span reads[USES]; /* what it only reads, and is not frozen */
@@ -59,6 +66,10 @@ enum spread_state { SPREAD_HOME, SPREAD_TRIAL, SPREAD_SPREAD };
 
 struct kd_spread {
 	uint32_t lock;
+	uint32_t unseen; /* loops that have yet to be left out, because they are short */
+	int shorts;      /* some are left out; if none are: */
+	uint32_t row, row_least; /* loops since then; so many must be short */
+	uint64_t since_ns; /* the last one that was looked at, or the first of the row */
 	enum spread_state state;
 	struct loop loops[LOOPS];
 	uint32_t nloops;
@@ -67,6 +78,7 @@ struct kd_spread {
 	struct span written[WRITTEN]; /* a ring */
 	uint32_t nwritten;
 	uint64_t period[PERIODS], periods; /* in this state */
+	uint64_t strikes; /* of all clocks */
 	uint32_t settled;   /* the first periods of the trial, and after it */
 	uint64_t home_ns;   /* a period at home */
 	int early;          /* the trial began after FEWEST_LONG */
@@ -79,6 +91,7 @@ struct kd_spread {
 void kd_spread_start(struct kd_net *net)
 {
 	net->spread = kd_must(calloc(1, sizeof(*net->spread)));
+	net->spread->row_least = SHORT_ROW;
 }
 
 void kd_spread_stop(struct kd_net *net)
@@ -296,6 +309,18 @@ static struct loop *find(struct kd_spread *me, const struct kdds_loop *loop, siz
 	return &me->loops[me->nloops++];
 }
 
+/* Whether a loop, which begins again, gives periods rather than the clock: there is none, or it has
+ * not struck for long, or it strikes several times while this loop takes most of the time. */
+static int is_better(const struct kd_spread *me, const struct loop *l, uint64_t now)
+{
+	const struct loop *clock = me->clock;
+
+	if (!clock || now - clock->begun_ns > LOST_PERIODS * kd_max(l->period_ns, clock->period_ns))
+		return 1;
+	return me->state == SPREAD_HOME && me->strikes - l->strikes > STRIKES &&
+	       l->least_ns > l->period_ns / 2;
+}
+
 static void begin(struct kd_net *net, struct kd_spread *me, struct kdds_closure *c, size_t n,
 		  uint64_t now)
 {
@@ -308,18 +333,46 @@ static void begin(struct kd_net *net, struct kd_spread *me, struct kdds_closure 
 	me->last = l;
 	if (!l)
 		return;
+	l->period_ns = now - l->begun_ns;
 	if (l == me->clock) {
-		note(net, me, now - l->begun_ns);
-	} else if (l->starts && (!me->clock || now - me->clock->begun_ns >
-						       LOST_PERIODS * (now - l->begun_ns))) {
+		me->strikes++;
+		note(net, me, l->period_ns);
+	} else if (l->starts && is_better(me, l, now)) {
 		me->clock = l;
 		me->returns = me->state != SPREAD_HOME;
 		enter(me, SPREAD_HOME);
 	}
 	l->begun_ns = now;
+	l->strikes = me->strikes;
 	if (l->starts < SAMPLE_ALL || l->starts % SAMPLE_EVERY < SAMPLE_RUN)
 		use(net, me, l, c);
 	l->starts++;
+}
+
+/* Whether loops are so short that most are left out. When there are long ones again, periods are
+ * counted anew. */
+static int are_short(struct kd_spread *me, uint64_t now)
+{
+	uint64_t ns = now - me->since_ns;
+	uint32_t row = me->shorts ? SHORT_LOOPS : me->row_least;
+
+	if (!me->since_ns)
+		me->since_ns = now;
+	if (!me->shorts && me->row++ < row)
+		return 0;
+	me->since_ns = now;
+	me->row = 0;
+	if (me->state == SPREAD_HOME && ns < row * (uint64_t)SHORT_NS) {
+		me->shorts = 1;
+		return 1;
+	}
+	if (me->shorts) {
+		me->row_least = kd_min(2 * me->row_least, (uint32_t)SHORT_ROW_MOST);
+		me->clock = me->last = NULL;
+		enter(me, SPREAD_HOME);
+	}
+	me->shorts = 0;
+	return 0;
 }
 
 /* How many ranks take part. */
@@ -339,15 +392,24 @@ int kd_spread_loop(struct kd_remote *remote, struct kdds_closure *c, size_t n)
 {
 	struct kd_net *net = kd_net_of(remote);
 	struct kd_spread *me = net->spread;
+	uint64_t now;
 	int ranks;
 
 	if (net->rank || net->survives || kd_env.spread == KD_SPREAD_NEVER)
 		return 0;
 	if (kd_env.spread == KD_SPREAD_ALWAYS)
 		return (int)ranks_of(net, n);
+	if (kd_load_relaxed(&me->unseen)) {
+		kd_store_relaxed(&me->unseen, kd_load_relaxed(&me->unseen) - 1);
+		return 0;
+	}
 	while (kd_exchange(&me->lock, 1))
 		kd_os_yield();
-	begin(net, me, c, n, kd_os_now_ns());
+	now = kd_os_now_ns();
+	if (are_short(me, now))
+		kd_store_relaxed(&me->unseen, SHORT_LOOPS - 1);
+	else
+		begin(net, me, c, n, now);
 	ranks = me->state == SPREAD_HOME ? -me->returns : (int)ranks_of(net, n);
 	me->returns = 0;
 	kd_store_release(&me->lock, 0);

@@ -36,7 +36,7 @@ static struct packet {
 } way[WAY];
 static unsigned on_way, most_on_way;
 static unsigned lose, twice, late, full; /* percent */
-static unsigned met;
+static unsigned met, more; /* messages that another one was to follow */
 static uint32_t dice;
 
 static unsigned roll(unsigned n)
@@ -101,6 +101,12 @@ int kd_comm_send(struct kd_comm *c, uint32_t rank, const void *message, size_t l
 	return 0;
 }
 
+int kd_comm_send_more(struct kd_comm *c, uint32_t rank, const void *message, size_t len)
+{
+	more++;
+	return kd_comm_send(c, rank, message, len);
+}
+
 /* The layer above: which bodies have come, and in what order. */
 #define MESSAGES 1000
 static unsigned seen[RANKS][MESSAGES], total[RANKS], last_seen, out_of_order;
@@ -128,7 +134,7 @@ static void setup(void)
 {
 	at = nets;
 	clock_ns = 1000 * MS;
-	on_way = most_on_way = met = lose = twice = late = full = last_seen = out_of_order = 0;
+	on_way = most_on_way = met = more = lose = twice = late = full = last_seen = out_of_order = 0;
 	dice = 1;
 	memset(seen, 0, sizeof(seen));
 	memset(total, 0, sizeof(total));
@@ -144,13 +150,18 @@ static void teardown(void)
 		kd_peer_stop(&nets[r]);
 }
 
-static void send_one(uint32_t to, uint32_t n, size_t bytes, int once)
+static struct kd_wire_head *message(uint32_t n, size_t bytes, int once)
 {
 	struct kd_wire_head *m = kd_peer_message(once ? KD_WIRE_REQ : KD_WIRE_WORK, bytes);
 
 	memset(m + 1, (char)n, bytes);
 	memcpy(m + 1, &n, sizeof(n));
-	kd_peer_send(at, to, m, once);
+	return m;
+}
+
+static void send_one(uint32_t to, uint32_t n, size_t bytes, int once)
+{
+	kd_peer_send(at, to, message(n, bytes, once), once);
 }
 
 static void deliver(unsigned i)
@@ -234,6 +245,55 @@ START_TEST(carried)
 	ck_assert_uint_eq(at->peers->at[1]->acked, 1);
 	ck_assert(!pass(100 * MS));
 	ck_assert_uint_eq(nets[1].peer_counts.messages, 1);
+}
+END_TEST
+
+/* What nobody waits for goes with the next message, or with the acknowledgement, or after 20 ms, or
+ * when the job ends. */
+START_TEST(with_next)
+{
+	for (uint32_t n = 1; n < 4; n++)
+		kd_peer_send_with_next(at, 1, message(n, 4, 0));
+	pass(5 * MS);
+	ck_assert_uint_eq(total[1] + at->peer_counts.messages, 0);
+	send_one(1, 4, 4, 0);
+	ck_assert_uint_eq(on_way, 4);
+	ck_assert_uint_eq(more, 3);
+	pass(100 * MS);
+	ck_assert_uint_eq(total[1], 4);
+	kd_peer_send_with_next(at, 1, message(5, 4, 0));
+	pass(19 * MS);
+	ck_assert_uint_eq(total[1], 4);
+	pass(2 * MS);
+	ck_assert_uint_eq(total[1], 5);
+	pass(100 * MS);
+	at = &nets[1];
+	send_one(0, 6, 4, 0);
+	at = &nets[0];
+	pass(15 * MS);
+	at->peer_counts.messages = 0;
+	kd_peer_send_with_next(at, 1, message(7, 4, 0));
+	pass(6 * MS);
+	ck_assert_uint_eq(seen[1][7], 1);
+	ck_assert_uint_eq(at->peer_counts.messages, 1);
+	ck_assert_uint_eq(nets[1].peers->at[0]->acked, 1);
+	kd_peer_send_with_next(at, 1, message(8, 4, 0));
+	kd_peer_leave(at);
+	pass(MS);
+	ck_assert_uint_eq(seen[1][8], 1);
+	ck_assert_uint_eq(at->peer_counts.repeated + nets[1].peer_counts.repeated, 0);
+}
+END_TEST
+
+/* When the engine was full, nothing waits for another message. */
+START_TEST(with_next_full)
+{
+	full = 100;
+	send_one(1, 1, 4, 0);
+	kd_peer_send_with_next(at, 1, message(2, 4, 0));
+	full = 0;
+	pass(MS);
+	ck_assert_uint_eq(total[1], 2);
 }
 END_TEST
 
@@ -531,7 +591,10 @@ START_TEST(storm)
 			at = &nets[2];
 			send_one(1, MESSAGES / 2 + sent, 4 + roll(300), 0);
 			at = &nets[1];
-			send_one(0, sent, 4 + roll(300), 0);
+			if (roll(2))
+				send_one(0, sent, 4 + roll(300), 0);
+			else
+				kd_peer_send_with_next(at, 0, message(sent, 4 + roll(300), 0));
 			at = &nets[0];
 		}
 		pass(roll(20 * MS));
@@ -598,6 +661,8 @@ int main(void)
 	tcase_add_test(t, vectors);
 	tcase_add_test(t, one);
 	tcase_add_test(t, carried);
+	tcase_add_test(t, with_next);
+	tcase_add_test(t, with_next_full);
 	tcase_add_test(t, silent);
 	tcase_add_test(t, window);
 	tcase_add_test(t, stream);

@@ -55,6 +55,12 @@ int kd_comm_send(struct kd_comm *c, uint32_t rank, const void *message, size_t l
 	return c->engine->send(c, rank, message, len);
 }
 
+int kd_comm_send_more(struct kd_comm *c, uint32_t rank, const void *message, size_t len)
+{
+	return (c->engine->send_more ? c->engine->send_more : c->engine->send)(c, rank, message,
+									       len);
+}
+
 int kd_comm_get(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uint64_t key,
 		size_t len, struct kd_comm_get *get)
 {

@@ -46,6 +46,8 @@ int kd_comm_connect(struct kd_comm *c, uint32_t rank, const void *address, size_
  * the peer is unreachable. A dead peer looks like one that is about to answer: messages to it are
  * lost, and later ones get -EAGAIN. */
 int kd_comm_send(struct kd_comm *c, uint32_t rank, const void *message, size_t len);
+/* The same if another message to the rank follows at once: this one may wait for it. */
+int kd_comm_send_more(struct kd_comm *c, uint32_t rank, const void *message, size_t len);
 
 /* Reads len bytes from addr in the rank's memory into local, memory of any kind. Returns 0, or an
  * error, never -EAGAIN. After 0 get->done is called once: with an error if the peer dies meanwhile;

@@ -63,6 +63,8 @@ struct kd_comm_engine {
 	const char *(*name)(struct kd_comm *c);
 	int (*connect)(struct kd_comm *c, uint32_t rank, const void *address, size_t size);
 	int (*send)(struct kd_comm *c, uint32_t rank, const void *message, size_t len);
+	/* NULL: as send */
+	int (*send_more)(struct kd_comm *c, uint32_t rank, const void *message, size_t len);
 	int (*get)(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uint64_t key,
 		   size_t len, struct kd_comm_get *get);
 	int (*direct)(struct kd_comm *c, uint32_t rank); /* NULL: never */

@@ -554,6 +554,6 @@ static void wake(struct kd_comm *c)
 }
 
 const struct kd_comm_engine kd_comm_loop = {
-	start, stop, name, connect_rank, send_message, get, NULL, expose, hide, progress, wait,
+	start, stop, name, connect_rank, send_message, NULL, get, NULL, expose, hide, progress, wait,
 	wake, forget, renew,
 };

@@ -633,7 +633,7 @@ static void stop(struct kd_comm *c)
 }
 
 const struct kd_comm_engine kd_comm_ofi = {
-	start,  stop, name,     connect_rank, send_message, get_memory, NULL,
+	start,  stop, name,     connect_rank, send_message, NULL, get_memory, NULL,
 	expose, hide, progress, wait_events,  wake,
 	forget, renew,
 };

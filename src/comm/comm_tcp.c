@@ -226,7 +226,7 @@ static int ask(struct kd_link *l, struct kd_get *g, size_t n)
 
 	if (!c)
 		return -ENOMEM;
-	error = kd_link_send(l, &frame.head, &frame.ask, sizeof(frame.ask), NULL);
+	error = kd_link_send(l, &frame.head, &frame.ask, sizeof(frame.ask), NULL, 0);
 	if (error) {
 		free(c);
 		return error;
@@ -416,11 +416,11 @@ static void answer(struct kd_link *l, const struct ask *a, uint32_t bytes)
 
 	if (!r) {
 		h = (struct head){.kind = REFUSAL};
-		kd_link_send(l, &h, NULL, 0, NULL);
+		kd_link_send(l, &h, NULL, 0, NULL, 0);
 		return;
 	}
 	r->waiting++;
-	if (kd_link_send(l, &h, (const void *)(uintptr_t)a->addr, bytes, r)) {
+	if (kd_link_send(l, &h, (const void *)(uintptr_t)a->addr, bytes, r, 0)) {
 		r->waiting--;
 		kd_link_end(l, -ENOMEM);
 	}
@@ -486,7 +486,7 @@ static size_t frame(struct kd_link *l, const char *bytes, size_t n)
 
 /* The engine */
 
-static int send_message(struct kd_comm *c, uint32_t rank, const void *message, size_t len)
+static int send_frame(struct kd_comm *c, uint32_t rank, const void *message, size_t len, int more)
 {
 	struct tcp *t = tcp_of(c);
 	struct peer *p = peer_find(t, rank);
@@ -504,7 +504,17 @@ static int send_message(struct kd_comm *c, uint32_t rank, const void *message, s
 	}
 	if (l->stream.copies >= SENDS)
 		return -EAGAIN;
-	return kd_link_send(l, &h, message, len, NULL) ? -EAGAIN : 0;
+	return kd_link_send(l, &h, message, len, NULL, more) ? -EAGAIN : 0;
+}
+
+static int send_message(struct kd_comm *c, uint32_t rank, const void *message, size_t len)
+{
+	return send_frame(c, rank, message, len, 0);
+}
+
+static int send_more(struct kd_comm *c, uint32_t rank, const void *message, size_t len)
+{
+	return send_frame(c, rank, message, len, 1);
 }
 
 static int get_memory(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uint64_t key,
@@ -725,6 +735,6 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 }
 
 const struct kd_comm_engine kd_comm_tcp = {
-	start,  stop, name,     connect_rank, send_message, get_memory, reads_directly,
+	start,  stop, name,     connect_rank, send_message, send_more, get_memory, reads_directly,
 	expose, hide, progress, wait_events,  wake,	  forget, renew,
 };

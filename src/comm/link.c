@@ -128,9 +128,10 @@ static void watch_out(struct kd_link *l)
 	watch(l->links, EPOLL_CTL_MOD, l->stream.fd, wanted ? EPOLLIN | EPOLLOUT : EPOLLIN, l);
 }
 
-int kd_link_send(struct kd_link *l, const void *head, const void *payload, size_t len, void *owner)
+int kd_link_send(struct kd_link *l, const void *head, const void *payload, size_t len, void *owner,
+		 int more)
 {
-	int error = kd_stream_send(&l->stream, head, payload, len, owner);
+	int error = kd_stream_send(&l->stream, head, payload, len, owner, more);
 
 	if (error && error != -EAGAIN)
 		kd_link_end(l, error);
@@ -158,7 +159,7 @@ static void greet(struct kd_link *l, enum kd_handshake_step step)
 	kd_handshake_write(&l->handshake, l->links->key, step, &g);
 	_Static_assert(sizeof(g) > KD_STREAM_HEAD_BYTES && sizeof(g) % 8 == 0,
 		       "a greeting is a frame");
-	kd_link_send(l, p, p + KD_STREAM_HEAD_BYTES, sizeof(g) - KD_STREAM_HEAD_BYTES, NULL);
+	kd_link_send(l, p, p + KD_STREAM_HEAD_BYTES, sizeof(g) - KD_STREAM_HEAD_BYTES, NULL, 0);
 }
 
 static void come_up(struct kd_link *l)

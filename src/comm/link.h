@@ -104,7 +104,8 @@ struct kd_link *kd_link_dial(struct kd_links *links, uint32_t member,
 			     const struct sockaddr *address, socklen_t size, int *error_p);
 /* Sends a frame on a link that is UP, as kd_stream_send does. Calls down if that breaks the
  * link. */
-int kd_link_send(struct kd_link *l, const void *head, const void *payload, size_t len, void *owner);
+int kd_link_send(struct kd_link *l, const void *head, const void *payload, size_t len, void *owner,
+		 int more);
 /* Ends a link. If it was UP or dialled by us, calls down at once. */
 void kd_link_end(struct kd_link *l, int error);
 /* Ends all links that keep a piece of that owner. */

@@ -89,13 +89,13 @@ static int vectors(struct iovec v[3], const char *head, const char *payload, siz
 }
 
 /* Returns the bytes that the kernel has accepted, or -errno. */
-static ssize_t put_out(struct kd_stream *s, struct iovec *v, int n)
+static ssize_t put_out(struct kd_stream *s, struct iovec *v, int n, int flags)
 {
 	struct msghdr m = {.msg_iov = v, .msg_iovlen = (size_t)n};
 	ssize_t sent;
 
 	do
-		sent = sendmsg(s->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+		sent = sendmsg(s->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT | flags);
 	while (sent < 0 && errno == EINTR);
 	if (sent >= 0)
 		return sent;
@@ -114,7 +114,7 @@ int kd_stream_flush(struct kd_stream *s)
 			n += vectors(v + n, p->head, p->payload, p->len, p->done);
 		for (int i = 0; i < n; i++)
 			wanted += v[i].iov_len;
-		sent = put_out(s, v, n);
+		sent = put_out(s, v, n, 0);
 		if (sent < 0)
 			return (int)sent;
 		wanted -= (size_t)sent;
@@ -168,7 +168,7 @@ static int keep(struct kd_stream *s, const void *head, const void *payload, size
 }
 
 int kd_stream_send(struct kd_stream *s, const void *head, const void *payload, size_t len,
-		   void *owner)
+		   void *owner, int more)
 {
 	ssize_t sent = 0;
 	int error;
@@ -178,7 +178,7 @@ int kd_stream_send(struct kd_stream *s, const void *head, const void *payload, s
 	if (!s->first) {
 		struct iovec v[3];
 
-		sent = put_out(s, v, vectors(v, head, payload, len, 0));
+		sent = put_out(s, v, vectors(v, head, payload, len, 0), more ? MSG_MORE : 0);
 		if (sent < 0)
 			return (int)sent;
 		if ((size_t)sent == KD_STREAM_HEAD_BYTES + len + padding(len)) {

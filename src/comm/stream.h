@@ -59,9 +59,10 @@ void kd_stream_init(struct kd_stream *s, int fd, struct kd_stream_buffer *buffer
 void kd_stream_close(struct kd_stream *s);
 
 /* Sends a frame. owner NULL: the payload is copied if it must wait. Otherwise the payload must stay
- * until events->left(s, owner). 0 or -errno. */
+ * until events->left(s, owner). more: another frame follows at once, with which the kernel may send
+ * this one. 0 or -errno. */
 int kd_stream_send(struct kd_stream *s, const void *head, const void *payload, size_t len,
-		   void *owner);
+		   void *owner, int more);
 /* Sends what is kept. 0, or -errno: the connection is broken. */
 int kd_stream_flush(struct kd_stream *s);
 /* Whether a piece of that owner is kept. */

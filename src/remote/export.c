@@ -741,7 +741,7 @@ static void finish_export(struct kd_export *x)
 		struct kd_wire_head *m = kd_peer_message(KD_WIRE_FREE, sizeof(struct kd_wire_free));
 
 		*(struct kd_wire_free *)(m + 1) = (struct kd_wire_free){x->import, x->generation};
-		kd_peer_send(net, x->thief, m, 0);
+		kd_peer_send_with_next(net, x->thief, m);
 	}
 	turn(x, EXPORT_COMPLETE);
 	s = kd_steal_complete(net->pool, &x->range, merge, NULL);

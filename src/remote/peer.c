@@ -38,6 +38,8 @@ struct queue {
 struct peer {
 	uint32_t rank;
 	uint64_t sent, acked; /* numbers of the last message queued, and acknowledged */
+	uint64_t pushed;      /* all numbers up to this one have been sent */
+	uint64_t wait_ns;     /* until then the others wait for a message; 0: they do not */
 	struct queue kept;    /* numbers acked + 1 to sent: not acknowledged, or not sent yet */
 	struct queue loose;   /* messages that may be lost, not sent yet */
 	uint32_t nloose;
@@ -227,16 +229,21 @@ static uint64_t tag(const struct kd_peers *peers, const struct kd_wire_head *m)
 	return a ^ kd_siphash(peers->secret + 16, &a, sizeof(a));
 }
 
-/* 0, or -EAGAIN: not now. A message that cannot be sent at all counts as sent and lost. */
-static int transmit(struct kd_net *net, struct peer *p, struct kd_wire_head *m)
+/* more: another message follows at once. 0, or -EAGAIN: not now. A message that cannot be sent at
+ * all counts as sent and lost. */
+static int transmit(struct kd_net *net, struct peer *p, struct kd_wire_head *m, int more)
 {
+	int error;
+
 	m->from = net->rank;
 	m->to = p->rank;
 	m->from_incarnation = (uint16_t)net->incarnation;
 	m->to_incarnation = (uint16_t)kd_net_incarnation(net, p->rank);
 	m->ack = p->next - 1;
 	m->tag = tag(net->peers, m);
-	if (kd_comm_send(net->comm, p->rank, m, sizeof(*m) + m->bytes) == -EAGAIN) {
+	error = (more ? kd_comm_send_more : kd_comm_send)(net->comm, p->rank, m,
+							  sizeof(*m) + m->bytes);
+	if (error == -EAGAIN) {
 		p->retry_ns = kd_min(p->retry_ns ? 2 * p->retry_ns : RETRY_NS, RETRY_NS_MAX);
 		return -EAGAIN;
 	}
@@ -249,19 +256,26 @@ static int transmit(struct kd_net *net, struct peer *p, struct kd_wire_head *m)
 	return 0;
 }
 
+static int is_in_window(const struct peer *p, const struct out *o)
+{
+	return o && o->head.seq <= p->acked + WINDOW;
+}
+
 /* Sends what the window allows. Returns when to try again. */
 static uint64_t push(struct kd_net *net, struct peer *p, uint64_t now)
 {
-	for (struct out *o = p->kept.first; o && o->head.seq <= p->acked + WINDOW; o = o->next) {
+	p->wait_ns = 0;
+	for (struct out *o = p->kept.first; is_in_window(p, o); o = o->next) {
 		if (o->sent_ns)
 			continue;
-		if (transmit(net, p, &o->head))
+		if (transmit(net, p, &o->head, is_in_window(p, o->next) || p->loose.first))
 			return now + p->retry_ns;
 		o->sent_ns = now;
+		p->pushed = o->head.seq;
 	}
 	for (; p->loose.first; p->nloose--) {
 		kd_assert(p->nloose);
-		if (transmit(net, p, &p->loose.first->head))
+		if (transmit(net, p, &p->loose.first->head, p->loose.first->next != NULL))
 			return now + p->retry_ns;
 		queue_drop_first(&p->loose);
 	}
@@ -289,6 +303,24 @@ void kd_peer_send(struct kd_net *net, uint32_t rank, struct kd_wire_head *m, int
 	}
 	activate(net, p);
 	push(net, p, kd_os_now_ns());
+	check(p);
+}
+
+void kd_peer_send_with_next(struct kd_net *net, uint32_t rank, struct kd_wire_head *m)
+{
+	struct out *o = (struct out *)((char *)m - offsetof(struct out, head));
+	struct peer *p;
+
+	if (kd_net_lost(net, rank)) {
+		free(o);
+		return;
+	}
+	p = meet(net, rank);
+	if (p->pushed == p->sent && !p->loose.first)
+		p->wait_ns = p->ack_ns ? p->ack_ns : kd_os_now_ns() + ACK_DELAY_NS;
+	m->seq = ++p->sent;
+	queue_add(&p->kept, o);
+	activate(net, p);
 	check(p);
 }
 
@@ -419,7 +451,7 @@ static uint64_t repeat(struct kd_net *net, struct peer *p, uint64_t now)
 	if (!o || !o->sent_ns)
 		return UINT64_MAX;
 	if (now >= o->sent_ns + patience(p)) {
-		if (transmit(net, p, &o->head))
+		if (transmit(net, p, &o->head, 0))
 			return now + p->retry_ns;
 		o->sent_ns = now;
 		o->repeated = 1;
@@ -433,7 +465,7 @@ static uint64_t repeat(struct kd_net *net, struct peer *p, uint64_t now)
 static int acknowledge(struct kd_net *net, struct peer *p)
 {
 	struct kd_wire_head *m = kd_peer_message(KD_WIRE_ACK, 0);
-	int error = transmit(net, p, m);
+	int error = transmit(net, p, m, 0);
 
 	free((char *)m - offsetof(struct out, head));
 	return error;
@@ -442,7 +474,8 @@ static int acknowledge(struct kd_net *net, struct peer *p)
 /* Sends what is due to p. Returns when more will be due. */
 static uint64_t tick_peer(struct kd_net *net, struct peer *p, uint64_t now)
 {
-	uint64_t due = push(net, p, now);
+	int waits = now < p->wait_ns && !net->peers->leaving;
+	uint64_t due = waits ? p->wait_ns : push(net, p, now);
 
 	due = kd_min(due, repeat(net, p, now));
 	if (p->ack_ns && now >= p->ack_ns) {

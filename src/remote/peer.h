@@ -53,6 +53,9 @@ struct kd_wire_head *kd_peer_message(enum kd_wire_kind kind, size_t bytes);
 /* Sends m to rank and frees it later. once: the message may be lost, but it is not dropped merely
  * because the engine has no room for it yet, as while a connection is being made. */
 void kd_peer_send(struct kd_net *net, uint32_t rank, struct kd_wire_head *m, int once);
+/* The same for a message that nobody waits for: it goes with the next one to the rank, or after 20
+ * ms. */
+void kd_peer_send_with_next(struct kd_net *net, uint32_t rank, struct kd_wire_head *m);
 /* Sends a reliable message down the tree of ranks: to 2r + 1 and 2r + 2, if there are such. In a
  * job that survives ranks the tree has two levels: no rank depends on others to pass it on. */
 void kd_peer_send_down(struct kd_net *net, enum kd_wire_kind kind, const void *body, size_t bytes);

@@ -227,7 +227,7 @@ void kd_retained_return(struct kd_retained_import *of)
 		return;
 	m = kd_peer_message(KD_WIRE_FREE, sizeof(struct kd_wire_free));
 	*(struct kd_wire_free *)(m + 1) = (struct kd_wire_free){of->import, of->generation};
-	kd_peer_send(of->net, of->rank, m, 0);
+	kd_peer_send_with_next(of->net, of->rank, m);
 	free(of);
 }
 

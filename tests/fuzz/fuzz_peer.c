@@ -49,6 +49,11 @@ int kd_comm_send(struct kd_comm *c, uint32_t rank, const void *message, size_t l
 	return now_ns % 3 ? 0 : -EAGAIN;
 }
 
+int kd_comm_send_more(struct kd_comm *c, uint32_t rank, const void *message, size_t len)
+{
+	return kd_comm_send(c, rank, message, len);
+}
+
 static volatile uint8_t sum;
 
 static void handed_up(struct kd_net *to, uint32_t from, unsigned kind, const void *body,
@@ -58,6 +63,8 @@ static void handed_up(struct kd_net *to, uint32_t from, unsigned kind, const voi
 		sum = (uint8_t)(sum + ((const uint8_t *)body)[i]);
 	if (kind == KD_WIRE_WORK)
 		kd_peer_send(to, from, kd_peer_message(KD_WIRE_DONE, bytes % 100), 0);
+	else if (kind == KD_WIRE_DONE)
+		kd_peer_send_with_next(to, from, kd_peer_message(KD_WIRE_FREE, bytes % 100));
 	else if (kind == KD_WIRE_REQ)
 		kd_peer_send(to, from, kd_peer_message(KD_WIRE_NONE, 16), 1);
 }

@@ -80,6 +80,11 @@ void kd_peer_send(struct kd_net *from, uint32_t rank, struct kd_wire_head *m, in
 	free(m);
 }
 
+void kd_peer_send_with_next(struct kd_net *from, uint32_t rank, struct kd_wire_head *m)
+{
+	kd_peer_send(from, rank, m, 0);
+}
+
 void kd_peer_send_down(struct kd_net *from, enum kd_wire_kind kind, const void *body, size_t bytes)
 {
 	struct kd_wire_head *m = kd_peer_message(kind, bytes);

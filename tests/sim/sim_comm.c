@@ -359,6 +359,6 @@ static void wake(struct kd_comm *c)
 }
 
 const struct kd_comm_engine sim_comm = {
-	start, stop, name, connect, send_message, get, NULL, expose, hide, progress, wait, wake,
+	start, stop, name, connect, send_message, NULL, get, NULL, expose, hide, progress, wait, wake,
 	forget, renew,
 };

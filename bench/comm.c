@@ -152,7 +152,7 @@ static void kd_receive(int sleeps)
 {
 	while (!kd_messages)
 		if (!kd_comm_progress(comm) && sleeps)
-			kd_comm_wait(comm, &lock, -1, 1000000000, 1);
+			kd_comm_wait(comm, &lock, -1, 1000000000);
 	kd_messages--;
 }
 
@@ -547,7 +547,7 @@ static void answer(uint32_t number, int fd)
 	kd_connect(address, size);
 	kd_receive(1);
 	kd_send();
-	while (!kd_comm_wait(comm, &lock, fd, 1000000000, 1))
+	while (!kd_comm_wait(comm, &lock, fd, 1000000000))
 		kd_comm_progress(comm);
 	hear(fd, &stop, 1);
 	_exit(0);
@@ -581,7 +581,7 @@ static void memory_of_one(void)
 		t = now();
 		while (kd_comm_send(comm, (uint32_t)i, &message, sizeof(message)) == -EAGAIN)
 			if (!kd_comm_progress(comm))
-				kd_comm_wait(comm, &lock, -1, 1000000000, 1);
+				kd_comm_wait(comm, &lock, -1, 1000000000);
 		kd_receive(1);
 		if (!i || i + 1 == PEERS)
 			printf("  %2d peer%s %.1f MiB; the last answered in %.2f ms\n", i + 1,

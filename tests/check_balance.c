@@ -133,6 +133,24 @@ START_TEST(bandwidth)
 }
 END_TEST
 
+/* What it was idle for, until it was not. */
+START_TEST(left)
+{
+	uint64_t now = 1000 * MS;
+
+	kd_balance_note(&net, 1, 1, now, UINT64_MAX);
+	kd_balance_left(&net, 1, now + 8 * MS);
+	kd_balance_note(&net, 1, 0, now + 8 * MS, UINT64_MAX);
+	ck_assert(kd_balance_affords(&net, 1, 2, 5 * MS, now + 8 * MS));
+	kd_balance_note(&net, 2, 1, now, UINT64_MAX);
+	kd_balance_left(&net, 2, now + 2 * MS);
+	kd_balance_left(&net, 2, now + 4 * MS); /* it was not idle then */
+	kd_balance_left(&net, 2, now);
+	kd_balance_note(&net, 2, 0, now + 8 * MS, UINT64_MAX);
+	ck_assert(!kd_balance_affords(&net, 2, 3, 5 * MS, now + 8 * MS));
+}
+END_TEST
+
 /* Faster at first if the kernel copies the data of all ranks. */
 START_TEST(direct)
 {
@@ -165,6 +183,7 @@ int main(void)
 	tcase_add_test(tcase, spent);
 	tcase_add_test(tcase, has_enough);
 	tcase_add_test(tcase, bandwidth);
+	tcase_add_test(tcase, left);
 	tcase_add_test(tcase, direct);
 	suite_add_tcase(suite, tcase);
 	runner = srunner_create(suite);

@@ -87,9 +87,14 @@ int kd_comm_progress(struct kd_comm *c)
 	return c->engine->progress(c);
 }
 
-int kd_comm_wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
+int kd_comm_wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns)
 {
-	return c->engine->wait(c, lock, fd, timeout_ns, watch);
+	return c->engine->wait(c, lock, fd, timeout_ns);
+}
+
+void kd_comm_watch(struct kd_comm *c, int on)
+{
+	c->engine->watch(c, on);
 }
 
 void kd_comm_wake(struct kd_comm *c)

@@ -68,10 +68,12 @@ int kd_comm_progress(struct kd_comm *c);
 
 /* Sleeps until progress may be possible, or until something that was refused may be sent; until fd
  * (-1: none) is readable; until kd_comm_wake is called (or has been since the last wait: no wake is
- * lost); or until timeout_ns have passed. Without watch it leaves progress to other threads. The
- * lock is free meanwhile; other threads may use the engine. Returns 1 if fd is readable; while
- * there is always work it may look only now and then. */
-int kd_comm_wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch);
+ * lost); or until timeout_ns have passed. The lock is free meanwhile; other threads may use the
+ * engine. Returns 1 if fd is readable; while there is always work it may look only now and then. */
+int kd_comm_wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns);
+/* on 0: from now on kd_comm_wait leaves progress to other threads, even if it is sleeping; 1: no
+ * longer. Any thread, no lock. Of several calls at the same time, the last one counts. */
+void kd_comm_watch(struct kd_comm *c, int on);
 /* Any thread, no lock. */
 void kd_comm_wake(struct kd_comm *c);
 

@@ -71,8 +71,8 @@ struct kd_comm_engine {
 	int (*expose)(struct kd_comm *c, void *p, size_t len, struct kd_comm_region *region_p);
 	void (*hide)(struct kd_comm *c, struct kd_comm_region *region);
 	int (*progress)(struct kd_comm *c);
-	int (*wait)(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns,
-		    int watch);
+	void (*watch)(struct kd_comm *c, int on);
+	int (*wait)(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns);
 	void (*wake)(struct kd_comm *c);
 	void (*forget)(struct kd_comm *c, uint32_t rank);
 	int (*renew)(struct kd_comm *c, uint32_t rank, uint32_t incarnation, const void *address,

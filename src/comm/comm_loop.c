@@ -21,6 +21,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "comm/comm_engine.h"
@@ -79,6 +80,7 @@ struct loop {
 	struct address own, *ranks;
 	uint32_t nranks;
 	struct datagram *waiting, **last; /* delayed, or refused by the kernel so far */
+	uint32_t watching; /* see kd_comm_watch */
 	int sleeping; /* in wait(), with a timeout from what was waiting then */
 	struct reading *readings;
 	struct region *regions;
@@ -117,6 +119,7 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 		kd_error("out of memory for an endpoint");
 		return -ENOMEM;
 	}
+	l->watching = 1;
 	l->events = config->events;
 	l->arg = config->arg;
 	l->last = &l->waiting;
@@ -524,10 +527,10 @@ static int progress(struct kd_comm *c)
 	return events;
 }
 
-static int wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
+static int wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns)
 {
 	struct loop *l = loop_of(c);
-	struct pollfd p[3] = {{watch ? l->socket : -1, POLLIN, 0},
+	struct pollfd p[3] = {{kd_load(&l->watching) ? l->socket : -1, POLLIN, 0},
 			      {l->wake, POLLIN, 0},
 			      {fd, POLLIN, 0}};
 	uint64_t now = kd_os_now_ns(), due = l->waiting ? flush(l, now) : UINT64_MAX, count;
@@ -553,7 +556,14 @@ static void wake(struct kd_comm *c)
 		return; /* the counter is full: that wakes as well */
 }
 
+static void watch(struct kd_comm *c, int on)
+{
+	kd_store(&loop_of(c)->watching, on ? 1u : 0u);
+	if (on)
+		wake(c);
+}
+
 const struct kd_comm_engine kd_comm_loop = {
-	start, stop, name, connect_rank, send_message, NULL, get, NULL, expose, hide, progress, wait,
-	wake, forget, renew,
+	start, stop, name, connect_rank, send_message, NULL, get, NULL, expose, hide, progress, watch,
+	wait, wake, forget, renew,
 };

@@ -31,6 +31,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/atomic.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "comm/bell.h"
@@ -105,7 +106,7 @@ struct engine {
 	uint64_t lost_sends, lost_receives, lost_events; /* for the debugger */
 
 	struct kd_bell bell;
-	int watching; /* whether the sleeper watches: see kd_comm_wait */
+	uint32_t watching; /* whether the sleeper watches: see kd_comm_watch */
 	uint32_t busy_waits; /* waits that found work */
 };
 
@@ -157,7 +158,7 @@ static struct peer *peer_find(const struct engine *e, uint32_t rank)
  * do, or sooner. A sleeper that does not watch has left it to others. */
 static void wake_sleeper(struct engine *e)
 {
-	if (e->watching && kd_bell_sleeping(&e->bell)) /* their writers hold the lock */
+	if (kd_load(&e->watching) && kd_bell_sleeping(&e->bell)) /* their writers hold the lock */
 		wake(&e->comm);
 }
 
@@ -423,7 +424,7 @@ static int progress(struct kd_comm *c)
 	 * been made here (the provider adds them in fi_trywait only), and if something is left to
 	 * read, that thread must read it.
 	 */
-	if (e->watching && kd_bell_sleeping(&e->bell)) {
+	if (kd_load(&e->watching) && kd_bell_sleeping(&e->bell)) {
 		struct fid *fid = &e->ofi.cq->fid;
 
 		if (e->ofi.cq_fd >= 0 && fi_trywait(e->ofi.fabric, &fid, 1))
@@ -437,14 +438,21 @@ static void wake(struct kd_comm *c)
 	kd_bell_ring(&engine_of(c)->bell);
 }
 
-static int wait_events(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns,
-		       int watch)
+/* A sleeper that begins to watch looks what there is. */
+static void watch(struct kd_comm *c, int on)
+{
+	kd_store(&engine_of(c)->watching, on ? 1u : 0u);
+	if (on)
+		wake(c);
+}
+
+static int wait_events(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns)
 {
 	struct engine *e = engine_of(c);
+	int watch = (int)kd_load(&e->watching);
 	struct pollfd fds[2] = {{fd, POLLIN, 0}, {watch ? e->ofi.cq_fd : -1, POLLIN, 0}};
 	struct fid *fid = &e->ofi.cq->fid;
 
-	e->watching = watch;
 	if (watch && (e->gets.finished || e->buffers.unposted))
 		timeout_ns = 0;
 	if (watch && timeout_ns && e->refused) {
@@ -496,6 +504,7 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 		kd_error("out of memory for an endpoint");
 		return -ENOMEM;
 	}
+	e->watching = 1;
 	e->events = config->events;
 	e->arg = config->arg;
 	e->forgets = config->forgets;
@@ -607,7 +616,7 @@ static void stop(struct kd_comm *c)
 	pthread_mutex_lock(&lock);
 	while (e->sends && kd_os_now_ns() < end)
 		if (!progress(c))
-			wait_events(c, &lock, -1, 1000000, 1);
+			wait_events(c, &lock, -1, 1000000);
 	pthread_mutex_unlock(&lock);
 
 	/* From here on nobody writes to buffers and the memory of gets. Once there are no peers,
@@ -634,6 +643,6 @@ static void stop(struct kd_comm *c)
 
 const struct kd_comm_engine kd_comm_ofi = {
 	start,  stop, name,     connect_rank, send_message, NULL, get_memory, NULL,
-	expose, hide, progress, wait_events,  wake,
+	expose, hide, progress, watch, wait_events, wake,
 	forget, renew,
 };

@@ -23,8 +23,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
 #include "base/log.h"
 #include "base/member.h"
 #include "base/os.h"
@@ -88,7 +90,10 @@ struct tcp {
 	const struct kd_comm_events *events;
 	void *arg; /* of events */
 	struct kd_bell bell;
-	int closing, watching;
+	int closing;
+	int gate;          /* epoll of that of the links, if the sleeper is to watch; */
+	uint32_t watching; /* then 1 */
+	uint32_t more;     /* to do in progress, whatever arrives */
 	uint64_t patience_ns;
 	socklen_t address_size;
 	uint32_t rank, size;
@@ -121,10 +126,11 @@ static struct tcp *tcp_of_links(struct kd_links *links)
 }
 
 /* Something has changed under the lock, so that there is more for the sleeper to do. A sleeper that
- * does not watch has left it to others. */
+ * does not watch has left it to others. Dekker with watch(). */
 static void wake_sleeper(struct tcp *t)
 {
-	if (t->watching && kd_bell_sleeping(&t->bell))
+	kd_store(&t->more, 1);
+	if (kd_load(&t->watching) && kd_bell_sleeping(&t->bell))
 		kd_bell_ring(&t->bell);
 }
 
@@ -574,17 +580,30 @@ static int progress(struct kd_comm *c)
 	n += copy_more(t);
 	if (t->gets.finished)
 		n += kd_gets_deliver(&t->gets);
+	kd_store_relaxed(&t->more, t->gets.finished || t->unread);
 	return n;
 }
 
-static int wait_events(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns,
-		       int watch)
+/* A sleeper that stops watching, or begins to, does not wake up for that. */
+static void watch(struct kd_comm *c, int on)
 {
 	struct tcp *t = tcp_of(c);
-	struct pollfd fds[2] = {{fd, POLLIN, 0}, {watch ? kd_links_fd(&t->links) : -1, POLLIN, 0}};
+	struct epoll_event e = {.events = EPOLLIN};
 
-	t->watching = watch;
-	if (watch && (t->gets.finished || t->unread))
+	kd_store(&t->watching, on ? 1u : 0u);
+	if (epoll_ctl(t->gate, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, kd_links_fd(&t->links), &e) &&
+	    errno != (on ? EEXIST : ENOENT))
+		kd_die("cannot watch connections: %s", kd_errno_text(errno));
+	if (on && kd_load(&t->more))
+		kd_bell_ring(&t->bell);
+}
+
+static int wait_events(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns)
+{
+	struct tcp *t = tcp_of(c);
+	struct pollfd fds[2] = {{fd, POLLIN, 0}, {t->gate, POLLIN, 0}};
+
+	if (kd_load(&t->watching) && kd_load_relaxed(&t->more))
 		timeout_ns = 0;
 	kd_bell_sleep(&t->bell, lock, fds, timeout_ns);
 	return fds[0].revents != 0;
@@ -678,7 +697,23 @@ static void stop(struct kd_comm *c)
 	free(t->peers);
 	kd_region_remove_all(&t->regions);
 	kd_bell_close(&t->bell);
+	if (t->gate >= 0)
+		close(t->gate);
 	free(t);
+}
+
+static int open_gate(struct tcp *t)
+{
+	int error;
+
+	t->gate = epoll_create1(EPOLL_CLOEXEC);
+	if (t->gate < 0) {
+		error = -errno;
+		kd_error("cannot watch connections: %s", kd_errno_text(-error));
+		return error;
+	}
+	watch(&t->comm, 1);
+	return 0;
 }
 
 static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, void *address,
@@ -706,7 +741,7 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 	}
 	t->events = config->events;
 	t->arg = config->arg;
-	t->bell.fd = -1;
+	t->bell.fd = t->gate = -1;
 	t->rank = config->rank;
 	t->size = config->size;
 	t->address_size = own_size;
@@ -718,6 +753,8 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 			      config->size, config->secret, &events);
 	if (!error)
 		error = kd_bell_open(&t->bell);
+	if (!error)
+		error = open_gate(t);
 	t->peers = calloc(config->size, sizeof(*t->peers));
 	if (!error && !t->peers) {
 		kd_error("out of memory for the table of %u ranks", config->size);
@@ -736,5 +773,5 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 
 const struct kd_comm_engine kd_comm_tcp = {
 	start,  stop, name,     connect_rank, send_message, send_more, get_memory, reads_directly,
-	expose, hide, progress, wait_events,  wake,	  forget, renew,
+	expose, hide, progress, watch, wait_events, wake, forget, renew,
 };

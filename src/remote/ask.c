@@ -204,23 +204,33 @@ static uint32_t next_live(const struct kd_net *net, uint32_t rank)
 	return net->rank;
 }
 
+static uint64_t patience_ns(const struct kd_asking *me)
+{
+	return (uint64_t)LOST_NS << kd_min(me->lost, (uint32_t)LOST_DOUBLINGS);
+}
+
+uint64_t kd_ask_due(struct kd_net *net, uint64_t now)
+{
+	struct kd_asking *me = net->asking;
+
+	kd_net_assert_locked(net);
+	if (net->over || net->departs)
+		return UINT64_MAX;
+	return me->outstanding ? me->asked_ns + patience_ns(me) : earliest_ns(me, now);
+}
+
 uint64_t kd_ask(struct kd_net *net, uint64_t now)
 {
 	struct kd_asking *me = net->asking;
 	int wait;
 	uint32_t victim;
-	uint64_t patience = (uint64_t)LOST_NS << kd_min(me->lost, (uint32_t)LOST_DOUBLINGS);
+	uint64_t due = kd_ask_due(net, now), patience = patience_ns(me);
 
-	kd_net_assert_locked(net);
-	if (net->over || net->departs)
-		return UINT64_MAX;
+	if (now < due)
+		return due;
 	if (me->outstanding) {
-		if (now < me->asked_ns + patience)
-			return me->asked_ns + patience;
 		me->refusals++;
 		me->lost++;
-	} else if (now < earliest_ns(me, now)) {
-		return earliest_ns(me, now);
 	}
 	victim = next_live(net, choose(net, &wait));
 	if (victim == net->rank)

@@ -15,6 +15,8 @@ void kd_ask_stop(struct kd_net *net);
 /* A worker is idle: sends a request when the time for one has come. Returns when to call it
  * again (UINT64_MAX: the job is over). */
 uint64_t kd_ask(struct kd_net *net, uint64_t now_ns);
+/* When it would. */
+uint64_t kd_ask_due(struct kd_net *net, uint64_t now_ns);
 /* NONE from a victim. */
 void kd_ask_refused(struct kd_net *net, const void *body, size_t bytes);
 /* WORK has come from that victim. Returns when it was requested; 0: it was not, or a later request

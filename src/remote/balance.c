@@ -152,6 +152,14 @@ void kd_balance_note(struct kd_net *net, uint32_t rank, int idle, uint64_t now, 
 	a->idle = idle;
 }
 
+void kd_balance_left(struct kd_net *net, uint32_t rank, uint64_t at)
+{
+	const struct account *a = &net->balance->accounts[rank];
+
+	if (a->idle && at > a->since_ns)
+		kd_balance_note(net, rank, 0, at, a->most_ns);
+}
+
 int kd_balance_affords(const struct kd_net *net, uint32_t rank, uint32_t from, uint64_t bytes,
 		       uint64_t now)
 {

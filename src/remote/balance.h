@@ -27,6 +27,8 @@ void kd_balance_stop(struct kd_net *net);
  * call. */
 void kd_balance_note(struct kd_net *net, uint32_t rank, int idle, uint64_t now_ns,
 		     uint64_t most_ns);
+/* The rank has been idle until that time, if it was at the last call. */
+void kd_balance_left(struct kd_net *net, uint32_t rank, uint64_t at_ns);
 /* Whether the rank has been idle for so much longer than another one that so many bytes should move
  * from there. */
 int kd_balance_affords(const struct kd_net *net, uint32_t rank, uint32_t from, uint64_t bytes,

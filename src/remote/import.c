@@ -73,7 +73,8 @@ struct kd_import {
 struct kd_imports {
 	struct kd_table table;
 	uint32_t live;    /* imports whose DONE has not been sent */
-	uint32_t ahead;   /* how many more are requested while they run */
+	uint32_t ahead;   /* how many more are requested while they run, */
+	uint32_t waits;   /* once a worker has taken those that are ready: then it wakes the thread */
 	struct kd_import *inbox; /* ready; inbox_lock protects the list */
 	uint32_t inbox_lock;
 	struct kd_import *finished; /* all closures complete; any worker pushes */
@@ -297,6 +298,9 @@ int kd_import_take(struct kd_remote *r, struct kd_filter *filter, struct kd_rang
 	if (!filter)
 		kd_step(net, KD_STEP_IMPORT, 0, im->victim, im->generation, im->incoming.count,
 			im->victim);
+	kd_fence(); /* Dekker with kd_import_tick */
+	if (kd_load_relaxed(&me->waits) && !kd_load_relaxed(&me->inbox))
+		kd_net_wake(net);
 	return 1;
 }
 
@@ -598,6 +602,7 @@ uint64_t kd_import_tick(struct kd_net *net, uint64_t now)
 {
 	struct kd_imports *me = net->imports;
 	struct kd_import *im = kd_exchange(&me->finished, NULL);
+	uint64_t due;
 
 	kd_net_assert_locked(net);
 	while (im) {
@@ -611,8 +616,13 @@ uint64_t kd_import_tick(struct kd_net *net, uint64_t now)
 		}
 		im = next;
 	}
-	return me->ahead && me->live && me->live < (uint32_t)net->pool->count + me->ahead ?
-		       kd_import_ask(net, now) : UINT64_MAX;
+	if (!me->ahead || !me->live || me->live >= (uint32_t)net->pool->count + me->ahead) {
+		kd_store_relaxed(&me->waits, 0);
+		return UINT64_MAX;
+	}
+	due = kd_ask_due(net, now);
+	kd_store(&me->waits, now >= due);
+	return kd_load(&me->inbox) ? (now >= due ? UINT64_MAX : due) : kd_ask(net, now);
 }
 
 /* Takes it out of the inbox. 0: a worker has taken it. */

@@ -68,14 +68,10 @@ static void *serve(void *arg)
 		if (events || due <= now || net->look_again)
 			continue;
 		net->sleeps_until = kd_min(due, now + SLEEP_NS);
-		kd_store(&net->blind, 1);
-		if (!kd_load(&net->pollers))
-			kd_store(&net->blind, 0);
 		if (kd_comm_wait(net->comm, &net->lock, net->leaving ? -1 : net->boot.fd,
-				 net->sleeps_until - now, !kd_load_relaxed(&net->blind)) &&
+				 net->sleeps_until - now) &&
 		    !net->leaving && kd_boot_event(&net->boot))
 			_Exit(1); /* the error line has been printed */
-		kd_store(&net->blind, 0);
 		net->sleeps_until = 0;
 	}
 	pthread_mutex_unlock(&net->lock);
@@ -112,7 +108,7 @@ void kd_net_leave_launcher(struct kd_net *net)
 void kd_net_alone(struct kd_net *net)
 {
 	kd_store(&net->pollers, 0);
-	kd_comm_wake(net->comm);
+	kd_comm_watch(net->comm, 1);
 }
 
 void kd_net_halt(struct kd_net *net)
@@ -145,7 +141,8 @@ void kd_net_help(struct kd_remote *r, struct kd_worker *w, int ask, const char *
 
 	if (!w->polls && net->pool->count <= net->pool->cpus) {
 		w->polls = 1;
-		kd_fetch_add(&net->pollers, 1);
+		if (!kd_fetch_add(&net->pollers, 1))
+			kd_comm_watch(net->comm, 0);
 	}
 	if (pthread_mutex_trylock(&net->lock))
 		return;
@@ -168,8 +165,10 @@ void kd_net_leave(struct kd_remote *r, struct kd_worker *w)
 
 	kd_assert(w->polls);
 	w->polls = 0;
-	if (kd_fetch_add(&net->pollers, -1) == 1 && kd_load(&net->blind))
-		kd_comm_wake(net->comm);
+	if (kd_fetch_add(&net->pollers, -1) != 1)
+		return;
+	kd_store_relaxed(&net->left_ns, kd_os_now_ns());
+	kd_comm_watch(net->comm, 1);
 }
 
 void kd_net_wake(struct kd_net *net)

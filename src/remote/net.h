@@ -116,12 +116,12 @@ struct kd_net {
 	int leaving; /* the launcher's descriptor is not watched any more; under the lock */
 	int stop;    /* the thread has to end; under the lock */
 	/*
-	 * While idle workers poll, the thread leaves messages to them: it sleeps blind, that is
-	 * without watching for messages, so that they do not wake it in vain. The last poller that
-	 * finds work or goes to sleep wakes it. Dekker: the thread stores blind, then loads
-	 * pollers; a poller that leaves decrements pollers, then loads blind.
+	 * While idle workers poll, the thread leaves messages to them: it does not watch for them,
+	 * so that they do not wake it in vain. The last poller that finds work or goes to sleep has
+	 * it watch again: after all others have had it stop, since each does that before it leaves.
 	 */
-	uint32_t pollers, blind;
+	uint32_t pollers;
+	uint64_t left_ns; /* when the last of them left */
 	uint64_t sleeps_until; /* the latest time until which the thread sleeps; under the lock */
 	int look_again; /* the holder of the lock, who works, is to look once more */
 };

@@ -275,7 +275,10 @@ uint64_t kd_placement_tick(struct kd_net *net, uint64_t now)
 	kd_net_assert_locked(net);
 	if (!kd_load_relaxed(&me->any))
 		return UINT64_MAX;
-	kd_balance_note(net, net->rank, kd_net_idle(net), now, UINT64_MAX);
+	idle = kd_net_idle(net);
+	if (!idle)
+		kd_balance_left(net, net->rank, kd_min(kd_load_relaxed(&net->left_ns), now));
+	kd_balance_note(net, net->rank, idle, now, UINT64_MAX);
 	if (me->quiet && now >= me->quiet_until_ns)
 		kd_store(&me->quiet, 0);
 	/* first: an owner sets it after it has added to the list */

@@ -48,7 +48,8 @@ struct endpoint {
 	struct reading *readings;
 	struct region *regions;
 	struct sim_fiber *sleeper; /* in wait() */
-	int watches, rung, listens; /* in wait(): to messages, to the launcher; wake() was called */
+	int watches; /* for messages */
+	int rung, listens; /* in wait(): wake() was called; to the launcher */
 };
 
 static struct endpoint *endpoints;
@@ -63,6 +64,7 @@ static int start(const struct kd_comm_config *config, struct kd_comm **comm_p, v
 {
 	struct endpoint *e = kd_must(calloc(1, sizeof(*e)));
 
+	e->watches = 1;
 	e->events = config->events;
 	e->arg = config->arg;
 	e->npeers = config->size;
@@ -326,20 +328,19 @@ static int progress(struct kd_comm *c)
 	return n;
 }
 
-static int wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns, int watch)
+static int wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns)
 {
 	struct endpoint *e = of(c);
 	uint64_t until = sim.now_ns + timeout_ns;
 
 	if (fd >= 0)
 		until = kd_min(until, sim_boot_due(e->process));
-	for (const struct packet *p = e->packets; watch && p; p = p->next)
+	for (const struct packet *p = e->packets; e->watches && p; p = p->next)
 		until = kd_min(until, p->due_ns);
-	for (const struct reading *r = e->readings; watch && r; r = r->next)
+	for (const struct reading *r = e->readings; e->watches && r; r = r->next)
 		until = kd_min(until, r->due_ns);
 	pthread_mutex_unlock(lock);
 	e->sleeper = sim_self();
-	e->watches = watch;
 	e->listens = fd >= 0;
 	if (!e->rung)
 		sim_sleep(until);
@@ -358,7 +359,15 @@ static void wake(struct kd_comm *c)
 		sim_wake(e->sleeper, sim.now_ns);
 }
 
+static void watch(struct kd_comm *c, int on)
+{
+	of(c)->watches = on;
+	if (on)
+		wake(c);
+}
+
 const struct kd_comm_engine sim_comm = {
-	start, stop, name, connect, send_message, NULL, get, NULL, expose, hide, progress, wait, wake,
+	start, stop, name, connect, send_message, NULL, get, NULL, expose, hide, progress, watch, wait,
+	wake,
 	forget, renew,
 };

@@ -282,45 +282,57 @@ static uint64_t push(struct kd_net *net, struct peer *p, uint64_t now)
 	return UINT64_MAX;
 }
 
+/* The receiver of the message. NULL: it is lost, and the message is freed. */
+static struct peer *receiver(struct kd_net *net, uint32_t rank, struct out *o)
+{
+	if (!kd_net_lost(net, rank))
+		return meet(net, rank);
+	free(o);
+	return NULL;
+}
+
+static void keep(struct kd_net *net, struct peer *p, struct out *o)
+{
+	o->head.seq = ++p->sent;
+	queue_add(&p->kept, o);
+	activate(net, p);
+}
+
+static struct out *out_of(struct kd_wire_head *m)
+{
+	return (struct out *)((char *)m - offsetof(struct out, head));
+}
+
 void kd_peer_send(struct kd_net *net, uint32_t rank, struct kd_wire_head *m, int once)
 {
-	struct out *o = (struct out *)((char *)m - offsetof(struct out, head));
-	struct peer *p;
+	struct out *o = out_of(m);
+	struct peer *p = receiver(net, rank, o);
 
-	if (kd_net_lost(net, rank)) {
-		free(o);
+	if (!p)
 		return;
-	}
-	p = meet(net, rank);
 	if (!once) {
-		m->seq = ++p->sent;
-		queue_add(&p->kept, o);
+		keep(net, p, o);
 	} else if (p->nloose < LOOSE_MAX) {
 		p->nloose++;
 		queue_add(&p->loose, o);
+		activate(net, p);
 	} else {
 		free(o);
 	}
-	activate(net, p);
 	push(net, p, kd_os_now_ns());
 	check(p);
 }
 
 void kd_peer_send_with_next(struct kd_net *net, uint32_t rank, struct kd_wire_head *m)
 {
-	struct out *o = (struct out *)((char *)m - offsetof(struct out, head));
-	struct peer *p;
+	struct out *o = out_of(m);
+	struct peer *p = receiver(net, rank, o);
 
-	if (kd_net_lost(net, rank)) {
-		free(o);
+	if (!p)
 		return;
-	}
-	p = meet(net, rank);
 	if (p->pushed == p->sent && !p->loose.first)
 		p->wait_ns = p->ack_ns ? p->ack_ns : kd_os_now_ns() + ACK_DELAY_NS;
-	m->seq = ++p->sent;
-	queue_add(&p->kept, o);
-	activate(net, p);
+	keep(net, p, o);
 	check(p);
 }
 
@@ -467,7 +479,7 @@ static int acknowledge(struct kd_net *net, struct peer *p)
 	struct kd_wire_head *m = kd_peer_message(KD_WIRE_ACK, 0);
 	int error = transmit(net, p, m, 0);
 
-	free((char *)m - offsetof(struct out, head));
+	free(out_of(m));
 	return error;
 }
 

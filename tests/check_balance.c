@@ -133,21 +133,20 @@ START_TEST(bandwidth)
 }
 END_TEST
 
-/* What it was idle for, until it was not. */
+/* A rank has not been idle since it left. */
 START_TEST(left)
 {
-	uint64_t now = 1000 * MS;
-
-	kd_balance_note(&net, 1, 1, now, UINT64_MAX);
+	for (uint32_t r = 1; r < 3; r++)
+		kd_balance_note(&net, r, 1, now, UINT64_MAX);
 	kd_balance_left(&net, 1, now + 8 * MS);
-	kd_balance_note(&net, 1, 0, now + 8 * MS, UINT64_MAX);
-	ck_assert(kd_balance_affords(&net, 1, 2, 5 * MS, now + 8 * MS));
-	kd_balance_note(&net, 2, 1, now, UINT64_MAX);
 	kd_balance_left(&net, 2, now + 2 * MS);
 	kd_balance_left(&net, 2, now + 4 * MS); /* it was not idle then */
 	kd_balance_left(&net, 2, now);
-	kd_balance_note(&net, 2, 0, now + 8 * MS, UINT64_MAX);
-	ck_assert(!kd_balance_affords(&net, 2, 3, 5 * MS, now + 8 * MS));
+	now += 8 * MS;
+	for (uint32_t r = 1; r < 3; r++)
+		kd_balance_note(&net, r, 0, now, UINT64_MAX);
+	ck_assert(affords(1, 0, 5 * MS) && !affords(1, 0, 7 * MS));
+	ck_assert(!affords(2, 0, 1));
 }
 END_TEST
 

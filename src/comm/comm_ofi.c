@@ -449,21 +449,21 @@ static void watch(struct kd_comm *c, int on)
 static int wait_events(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns)
 {
 	struct engine *e = engine_of(c);
-	int watch = (int)kd_load(&e->watching);
-	struct pollfd fds[2] = {{fd, POLLIN, 0}, {watch ? e->ofi.cq_fd : -1, POLLIN, 0}};
+	int watches = (int)kd_load(&e->watching);
+	struct pollfd fds[2] = {{fd, POLLIN, 0}, {watches ? e->ofi.cq_fd : -1, POLLIN, 0}};
 	struct fid *fid = &e->ofi.cq->fid;
 
-	if (watch && (e->gets.finished || e->buffers.unposted))
+	if (watches && (e->gets.finished || e->buffers.unposted))
 		timeout_ns = 0;
-	if (watch && timeout_ns && e->refused) {
+	if (watches && timeout_ns && e->refused) {
 		uint64_t now = kd_os_now_ns();
 
 		for (struct peer *p = e->refused; p; p = p->refused)
 			timeout_ns = kd_min(timeout_ns, p->retry_ns > now ? p->retry_ns - now : 0);
 	}
-	if (watch && e->ofi.cq_fd < 0) {
+	if (watches && e->ofi.cq_fd < 0) {
 		timeout_ns = kd_min(timeout_ns, BLIND_NS);
-	} else if (watch && timeout_ns && fi_trywait(e->ofi.fabric, &fid, 1)) {
+	} else if (watches && timeout_ns && fi_trywait(e->ofi.fabric, &fid, 1)) {
 		/* There is work. The caller's descriptor must be checked all the same, but a system
 		 * call costs as much as a message. */
 		if (++e->busy_waits % 16)

@@ -4,9 +4,9 @@
  * The counts are an array that the parts of the loop reduce: each part adds to counts of its own,
  * or directly to the data if nobody else does, and the library adds them up.
  *
- * Each rank draws an equal part of the samples, which stays there. The parts of the loop that counts
- * go to the ranks that have their samples, and main waits for the counts alone, so no samples move
- * until kdds_sync.
+ * Each rank draws an equal part of the samples, which stays there. The parts of the loop that
+ * counts go to the ranks that have their samples, and main waits for the counts alone, so no
+ * samples move until kdds_sync.
  *
  * A sample is the mean of four uniform numbers, so the histogram is close to a bell curve.
  */

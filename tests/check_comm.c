@@ -1259,7 +1259,7 @@ static void *twin_thread(void *arg)
 	return NULL;
 }
 
-/* Has them leave progress to others, and watch again: what has arrived meanwhile wakes them then. */
+/* Has them leave progress to others, and watch again: what has arrived meanwhile wakes them. */
 static void *twin_watcher(void *arg)
 {
 	for (uint64_t i = 0; __atomic_load_n(&twins_ready, __ATOMIC_ACQUIRE) < 2; i++) {
@@ -1594,7 +1594,8 @@ static void again(void)
 static const struct {
 	const char *name;
 	void (*run)(void);
-	enum { LOOP = 1, DIRECT = 2, BOTH = 3 } also; /* over the loop engine; with reads by the kernel */
+	/* over the loop engine; with reads by the kernel */
+	enum { LOOP = 1, DIRECT = 2, BOTH = 3 } also;
 } cases[] = {
 	{"messages", messages, 0}, {"gets", gets, DIRECT},
 	{"many gets", many_gets, DIRECT}, {"wrong gets", wrong_gets, 0},

@@ -134,7 +134,8 @@ static void setup(void)
 {
 	at = nets;
 	clock_ns = 1000 * MS;
-	on_way = most_on_way = met = more = lose = twice = late = full = last_seen = out_of_order = 0;
+	on_way = most_on_way = met = more = 0;
+	lose = twice = late = full = last_seen = out_of_order = 0;
 	dice = 1;
 	memset(seen, 0, sizeof(seen));
 	memset(total, 0, sizeof(total));

@@ -532,7 +532,8 @@ START_TEST(may_stay)
 	struct kd_range in_main = {.from = &main_stack}, deep = {.from = &other};
 	struct kd_value v = array(x, 100);
 
-	ck_assert(kd_retained_may(&net, &in_main, &v, 1, 800) && kd_retained_may(&net, &deep, &v, 1, 800));
+	ck_assert(kd_retained_may(&net, &in_main, &v, 1, 800));
+	ck_assert(kd_retained_may(&net, &deep, &v, 1, 800));
 	ck_assert(!kd_retained_may(&net, &in_main, &v, 1, (1 << 20) + 1));
 	add(import_of(1), array(y, 100));
 	ck_assert(!kd_retained_may(&net, &in_main, &v, 1, (1 << 20) - 800 + 1));

@@ -564,6 +564,6 @@ static void watch(struct kd_comm *c, int on)
 }
 
 const struct kd_comm_engine kd_comm_loop = {
-	start, stop, name, connect_rank, send_message, NULL, get, NULL, expose, hide, progress, watch,
-	wait, wake, forget, renew,
+	start, stop, name, connect_rank, send_message, NULL, get, NULL, expose, hide, progress,
+	watch, wait, wake, forget, renew,
 };

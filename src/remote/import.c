@@ -74,7 +74,7 @@ struct kd_imports {
 	struct kd_table table;
 	uint32_t live;    /* imports whose DONE has not been sent */
 	uint32_t ahead;   /* how many more are requested while they run, */
-	uint32_t waits;   /* once a worker has taken those that are ready: then it wakes the thread */
+	uint32_t waits;   /* once a worker has taken all that are ready: it wakes the thread */
 	struct kd_import *inbox; /* ready; inbox_lock protects the list */
 	uint32_t inbox_lock;
 	struct kd_import *finished; /* all closures complete; any worker pushes */

@@ -367,7 +367,7 @@ static void watch(struct kd_comm *c, int on)
 }
 
 const struct kd_comm_engine sim_comm = {
-	start, stop, name, connect, send_message, NULL, get, NULL, expose, hide, progress, watch, wait,
-	wake,
+	start, stop, name, connect, send_message, NULL, get, NULL, expose, hide, progress, watch,
+	wait, wake,
 	forget, renew,
 };

@@ -72,7 +72,7 @@ int kd_comm_progress(struct kd_comm *c);
  * engine. Returns 1 if fd is readable; while there is always work it may look only now and then. */
 int kd_comm_wait(struct kd_comm *c, pthread_mutex_t *lock, int fd, uint64_t timeout_ns);
 /* on 0: from now on kd_comm_wait leaves progress to other threads, even if it is sleeping; 1: no
- * longer. Any thread, no lock. Of several calls at the same time, the last one counts. */
+ * longer. Any thread, no lock. Of a 0 and a 1 at the same time, either may count. */
 void kd_comm_watch(struct kd_comm *c, int on);
 /* Any thread, no lock. */
 void kd_comm_wake(struct kd_comm *c);

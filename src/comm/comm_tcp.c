@@ -91,9 +91,9 @@ struct tcp {
 	void *arg; /* of events */
 	struct kd_bell bell;
 	int closing;
-	int gate;          /* epoll of that of the links, if the sleeper is to watch; */
-	uint32_t watching; /* then 1 */
-	uint32_t more;     /* to do in progress, whatever arrives */
+	int gate;          /* an epoll set; that of the links is in it while the sleeper watches */
+	uint32_t watching; /* see kd_comm_watch */
+	uint32_t more;     /* there is something to do in progress, even if nothing arrives */
 	uint64_t patience_ns;
 	socklen_t address_size;
 	uint32_t rank, size;
@@ -584,7 +584,8 @@ static int progress(struct kd_comm *c)
 	return n;
 }
 
-/* A sleeper that stops watching, or begins to, does not wake up for that. */
+/* A sleeper that stops watching, or begins to, does not wake up for that, unless progress has left
+ * something to do: whoever has left it there has stored `more' before it calls this. */
 static void watch(struct kd_comm *c, int on)
 {
 	struct tcp *t = tcp_of(c);

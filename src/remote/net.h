@@ -119,6 +119,8 @@ struct kd_net {
 	 * While idle workers poll, the thread leaves messages to them: it does not watch for them,
 	 * so that they do not wake it in vain. The last poller that finds work or goes to sleep has
 	 * it watch again: after all others have had it stop, since each does that before it leaves.
+	 * If a new one begins to poll at that time, either may count: it has the thread watch again
+	 * when it leaves.
 	 */
 	uint32_t pollers;
 	uint64_t left_ns; /* when the last of them left */

@@ -1289,8 +1289,7 @@ static void begun(void)
 	if (!direct)
 		return;
 	twins_open();
-	for (uint32_t i = 0; i < 2; i++)
-		pthread_mutex_lock(&twins[i].lock);
+	pthread_mutex_lock(&t->lock);
 	for (int i = 0; i < 100; i++) {
 		kd_comm_watch(t->comm, 0);
 		twin_fetch(t, twins[1].region.key);
@@ -1304,6 +1303,7 @@ static void begun(void)
 		check(!pthread_join(thread, NULL));
 		twin_check(t);
 	}
+	pthread_mutex_lock(&twins[1].lock);
 	twins_close();
 }
 

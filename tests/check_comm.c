@@ -1208,6 +1208,7 @@ static void twins_close(void)
 	kd_comm_hide(twins[0].comm, &twins[0].region);
 	kd_comm_close(twins[0].comm);
 	check(!kd_comm_wait(twins[1].comm, &twins[1].lock, -1, 0));
+	kd_comm_hide(twins[1].comm, &twins[1].region);
 	kd_comm_close(twins[1].comm);
 	check(f->ended);
 	for (uint32_t i = 0; i < 2; i++)
@@ -1365,6 +1366,12 @@ static int incarnation_open(struct incarnation *x, uint32_t rank, uint32_t incar
 	return 1;
 }
 
+static void incarnation_close(struct incarnation *x)
+{
+	kd_comm_hide(x->comm, &x->region);
+	kd_comm_close(x->comm);
+}
+
 /* x sends, if it can, and all make progress. */
 static void incarnation_say(struct incarnation *x, uint32_t to, char sender)
 {
@@ -1438,9 +1445,9 @@ static void started_again(void)
 	for (int i = 0; i < 1000 && !incarnation_read(&after); i++)
 		poll(NULL, 0, 1); /* the read before has failed by ending the connection */
 	check(incarnation_read(&after));
-	kd_comm_close(home.comm);
-	kd_comm_close(before.comm);
-	kd_comm_close(after.comm);
+	incarnation_close(&home);
+	incarnation_close(&before);
+	incarnation_close(&after);
 }
 
 /* Engines that cannot be opened */

@@ -368,6 +368,8 @@ void kdds_no_reference(const char *task, const char *param) __attribute__((noret
 void kdds_reference_error(const char *task, const char *param, int use, uint32_t mode)
 	__attribute__((noreturn, cold));
 
+#define KD_HANDLES 4 /* that compilers see anew (kd_renew) */
+
 /* What a body has of the arena of its stack. Compilers keep it in registers. */
 struct kd_room {
 	char *top; /* end of its data */
@@ -379,6 +381,8 @@ struct kd_room {
 	int failed;    /* kdds_fail */
 	uint32_t start; /* called: the link of the next closure when it began; or 0 */
 	const struct kdds_type *type; /* of its task */
+	int renewed;   /* kd_renew */
+	struct kd_handle *handles[KD_HANDLES]; /* of its first parameters; NULL: there are no more */
 };
 
 /* Outside the body of a task (main, a helper function) NULL selects the running frame of the
@@ -533,6 +537,29 @@ KD_INLINE void kd_lifetime_end(struct kd_lifetime *s)
 		kd_lifetime_begin(kd_self, kd_room)
 
 /*
+ * Before a body first allocates data or spawns: from here on compilers take the addresses of its
+ * parameters' data for new ones. A body that has returned before then needs no register that it
+ * would have to save: compilers keep a parameter that is used after a call in such a register from
+ * the start (integrate 8 % with gcc, fib 20 % with clang).
+ */
+KD_INLINE void kd_renew_one(struct kd_handle *h)
+{
+	if (__builtin_constant_p(!h) && h)
+		__asm__("" : "+r"(h->data));
+}
+
+KD_INLINE void kd_renew(struct kd_room *room)
+{
+	if (!__builtin_constant_p(room->renewed) || room->renewed)
+		return;
+	room->renewed = 1;
+	kd_renew_one(room->handles[0]);
+	kd_renew_one(room->handles[1]);
+	kd_renew_one(room->handles[2]);
+	kd_renew_one(room->handles[3]);
+}
+
+/*
  * Frame data. Where used is known at compile time, data that fit into the first KD_FRAME_DATA bytes
  * cost no instruction but for the first of them.
  */
@@ -545,6 +572,7 @@ KD_INLINE void *kd_frame_data(struct kd_lifetime *life, size_t size, size_t alig
 
 	if (!room) /* not in a body */
 		return life->data = kdds_frame_alloc(kd_frame_of(self), size, align);
+	kd_renew(room);
 	at = room->used;
 	if (align > 16 || size + !size > KD_FRAME_DATA - at) {
 		p = kdds_frame_extend(self, room->top, size, align);

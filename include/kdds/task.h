@@ -442,6 +442,12 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_SEE_KD_WRITE(t, T, n, op) kd_handle(T) n = {kd_at_##n, KD_HANDLE, kd_ref_##n, 1};
 #define KD_SEE_KD_READ_LIST KD_SEE_KD_VALUE
 #define KD_SEE_KD_WRITE_LIST KD_SEE_KD_VALUE
+#define KD_SEEN(t, x) KD_SORT(KD_SEEN_, t, KD_TUPLE_##x)
+#define KD_SEEN_KD_VALUE(t, T, n, op)
+#define KD_SEEN_KD_READ(t, T, n, op) (struct kd_handle *)(void *)&n,
+#define KD_SEEN_KD_WRITE KD_SEEN_KD_READ
+#define KD_SEEN_KD_READ_LIST KD_SEEN_KD_VALUE
+#define KD_SEEN_KD_WRITE_LIST KD_SEEN_KD_VALUE
 #define KD_GIVE(t, x) KD_SORT(KD_GIVE_, t, KD_TUPLE_##x)
 #define KD_GIVE_KD_VALUE(t, T, n, op) , n
 #define KD_GIVE_KD_READ(t, T, n, op) , &n.at
@@ -766,6 +772,7 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 		} \
 		struct kdds_anchor *const kd_all[] __attribute__((unused)) = {KD_MAP(KD_ALL, t, ##__VA_ARGS__) NULL}; \
 		uint64_t kd_links; \
+		kd_renew(kd_r); \
 		if (!kd_attr && !KD_FLAG(kd_parts_##t) && \
 		    (__builtin_expect(!(kd_links = 0 KD_MAP(KD_LINKS, t, ##__VA_ARGS__)), 1) || \
 		     kd_fresh(kd_f, 0 KD_MAP(KD_ONE, t, ##__VA_ARGS__), kd_links, 0u KD_MAP(KD_READS, t, ##__VA_ARGS__), 0u KD_MAP(KD_WRITES, t, ##__VA_ARGS__))) \
@@ -829,8 +836,13 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 	for_call void kd_call_##t(struct kdds_frame *kd_f, int kd_closure, char *kd_top KD_MAP(KD_TAKE, t, ##__VA_ARGS__)) \
 	{ \
 		struct kd_room kd_r = {kd_top, NULL, 0, kd_closure && kd_type_##t.naccess + kd_type_##t.lists > 1, !kd_closure, 0, 0, \
-				       kd_closure ? 0 : kd_link_next(kd_f), &kd_type_##t}; \
+				       kd_closure ? 0 : kd_link_next(kd_f), &kd_type_##t, 0, {NULL}}; \
 		KD_MAP(KD_SEE, t, ##__VA_ARGS__) \
+		struct kd_handle *const kd_seen[] = {KD_MAP(KD_SEEN, t, ##__VA_ARGS__) NULL, NULL, NULL, NULL}; \
+		kd_r.handles[0] = kd_seen[0]; \
+		kd_r.handles[1] = kd_seen[1]; \
+		kd_r.handles[2] = kd_seen[2]; \
+		kd_r.handles[3] = kd_seen[3]; \
 		KD_TRY \
 			kd_body_##t(kd_f, &kd_r KD_MAP(KD_GIVE, t, ##__VA_ARGS__)); \
 		KD_CATCH_IN(kd_r) \

@@ -79,6 +79,7 @@ struct walk {
 	struct step *step, *step_end;
 	size_t n;       /* indices */
 	size_t leaf;    /* indices per leaf; 0: all operators are exact */
+	size_t look;    /* see first_look */
 	uint32_t last;  /* link to the closure committed last; 0: none */
 	struct term *term, *term_end; /* all contributions; NULL: see find_terms */
 };
@@ -559,17 +560,34 @@ static inline void merge_terms(const struct term *term, uint32_t terms, unsigned
 		t->op->merge(t->sum[n - 1], t->sum[n], 1);
 }
 
-/* Whether leaf i is to be committed, with all that follow. Asked before each leaf of the leftmost
- * path but the first. */
-static int ends_at(size_t i, size_t leaves, uint64_t start)
+/* The first leaf before which ends_at is asked. If the loop is expected to be brief, that is one of
+ * the last: to look at the clock takes as long as ten indices of a sum. */
+static size_t first_look(const struct walk *w, size_t leaves, int alone)
+{
+	struct kd_pace *known = pace_of(w->loop);
+
+	if (kd_watch.divide)
+		return 1;
+	if (alone) /* nobody takes anything */
+		return leaves;
+	if (known->loop != w->loop)
+		*known = (struct kd_pace){.loop = w->loop};
+	return w->n <= known->brief ? (leaves + 1) / 2 : 1;
+}
+
+/* Whether leaf i is to be committed, with all that follow. Asked before leaves of the leftmost path
+ * from w->look on. */
+static int ends_at(const struct walk *w, size_t i, size_t leaves, uint64_t start)
 {
 	double ns;
 
 	if (kd_watch.divide && kd_watch.divide(kd_self_worker, 2) == 1)
 		return 1;
-	if (!start) /* nobody takes anything */
+	if (!start)
 		return 0;
 	ns = (double)kd_clock_ns(kd_clock_ticks() - start);
+	if (2 * i >= leaves)
+		pace_of(w->loop)->brief = 2 * ns < FIRST_NS ? w->n : 0;
 	return ns > FIRST_NS && ns / (double)i * (double)(leaves - i) > PIECE_NS;
 }
 
@@ -593,7 +611,7 @@ run_terms(const struct walk *w, struct kdds_closure *p, uint32_t terms, size_t l
 	run(w, p, 0, begin_of(w, 1));
 	kd_init_closure(p, p->type, p->bytes, p->attr, KD_PRIVATE);
 	for (size_t i = 1; i < leaves; i++) {
-		if (n == 1 && ends_at(i, leaves, start))
+		if (n == 1 && i >= w->look && ends_at(w, i, leaves, start))
 			return i;
 		for (; known <= n; known++)
 			for (uint32_t k = 0; k < terms; k++)
@@ -623,7 +641,7 @@ static size_t run_levels(const struct walk *w, struct kdds_closure *p, size_t le
 
 	run(w, p, 0, begin_of(w, 1));
 	for (size_t i = 1; i < leaves; i++) {
-		if (n == 1 && ends_at(i, leaves, start)) {
+		if (n == 1 && i >= w->look && ends_at(w, i, leaves, start)) {
 			end = i;
 			break;
 		}
@@ -658,6 +676,7 @@ static void run_ordered(struct walk *w, struct kdds_closure *p, int alone)
 	size_t i;
 
 	kd_assert(leaves <= LEAVES_MAX);
+	w->look = first_look(w, leaves, alone);
 	find_terms(w, p, term);
 	terms = (uint32_t)(w->term_end - w->term);
 	/* Compiled twice, since loops with one sum are common: 100 instructions a leaf, not 125. */

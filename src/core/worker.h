@@ -19,6 +19,7 @@ struct kd_pace {
 	double ns;
 	int careful; /* runs left in which some indices may take much longer than others, */
 	int uneven;  /* as they have before */
+	size_t brief; /* a loop of so many indices was over before it could have been divided */
 };
 
 #define KD_PACES 8

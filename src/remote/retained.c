@@ -7,6 +7,7 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
+#include "comm/comm.h"
 #include "core/looppart.h"
 #include "core/place.h"
 #include "core/remote.h"
@@ -19,6 +20,7 @@
 #define FOLLOW_SHARE 4 /* a rank that has less of what a closure uses does not get it */
 #define WRITTEN_TIMES 4 /* what a closure writes will be written again, and by one rank at a time */
 #define SINGLE_ROWS 8 /* of a value with gaps, which others may write, are read one by one */
+#define WIDE_BYTES 16384 /* such rows, too, if the kernel copies them: a buffer has new pages */
 #define NAP_NS 1000000 /* of a worker that waits for a value and does not poll */
 
 /* Somebody who waits for a value. */
@@ -450,6 +452,8 @@ static void add_reads(struct retained *r, const struct kd_rows *b)
 		p->to = rest;
 		p->to.rows = kd_rows_in(&rest, &r->there, &offset, &p->stride);
 		if (has_gaps(r) && rest.rows <= SINGLE_ROWS)
+			p->to.rows = 1;
+		if (rest.bytes >= WIDE_BYTES && kd_comm_direct(r->of->net->comm, r->of->rank))
 			p->to.rows = 1;
 		bytes = (p->to.rows - 1) * p->stride + rest.bytes;
 		if (p->to.rows > 1)

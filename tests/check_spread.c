@@ -292,6 +292,24 @@ START_TEST(twice)
 }
 END_TEST
 
+/* What several loops of a step use moves once: a trial begins after twice the time that it takes. */
+START_TEST(shared)
+{
+	const uint64_t bytes = 64 * MB, ns = 3 * MS;
+	uint64_t began = now, cost = kd_balance_spread_ns(&net, 2 * bytes);
+
+	for (int k = 0; k < 100 && !trials; k++)
+		for (unsigned id = 0; id < 3; id++) {
+			uses[0] = (struct use_of){array(id & 1), bytes, KDDS_R};
+			uses[1] = (struct use_of){array(~id & 1), bytes, id ? KDDS_RW : KDDS_W};
+			run(id, 2, ns);
+		}
+	ck_assert_uint_eq(trials, 1);
+	ck_assert_uint_ge(now - began, 2 * cost);
+	ck_assert_uint_le(now - began, 3 * cost);
+}
+END_TEST
+
 /* 16 MB that no loop writes, in steps of 1 ms; then they are frozen. */
 START_TEST(given)
 {
@@ -353,6 +371,7 @@ int main(void)
 	tcase_add_test(t, given);
 	tcase_add_test(t, given_rarely);
 	tcase_add_test(t, written_too);
+	tcase_add_test(t, shared);
 	suite_add_tcase(s, t);
 	runner = srunner_create(s);
 	srunner_run_all(runner, CK_NORMAL);

@@ -14,7 +14,7 @@
  * tasks of both ranks, and shows in what packages have cost (weigh.h). */
 #define MOST_PS 1000
 #define LEAST_PS 10
-#define DIRECT_PS 400 /* if the kernel copies them, into pages that it clears before */
+#define DIRECT_PS 500 /* if the kernel copies them, into pages that it clears before */
 #define SPARE_NS 8000000u /* of work that a rank may have besides that for the next move */
 #define MEMORY 8         /* samples: older ones count less */
 

@@ -29,7 +29,7 @@
 #define TAG_BYTES_PER_NS 2 /* that are compared by tags, if they are not moved (read.h) */
 #define FAILED_TIMES 2 /* for so many times longer after each one in vain, */
 #define FAILED_MOST 8  /* at most that often */
-#define USES 8       /* of a loop: the data that count */
+#define USES 8       /* of a loop: the data of which it is known that other loops use them, too */
 #define WRITTEN 64   /* latest values that loops have written; data of older ones count as not */
 #define SAMPLE_ALL 16  /* periods, and starts of a loop; later, since loops may be short, */
 #define SAMPLE_EVERY 8 /* every eighth period, and of eight starts */
@@ -48,6 +48,13 @@ struct span {
 	uint64_t begin, end;
 };
 
+/* Data that a loop uses. */
+struct use {
+	struct span span;
+	uint64_t bytes;
+	int written, given; /* given: it only reads them, and they are not frozen */
+};
+
 /* A loop of main. */
 struct loop {
 	const struct kdds_loop *loop;
@@ -56,10 +63,9 @@ struct loop {
 	uint64_t period_ns; /* between the last two starts */
 	uint64_t strikes; /* of the clock, when it began */
 	uint64_t least_ns; /* until the next loop of main, lately */
-	uint64_t bytes, written; /* of the data that it uses, and writes */
-	struct span reads[USES]; /* what it only reads, and is not frozen */
-	uint64_t read_bytes[USES];
-	uint32_t nreads;
+	struct use uses[USES];
+	uint32_t nuses;
+	uint64_t bytes, written; /* of other data that it uses, and writes */
 };
 
 enum spread_state { SPREAD_HOME, SPREAD_TRIAL, SPREAD_SPREAD };
@@ -163,7 +169,7 @@ static struct span span_of(const struct kd_value *v)
 /* Records what the loop, which begins, uses. */
 static void use(struct kd_net *net, struct kd_spread *me, struct loop *l, struct kdds_closure *c)
 {
-	l->bytes = l->written = l->nreads = 0;
+	l->bytes = l->written = l->nuses = 0;
 	for (uint32_t i = 0; i < c->type->naccess; i++) {
 		struct kd_value v = kd_value_of(c, i);
 		uint64_t bytes = v.rows * v.cols * v.size;
@@ -175,25 +181,31 @@ static void use(struct kd_net *net, struct kd_spread *me, struct loop *l, struct
 			me->written[me->nwritten++ % WRITTEN] = span_of(&v);
 		if (is_repeated(c, i, &v))
 			continue;
-		l->bytes += bytes;
-		if (mode != KDDS_R) {
-			l->written += bytes;
-		} else if (l->nreads < USES && !kd_frozen_number(&net->pool->frozen, &v)) {
-			l->read_bytes[l->nreads] = bytes;
-			l->reads[l->nreads++] = span_of(&v);
+		if (l->nuses < USES) {
+			l->uses[l->nuses++] = (struct use){
+				span_of(&v), bytes, mode != KDDS_R,
+				mode == KDDS_R && !kd_frozen_number(&net->pool->frozen, &v)};
+		} else {
+			l->bytes += bytes;
+			l->written += mode != KDDS_R ? bytes : 0;
 		}
 	}
+}
+
+static int overlap(const struct span *a, const struct span *b)
+{
+	return a->begin < b->end && b->begin < a->end;
 }
 
 static int is_written(const struct kd_spread *me, const struct span *s)
 {
 	for (uint32_t i = 0; i < kd_min(me->nwritten, (uint32_t)WRITTEN); i++)
-		if (me->written[i].begin < s->end && s->begin < me->written[i].end)
+		if (overlap(&me->written[i], s))
 			return 1;
 	return 0;
 }
 
-/* What the loops of the last period use. */
+/* What the loops of the last period use. Data of several of them count once. */
 struct period_use {
 	uint64_t bytes, written;
 	uint64_t given; /* that no loop writes */
@@ -201,22 +213,52 @@ struct period_use {
 	uint32_t loops;
 };
 
+static int in_period(const struct kd_spread *me, const struct loop *l)
+{
+	return l->begun_ns >= me->clock->begun_ns;
+}
+
+/* Whether a loop of the period before number n uses the data, or writes them. */
+static int is_counted(const struct kd_spread *me, uint32_t n, const struct use *u, int written)
+{
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = 0; in_period(me, &me->loops[i]) && k < me->loops[i].nuses; k++) {
+			const struct use *before = &me->loops[i].uses[k];
+
+			if (before->written >= written && overlap(&before->span, &u->span))
+				return 1;
+		}
+	return 0;
+}
+
+static void count_uses(const struct kd_spread *me, uint32_t n, struct period_use *u)
+{
+	const struct loop *l = &me->loops[n];
+
+	for (uint32_t k = 0; k < l->nuses; k++) {
+		const struct use *use = &l->uses[k];
+
+		if (!is_counted(me, n, use, 0))
+			u->bytes += use->bytes;
+		if (use->written && !is_counted(me, n, use, 1))
+			u->written += use->bytes;
+		if (use->given && !is_written(me, &use->span))
+			u->given += use->bytes;
+	}
+	u->bytes += l->bytes;
+	u->written += l->written;
+}
+
 static struct period_use count_use(const struct kd_spread *me)
 {
 	struct period_use u = {0};
 
 	for (uint32_t i = 0; i < me->nloops; i++) {
-		const struct loop *l = &me->loops[i];
-
-		if (l->begun_ns < me->clock->begun_ns)
+		if (!in_period(me, &me->loops[i]))
 			continue;
 		u.loops++;
-		u.ns += l->least_ns;
-		u.bytes += l->bytes;
-		u.written += l->written;
-		for (uint32_t k = 0; k < l->nreads; k++)
-			if (!is_written(me, &l->reads[k]))
-				u.given += l->read_bytes[k];
+		u.ns += me->loops[i].least_ns;
+		count_uses(me, i, &u);
 	}
 	return u;
 }

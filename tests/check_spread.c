@@ -292,7 +292,7 @@ START_TEST(twice)
 }
 END_TEST
 
-/* What several loops of a step use moves once: a trial begins after twice the time that it takes. */
+/* What several loops of a step use moves once. A trial begins after twice the time it takes. */
 START_TEST(shared)
 {
 	const uint64_t bytes = 64 * MB, ns = 3 * MS;

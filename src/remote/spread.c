@@ -236,14 +236,14 @@ static void count_uses(const struct kd_spread *me, uint32_t n, struct period_use
 	const struct loop *l = &me->loops[n];
 
 	for (uint32_t k = 0; k < l->nuses; k++) {
-		const struct use *use = &l->uses[k];
+		const struct use *d = &l->uses[k];
 
-		if (!is_counted(me, n, use, 0))
-			u->bytes += use->bytes;
-		if (use->written && !is_counted(me, n, use, 1))
-			u->written += use->bytes;
-		if (use->given && !is_written(me, &use->span))
-			u->given += use->bytes;
+		if (!is_counted(me, n, d, 0))
+			u->bytes += d->bytes;
+		if (d->written && !is_counted(me, n, d, 1))
+			u->written += d->bytes;
+		if (d->given && !is_written(me, &d->span))
+			u->given += d->bytes;
 	}
 	u->bytes += l->bytes;
 	u->written += l->written;

@@ -368,7 +368,7 @@ void kdds_no_reference(const char *task, const char *param) __attribute__((noret
 void kdds_reference_error(const char *task, const char *param, int use, uint32_t mode)
 	__attribute__((noreturn, cold));
 
-#define KD_HANDLES 4 /* that compilers see anew (kd_renew) */
+#define KD_HANDLES 4 /* to which kd_renew applies */
 
 /* What a body has of the arena of its stack. Compilers keep it in registers. */
 struct kd_room {
@@ -381,8 +381,8 @@ struct kd_room {
 	int failed;    /* kdds_fail */
 	uint32_t start; /* called: the link of the next closure when it began; or 0 */
 	const struct kdds_type *type; /* of its task */
-	int renewed;   /* kd_renew */
-	struct kd_handle *handles[KD_HANDLES]; /* of its first parameters; NULL: there are no more */
+	int renewed;   /* kd_renew has been called */
+	struct kd_handle *handles[KD_HANDLES]; /* of its first parameters, then NULL */
 };
 
 /* Outside the body of a task (main, a helper function) NULL selects the running frame of the
@@ -536,18 +536,20 @@ KD_INLINE void kd_lifetime_end(struct kd_lifetime *s)
 	struct kd_lifetime kd_life_##x __attribute__((cleanup(kd_lifetime_end))) = \
 		kd_lifetime_begin(kd_self, kd_room)
 
-/*
- * Before a body first allocates data or spawns: from here on compilers take the addresses of its
- * parameters' data for new ones. A body that has returned before then needs no register that it
- * would have to save: compilers keep a parameter that is used after a call in such a register from
- * the start (integrate 8 % with gcc, fib 20 % with clang).
- */
+/* Compilers know whether there is a handle, unless they do not inline. */
 KD_INLINE void kd_renew_one(struct kd_handle *h)
 {
 	if (__builtin_constant_p(!h) && h)
 		__asm__("" : "+r"(h->data));
 }
 
+/*
+ * Called before a body allocates data or spawns. To compilers the addresses of the parameters' data
+ * are new values after the first call. A body that has returned before then needs no register that
+ * it would have to save: compilers keep a value that is used after a call in such a register from
+ * the start (integrate 8 % with gcc, fib 20 % with clang). Later calls, and those in loops, do
+ * nothing. Written out, since gcc unrolls loops too late to find the handles.
+ */
 KD_INLINE void kd_renew(struct kd_room *room)
 {
 	if (!__builtin_constant_p(room->renewed) || room->renewed)

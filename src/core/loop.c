@@ -583,7 +583,7 @@ static int ends_at(const struct walk *w, size_t i, size_t leaves, uint64_t start
 
 	if (kd_watch.divide && kd_watch.divide(kd_self_worker, 2) == 1)
 		return 1;
-	if (!start)
+	if (!start) /* nobody takes anything */
 		return 0;
 	ns = (double)kd_clock_ns(kd_clock_ticks() - start);
 	if (2 * i >= leaves)

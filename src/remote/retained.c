@@ -20,7 +20,10 @@
 #define FOLLOW_SHARE 4 /* a rank that has less of what a closure uses does not get it */
 #define WRITTEN_TIMES 4 /* what a closure writes will be written again, and by one rank at a time */
 #define SINGLE_ROWS 8 /* of a value with gaps, which others may write, are read one by one */
-#define WIDE_BYTES 16384 /* such rows, too, if the kernel copies them: a buffer has new pages */
+/* Such rows are read one by one, too, if the kernel copies them: the pages of a buffer take longer.
+ * Each that arrives takes time proportional to how many are here, so there must not be more. */
+#define WIDE_BYTES 16384
+#define WIDE_ROWS 2048
 #define NAP_NS 1000000 /* of a worker that waits for a value and does not poll */
 
 /* Somebody who waits for a value. */
@@ -440,6 +443,14 @@ static void arrived(struct kd_read *get)
 		settle(net, r);
 }
 
+static int is_read_by_row(const struct retained *r, const struct kd_rows *b)
+{
+	if (has_gaps(r) && b->rows <= SINGLE_ROWS)
+		return 1;
+	return b->bytes >= WIDE_BYTES && b->rows <= WIDE_ROWS &&
+	       kd_comm_direct(r->of->net->comm, r->of->rank);
+}
+
 static void add_reads(struct retained *r, const struct kd_rows *b)
 {
 	struct kd_rows rest = *b;
@@ -451,9 +462,7 @@ static void add_reads(struct retained *r, const struct kd_rows *b)
 
 		p->to = rest;
 		p->to.rows = kd_rows_in(&rest, &r->there, &offset, &p->stride);
-		if (has_gaps(r) && rest.rows <= SINGLE_ROWS)
-			p->to.rows = 1;
-		if (rest.bytes >= WIDE_BYTES && kd_comm_direct(r->of->net->comm, r->of->rank))
+		if (is_read_by_row(r, &rest))
 			p->to.rows = 1;
 		bytes = (p->to.rows - 1) * p->stride + rest.bytes;
 		if (p->to.rows > 1)

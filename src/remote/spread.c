@@ -29,7 +29,7 @@
 #define TAG_BYTES_PER_NS 2 /* that are compared by tags, if they are not moved (read.h) */
 #define FAILED_TIMES 2 /* for so many times longer after each one in vain, */
 #define FAILED_MOST 8  /* at most that often */
-#define USES 8       /* of a loop: the data of which it is known that other loops use them, too */
+#define USES 8       /* of a loop, that are compared with those of others; others count each time */
 #define WRITTEN 64   /* latest values that loops have written; data of older ones count as not */
 #define SAMPLE_ALL 16  /* periods, and starts of a loop; later, since loops may be short, */
 #define SAMPLE_EVERY 8 /* every eighth period, and of eight starts */

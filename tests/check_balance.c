@@ -96,6 +96,18 @@ START_TEST(has_enough)
 	kd_balance_answered(&net, 1, 10 * MS, now);
 	ck_assert(!kd_balance_has(&net, 1) && !kd_balance_has_until(&net, 1));
 
+	/* what it has been given is not what it has */
+	kd_balance_given(&net, 1, 100 * MS, 20 * MS, now);
+	kd_balance_given(&net, 1, 100 * MS, 20 * MS, now);
+	kd_balance_ran_out(&net, 1);
+	ck_assert(kd_balance_has(&net, 1) == 2 && kd_balance_has_until(&net, 1) <= now);
+	kd_balance_answered(&net, 1, 100 * MS, now);
+	ck_assert(kd_balance_has_until(&net, 1) <= now);
+	kd_balance_given(&net, 1, 50 * MS, 20 * MS, now);
+	ck_assert(kd_balance_has_until(&net, 1) > now);
+	kd_balance_answered(&net, 1, 50 * MS, now);
+	kd_balance_answered(&net, 1, 100 * MS, now);
+
 	kd_balance_rank(&net, 2, 4, 0);
 	for (int i = 0; i < 4; i++) {
 		ck_assert(kd_balance_has_until(&net, 2) <= now);

@@ -44,11 +44,12 @@ struct kd_asking {
 	uint32_t want;
 	uint32_t room;    /* what the data of a steal message may take, in MiB */
 	uint32_t random;
+	uint32_t seen[];  /* by rank: the generation of its last steal message */
 };
 
 void kd_ask_start(struct kd_net *net)
 {
-	struct kd_asking *me = kd_must(calloc(1, sizeof(*me)));
+	struct kd_asking *me = kd_must(calloc(1, sizeof(*me) + net->size * sizeof(me->seen[0])));
 
 	net->asking = me;
 	/* the first work comes down a tree, so that not every rank asks rank 0 */
@@ -67,12 +68,14 @@ void kd_ask_stop(struct kd_net *net)
 	net->asking = NULL;
 }
 
-uint64_t kd_ask_answered(struct kd_net *net, uint32_t victim, uint32_t request)
+uint64_t kd_ask_answered(struct kd_net *net, uint32_t victim, uint32_t generation,
+			 uint32_t request)
 {
 	struct kd_asking *me = net->asking;
 	uint64_t asked_ns = 0;
 
 	kd_net_assert_locked(net);
+	me->seen[victim] = generation;
 	if (request == me->request && me->outstanding) {
 		me->outstanding = 0;
 		asked_ns = me->asked_ns;
@@ -83,11 +86,12 @@ uint64_t kd_ask_answered(struct kd_net *net, uint32_t victim, uint32_t request)
 	return asked_ns;
 }
 
-void kd_ask_given(struct kd_net *net)
+void kd_ask_given(struct kd_net *net, uint32_t victim, uint32_t generation)
 {
 	struct kd_asking *me = net->asking;
 
 	kd_net_assert_locked(net);
+	me->seen[victim] = generation;
 	me->refusals = me->lost = 0;
 	me->next_ns = me->hungry_ns = 0;
 	me->given = kd_min(me->given + 1, GIVEN_DOUBLINGS);
@@ -140,7 +144,7 @@ void kd_ask_refused(struct kd_net *net, const void *body, size_t bytes)
 	me->next_ns = kd_os_now_ns() + backoff_ns(net);
 }
 
-static void send_request(struct kd_net *net, uint32_t victim, int wait, uint64_t now)
+static void send_request(struct kd_net *net, uint32_t victim, int wait, int idle, uint64_t now)
 {
 	struct kd_asking *me = net->asking;
 	struct kd_wire_head *m = kd_peer_message(KD_WIRE_REQ, sizeof(struct kd_wire_req));
@@ -148,7 +152,8 @@ static void send_request(struct kd_net *net, uint32_t victim, int wait, uint64_t
 
 	*r = (struct kd_wire_req){.request = ++me->request, .want = me->want,
 				  .wait = (uint32_t)wait, .room = me->room,
-				  .workers = (uint32_t)net->pool->count * (1 + net->nwaiting)};
+				  .workers = (uint32_t)net->pool->count * (1 + net->nwaiting),
+				  .idle = (uint32_t)idle, .seen = me->seen[victim]};
 	me->outstanding = 1;
 	me->asked_ns = now;
 	net->counts.remote_requests++;
@@ -219,7 +224,7 @@ uint64_t kd_ask_due(struct kd_net *net, uint64_t now)
 	return me->outstanding ? me->asked_ns + patience_ns(me) : earliest_ns(me, now);
 }
 
-uint64_t kd_ask(struct kd_net *net, uint64_t now)
+uint64_t kd_ask(struct kd_net *net, uint64_t now, int idle)
 {
 	struct kd_asking *me = net->asking;
 	int wait;
@@ -237,6 +242,6 @@ uint64_t kd_ask(struct kd_net *net, uint64_t now)
 		return UINT64_MAX;
 	kd_assert(victim < net->size && victim != net->rank);
 	kd_assert(me->want && me->want <= KD_WANT_MAX);
-	send_request(net, victim, wait, now);
+	send_request(net, victim, wait, idle, now);
 	return now + patience;
 }

@@ -12,18 +12,19 @@ struct kd_net;
 void kd_ask_start(struct kd_net *net);
 void kd_ask_stop(struct kd_net *net);
 
-/* A worker is idle: sends a request when the time for one has come. Returns when to call it
- * again (UINT64_MAX: the job is over). */
-uint64_t kd_ask(struct kd_net *net, uint64_t now_ns);
+/* More closures are wanted, idle: by a worker that has nothing to run. Sends a request when the time
+ * for one has come. Returns when to call it again (UINT64_MAX: the job is over). */
+uint64_t kd_ask(struct kd_net *net, uint64_t now_ns, int idle);
 /* When it would. */
 uint64_t kd_ask_due(struct kd_net *net, uint64_t now_ns);
 /* NONE from a victim. */
 void kd_ask_refused(struct kd_net *net, const void *body, size_t bytes);
-/* WORK has come from that victim. Returns when it was requested; 0: it was not, or a later request
- * has been sent. */
-uint64_t kd_ask_answered(struct kd_net *net, uint32_t victim, uint32_t request);
+/* WORK of that generation has come from that victim. Returns when it was requested; 0: it was not, or
+ * a later request has been sent. */
+uint64_t kd_ask_answered(struct kd_net *net, uint32_t victim, uint32_t generation,
+			 uint32_t request);
 /* WORK has come that belongs to this rank, and more may: asks later. */
-void kd_ask_given(struct kd_net *net);
+void kd_ask_given(struct kd_net *net, uint32_t victim, uint32_t generation);
 /* As many closures make an import of the right length. */
 void kd_ask_want(struct kd_net *net, uint64_t closures);
 

@@ -28,6 +28,7 @@ struct account {
 	/* How long these are expected to run, and when the rank will have run them; how long the
 	 * last one moves. */
 	uint64_t run_ns, end_ns, move_ns;
+	int ran_out; /* nevertheless it has nothing to run */
 };
 
 struct kd_balance {
@@ -76,6 +77,7 @@ void kd_balance_given(struct kd_net *net, uint32_t rank, uint64_t run_ns, uint64
 	a->end_ns += run_ns / workers_of(a);
 	a->run_ns += run_ns;
 	a->move_ns = move_ns;
+	a->ran_out = 0;
 }
 
 /* A single worker begins the next range now. Of several, the others have run parts of theirs. */
@@ -91,12 +93,17 @@ void kd_balance_answered(struct kd_net *net, uint32_t rank, uint64_t run_ns, uin
 	a->end_ns = workers_of(a) == 1 ? end_ns : kd_min(a->end_ns, end_ns);
 }
 
+void kd_balance_ran_out(struct kd_net *net, uint32_t rank)
+{
+	net->balance->accounts[rank].ran_out = 1;
+}
+
 uint64_t kd_balance_has_until(const struct kd_net *net, uint32_t rank)
 {
 	const struct account *a = &net->balance->accounts[rank];
 	uint64_t before = a->move_ns + SPARE_NS;
 
-	return a->out >= workers_of(a) && a->end_ns > before ? a->end_ns - before : 0;
+	return !a->ran_out && a->out >= workers_of(a) && a->end_ns > before ? a->end_ns - before : 0;
 }
 
 uint32_t kd_balance_has(const struct kd_net *net, uint32_t rank)

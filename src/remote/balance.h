@@ -44,6 +44,9 @@ void kd_balance_rank(struct kd_net *net, uint32_t rank, uint32_t workers, int di
 void kd_balance_given(struct kd_net *net, uint32_t rank, uint64_t run_ns, uint64_t move_ns,
 		      uint64_t now_ns);
 void kd_balance_answered(struct kd_net *net, uint32_t rank, uint64_t run_ns, uint64_t now_ns);
+/* It has nothing to run until it is given another one: those that it has not answered have been
+ * shorter than expected, or other ranks have taken them, in whole or in part. */
+void kd_balance_ran_out(struct kd_net *net, uint32_t rank);
 /* How many ranges it has. */
 uint32_t kd_balance_has(const struct kd_net *net, uint32_t rank);
 /* Until when it will not need more: it has a range for each worker, and they run for longer than it

@@ -96,6 +96,7 @@ struct kd_exports {
 	uint32_t *waiting; /* thieves, net->nwaiting of them */
 	uint8_t *waits; /* by rank: how many closures it wants; 0: does not wait */
 	uint32_t *rooms; /* by rank: MiB that their data may take, from its last request */
+	uint32_t *sent;  /* by rank: the generation of the last steal message */
 	uint64_t prompt_ns;
 	uint32_t prompts;
 	uint64_t quiet_until_ns; /* owners do not know until then that thieves wait; loaded
@@ -143,6 +144,7 @@ void kd_export_start(struct kd_net *net)
 	me->waiting = kd_must(calloc(net->size, sizeof(*me->waiting)));
 	me->waits = kd_must(calloc(net->size, 1));
 	me->rooms = kd_must(calloc(net->size, sizeof(*me->rooms)));
+	me->sent = kd_must(calloc(net->size, sizeof(*me->sent)));
 }
 
 void kd_export_stop(struct kd_net *net)
@@ -153,6 +155,7 @@ void kd_export_stop(struct kd_net *net)
 	free(me->waiting);
 	free(me->waits);
 	free(me->rooms);
+	free(me->sent);
 	free(me);
 	kd_retained_stop(net);
 	net->exports = NULL;
@@ -291,7 +294,7 @@ void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
 
 	kd_assert(thief < net->size && thief != net->rank);
 	x->thief = thief;
-	x->generation = ++me->generation;
+	x->generation = me->sent[thief] = ++me->generation;
 	x->range = *range;
 	x->slot = kd_table_add(&me->table, x);
 	x->sent_ns = kd_os_now_ns();
@@ -475,6 +478,8 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 	memcpy(&r, body, sizeof(r));
 	me->rooms[from] = r.room;
 	kd_balance_rank(net, from, r.workers, kd_comm_direct(net->comm, from));
+	if (r.idle && r.seen == me->sent[from])
+		kd_balance_ran_out(net, from);
 	kd_balance_note(net, from, !kd_balance_has(net, from), now, r.wait ? UINT64_MAX : IDLE_NS);
 	/* A thief that is refused because it has enough would ask ever more rarely. */
 	if (r.wait || now < kd_balance_has_until(net, from))

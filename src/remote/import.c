@@ -73,6 +73,7 @@ struct kd_import {
 struct kd_imports {
 	struct kd_table table;
 	uint32_t live;    /* imports whose DONE has not been sent */
+	uint32_t arriving; /* of these, those in that state */
 	uint32_t ahead;   /* how many more are requested while they run, */
 	uint32_t waits;   /* once a worker has taken all that are ready: it wakes the thread */
 	struct kd_import *inbox; /* ready; inbox_lock protects the list */
@@ -149,6 +150,8 @@ static void turn(struct kd_import *im, enum import_state to)
 	};
 
 	kd_assert(allowed[kd_load_relaxed(&im->state)] & 1u << to);
+	if (kd_load_relaxed(&im->state) == IMPORT_ARRIVING)
+		im->net->imports->arriving--;
 	kd_store_relaxed(&im->state, to);
 }
 
@@ -480,11 +483,12 @@ void kd_import_work(struct kd_net *net, uint32_t from, const void *body, size_t 
 	im->net = net;
 	im->victim = from;
 	if (w.given)
-		kd_ask_given(net);
+		kd_ask_given(net, from, w.generation);
 	else
-		im->asked_ns = kd_ask_answered(net, from, w.request);
+		im->asked_ns = kd_ask_answered(net, from, w.generation, w.request);
 	im->arrived_ns = kd_os_now_ns();
 	me->live++;
+	me->arriving++;
 	im->slot = w.slot;
 	im->generation = w.generation;
 	kd_step(net, KD_STEP_ARRIVE, 0, from, w.generation, 0, from);
@@ -593,9 +597,15 @@ void kd_import_complete(struct kd_remote *r, const struct kd_range *range)
 	kd_net_nudge(net);
 }
 
+/* The inbox is empty. */
+static uint64_t ask(struct kd_net *net, uint64_t now)
+{
+	return kd_ask(net, now, !net->imports->arriving && kd_net_idle(net));
+}
+
 uint64_t kd_import_ask(struct kd_net *net, uint64_t now)
 {
-	return kd_load_relaxed(&net->imports->inbox) ? UINT64_MAX : kd_ask(net, now);
+	return kd_load_relaxed(&net->imports->inbox) ? UINT64_MAX : ask(net, now);
 }
 
 uint64_t kd_import_tick(struct kd_net *net, uint64_t now)
@@ -622,7 +632,7 @@ uint64_t kd_import_tick(struct kd_net *net, uint64_t now)
 	}
 	due = kd_ask_due(net, now);
 	kd_store(&me->waits, now >= due);
-	return kd_load(&me->inbox) ? (now >= due ? UINT64_MAX : due) : kd_ask(net, now);
+	return kd_load(&me->inbox) ? (now >= due ? UINT64_MAX : due) : ask(net, now);
 }
 
 /* Takes it out of the inbox. 0: a worker has taken it. */

@@ -99,12 +99,15 @@ START_TEST(has_enough)
 	/* what it has been given is not what it has */
 	kd_balance_given(&net, 1, 100 * MS, 20 * MS, now);
 	kd_balance_given(&net, 1, 100 * MS, 20 * MS, now);
-	kd_balance_ran_out(&net, 1);
+	kd_balance_ran_out(&net, 1, 1);
 	ck_assert(kd_balance_has(&net, 1) == 2 && kd_balance_has_until(&net, 1) <= now);
 	kd_balance_answered(&net, 1, 100 * MS, now);
 	ck_assert(kd_balance_has_until(&net, 1) <= now);
 	kd_balance_given(&net, 1, 50 * MS, 20 * MS, now);
-	ck_assert(kd_balance_has_until(&net, 1) > now);
+	ck_assert(kd_balance_has_until(&net, 1) == now + 42 * MS);
+	kd_balance_ran_out(&net, 1, 1);
+	kd_balance_ran_out(&net, 1, 0);
+	ck_assert(kd_balance_has_until(&net, 1) == now + 42 * MS);
 	kd_balance_answered(&net, 1, 50 * MS, now);
 	kd_balance_answered(&net, 1, 100 * MS, now);
 

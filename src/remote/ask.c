@@ -44,7 +44,8 @@ struct kd_asking {
 	uint32_t want;
 	uint32_t room;    /* what the data of a steal message may take, in MiB */
 	uint32_t random;
-	uint32_t seen[];  /* by rank: the generation of its last steal message */
+	int idle;         /* the last request was an idle worker's */
+	uint32_t seen[];  /* by rank: the generation of its last steal message that has arrived */
 };
 
 void kd_ask_start(struct kd_net *net)
@@ -68,6 +69,19 @@ void kd_ask_stop(struct kd_net *net)
 	net->asking = NULL;
 }
 
+/* Steal messages of one rank may overtake each other. */
+static void saw(struct kd_asking *me, uint32_t victim, uint32_t generation)
+{
+	if ((int32_t)(generation - me->seen[victim]) > 0)
+		me->seen[victim] = generation;
+}
+
+void kd_ask_lost(struct kd_net *net, uint32_t rank)
+{
+	kd_net_assert_locked(net);
+	net->asking->seen[rank] = 0;
+}
+
 uint64_t kd_ask_answered(struct kd_net *net, uint32_t victim, uint32_t generation,
 			 uint32_t request)
 {
@@ -75,7 +89,7 @@ uint64_t kd_ask_answered(struct kd_net *net, uint32_t victim, uint32_t generatio
 	uint64_t asked_ns = 0;
 
 	kd_net_assert_locked(net);
-	me->seen[victim] = generation;
+	saw(me, victim, generation);
 	if (request == me->request && me->outstanding) {
 		me->outstanding = 0;
 		asked_ns = me->asked_ns;
@@ -91,7 +105,7 @@ void kd_ask_given(struct kd_net *net, uint32_t victim, uint32_t generation)
 	struct kd_asking *me = net->asking;
 
 	kd_net_assert_locked(net);
-	me->seen[victim] = generation;
+	saw(me, victim, generation);
 	me->refusals = me->lost = 0;
 	me->next_ns = me->hungry_ns = 0;
 	me->given = kd_min(me->given + 1, GIVEN_DOUBLINGS);
@@ -155,6 +169,7 @@ static void send_request(struct kd_net *net, uint32_t victim, int wait, int idle
 				  .workers = (uint32_t)net->pool->count * (1 + net->nwaiting),
 				  .idle = (uint32_t)idle, .seen = me->seen[victim]};
 	me->outstanding = 1;
+	me->idle = idle;
 	me->asked_ns = now;
 	net->counts.remote_requests++;
 	kd_peer_send(net, victim, m, 1);
@@ -229,8 +244,14 @@ uint64_t kd_ask(struct kd_net *net, uint64_t now, int idle)
 	struct kd_asking *me = net->asking;
 	int wait;
 	uint32_t victim;
-	uint64_t due = kd_ask_due(net, now), patience = patience_ns(me);
+	uint64_t due, patience = patience_ns(me);
 
+	/* what a rank that had work was refused says little */
+	if (idle && !me->idle && !me->outstanding) {
+		me->refusals = 0;
+		me->next_ns = kd_min(me->next_ns, now);
+	}
+	due = kd_ask_due(net, now);
 	if (now < due)
 		return due;
 	if (me->outstanding) {

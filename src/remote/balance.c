@@ -72,7 +72,7 @@ void kd_balance_given(struct kd_net *net, uint32_t rank, uint64_t run_ns, uint64
 {
 	struct account *a = &net->balance->accounts[rank];
 
-	if (!a->out++)
+	if (!a->out++ || a->ran_out)
 		a->end_ns = now + move_ns;
 	a->end_ns += run_ns / workers_of(a);
 	a->run_ns += run_ns;
@@ -93,9 +93,9 @@ void kd_balance_answered(struct kd_net *net, uint32_t rank, uint64_t run_ns, uin
 	a->end_ns = workers_of(a) == 1 ? end_ns : kd_min(a->end_ns, end_ns);
 }
 
-void kd_balance_ran_out(struct kd_net *net, uint32_t rank)
+void kd_balance_ran_out(struct kd_net *net, uint32_t rank, int ran_out)
 {
-	net->balance->accounts[rank].ran_out = 1;
+	net->balance->accounts[rank].ran_out = ran_out;
 }
 
 uint64_t kd_balance_has_until(const struct kd_net *net, uint32_t rank)

@@ -44,13 +44,13 @@ void kd_balance_rank(struct kd_net *net, uint32_t rank, uint32_t workers, int di
 void kd_balance_given(struct kd_net *net, uint32_t rank, uint64_t run_ns, uint64_t move_ns,
 		      uint64_t now_ns);
 void kd_balance_answered(struct kd_net *net, uint32_t rank, uint64_t run_ns, uint64_t now_ns);
-/* It has nothing to run until it is given another one: those that it has not answered have been
- * shorter than expected, or other ranks have taken them, in whole or in part. */
-void kd_balance_ran_out(struct kd_net *net, uint32_t rank);
+/* Whether it has nothing to run although it has not answered all: other ranks may have taken what
+ * it has been given. Until it is given another one. */
+void kd_balance_ran_out(struct kd_net *net, uint32_t rank, int ran_out);
 /* How many ranges it has. */
 uint32_t kd_balance_has(const struct kd_net *net, uint32_t rank);
-/* Until when it will not need more: it has a range for each worker, and they run for longer than it
- * takes to move the next one. A time that has passed: it may. */
+/* Until when it will not need more: it has not run out, has a range for each worker, and they run
+ * for longer than it takes to move the next one. A time that has passed: it may. */
 uint64_t kd_balance_has_until(const struct kd_net *net, uint32_t rank);
 
 /* So many bytes have been read in that time, by all reads together. */

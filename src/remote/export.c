@@ -471,6 +471,7 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 	struct kd_wire_head *m;
 	struct kd_range range;
 	uint64_t now = kd_os_now_ns();
+	int idle;
 
 	kd_net_assert_locked(net);
 	if (bytes < sizeof(r) || net->over)
@@ -478,9 +479,10 @@ void kd_export_asked(struct kd_net *net, uint32_t from, const void *body, size_t
 	memcpy(&r, body, sizeof(r));
 	me->rooms[from] = r.room;
 	kd_balance_rank(net, from, r.workers, kd_comm_direct(net->comm, from));
-	if (r.idle && r.seen == me->sent[from])
-		kd_balance_ran_out(net, from);
-	kd_balance_note(net, from, !kd_balance_has(net, from), now, r.wait ? UINT64_MAX : IDLE_NS);
+	idle = r.idle && r.seen == me->sent[from];
+	kd_balance_ran_out(net, from, idle);
+	kd_balance_note(net, from, idle || !kd_balance_has(net, from), now,
+			r.wait ? UINT64_MAX : IDLE_NS);
 	/* A thief that is refused because it has enough would ask ever more rarely. */
 	if (r.wait || now < kd_balance_has_until(net, from))
 		remember(net, from, r.want);
@@ -1016,7 +1018,7 @@ void kd_export_lost(struct kd_net *net, uint32_t rank)
 	struct kd_exports *me = net->exports;
 
 	kd_net_assert_locked(net);
-	me->rooms[rank] = 0;
+	me->rooms[rank] = me->sent[rank] = 0;
 	stop_waiting(net, rank);
 	for (uint32_t i = 0; i < me->table.size; i++) {
 		struct kd_export *x = me->table.at[i];

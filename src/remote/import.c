@@ -73,7 +73,7 @@ struct kd_import {
 struct kd_imports {
 	struct kd_table table;
 	uint32_t live;    /* imports whose DONE has not been sent */
-	uint32_t arriving; /* of these, those in that state */
+	uint32_t arriving; /* of these, those that are ARRIVING */
 	uint32_t ahead;   /* how many more are requested while they run, */
 	uint32_t waits;   /* once a worker has taken all that are ready: it wakes the thread */
 	struct kd_import *inbox; /* ready; inbox_lock protects the list */
@@ -597,15 +597,10 @@ void kd_import_complete(struct kd_remote *r, const struct kd_range *range)
 	kd_net_nudge(net);
 }
 
-/* The inbox is empty. */
-static uint64_t ask(struct kd_net *net, uint64_t now)
-{
-	return kd_ask(net, now, !net->imports->arriving && kd_net_idle(net));
-}
-
 uint64_t kd_import_ask(struct kd_net *net, uint64_t now)
 {
-	return kd_load_relaxed(&net->imports->inbox) ? UINT64_MAX : ask(net, now);
+	return kd_load_relaxed(&net->imports->inbox) ? UINT64_MAX :
+						       kd_ask(net, now, !net->imports->arriving);
 }
 
 uint64_t kd_import_tick(struct kd_net *net, uint64_t now)
@@ -632,7 +627,9 @@ uint64_t kd_import_tick(struct kd_net *net, uint64_t now)
 	}
 	due = kd_ask_due(net, now);
 	kd_store(&me->waits, now >= due);
-	return kd_load(&me->inbox) ? (now >= due ? UINT64_MAX : due) : ask(net, now);
+	if (kd_load(&me->inbox))
+		return now >= due ? UINT64_MAX : due;
+	return kd_ask(net, now, !me->arriving && kd_net_idle(net));
 }
 
 /* Takes it out of the inbox. 0: a worker has taken it. */

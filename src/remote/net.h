@@ -160,7 +160,7 @@ static inline uint32_t kd_net_member(const struct kd_net *net, uint32_t rank)
 	return kd_member(rank, kd_net_incarnation(net, rank));
 }
 
-/* A worker of this rank looks for work, or sleeps. */
+/* A worker of this rank looks for work, waits for data, or sleeps. */
 int kd_net_idle(struct kd_net *net);
 
 /* The calling thread holds the net lock. Debug builds check that some thread does. */

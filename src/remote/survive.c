@@ -12,6 +12,7 @@
 #include "comm/comm.h"
 #include "core/sched.h"
 #include "remote/again.h"
+#include "remote/ask.h"
 #include "remote/export.h"
 #include "remote/import.h"
 #include "remote/net.h"
@@ -96,6 +97,7 @@ static void lose(struct kd_net *net, uint32_t rank)
 	kd_peer_lost(net, rank);
 	kd_read_lost(net, rank);
 	kd_import_lost(net, rank);
+	kd_ask_lost(net, rank);
 	kd_export_lost(net, rank);
 }
 

@@ -586,6 +586,41 @@ static int sum_merged_early(int with_loop)
 	return seen;
 }
 
+static int loop_begun;
+
+KDDS_TASK(begin_loop, RANGE(i), REDUCE(long, count, KDDS_SUM(long)))
+{
+	__atomic_store_n(&loop_begun, 1, __ATOMIC_RELEASE);
+	**count += (long)(i.end - i.begin);
+}
+
+/* A thief leaves a loop to its owner, but not for ever. */
+START_TEST(loops_of_busy_owners)
+{
+	long count = 0;
+	int tries;
+
+	start(2);
+	{
+		KDDS_OVER(long, c, &count);
+
+		for (int k = 1; k <= 20; k++) {
+			loop_begun = 0;
+			kdds_for(begin_loop, kdds_range(0, 1000), c);
+			for (tries = 0; tries < 10000; tries++) {
+				if (__atomic_load_n(&loop_begun, __ATOMIC_ACQUIRE))
+					break;
+				usleep(1000);
+			}
+			ck_assert_msg(tries < 10000, "nobody has begun loop %d", k);
+			kdds_sync();
+			ck_assert_int_eq(count, 1000 * k);
+		}
+	}
+	stop();
+}
+END_TEST
+
 START_TEST(reductions_merged_by_thieves)
 {
 	int tries = 0;
@@ -2493,6 +2528,7 @@ int main(void)
 	tcase_add_loop_test(tcase, sync_in_tasks, 0, COUNTS);
 	tcase_add_loop_test(tcase, sync_often, 0, COUNTS);
 	tcase_add_loop_test(tcase, frozen, 0, COUNTS);
+	tcase_add_test(tcase, loops_of_busy_owners);
 	tcase_add_loop_test(tcase, reductions_merged_by_thieves, 0, 6);
 	tcase_add_loop_test(tcase, reductions_merged_after_wait, 0, 3);
 	tcase_add_loop_test(tcase, wait_for_one, 0, COUNTS);

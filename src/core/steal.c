@@ -16,6 +16,7 @@
 #include "core/watch.h"
 
 #define FRAMES_PER_VISIT 256
+#define LEAVE_NS 5000u /* for which a loop is left to its owner */
 #define NOTES_PER_VISIT 128
 #define PLACED_TURNS 16
 #define EARLY_NS 500u /* before the next visit if the owner has gone on; doubled after one in vain: */
@@ -60,12 +61,14 @@ static int divide(struct kd_stack *s, uint32_t remote, const struct kd_taker *ta
 }
 
 struct search {
+	struct kd_worker *worker; /* the thief */
 	struct kd_stack *stack;
 	struct kd_taker taker;
 	uint32_t length; /* closures to take; see kd_index_take */
 	struct kdds_frame *top;
 	struct kdds_frame *unwanted; /* has ready closures, but the thief prefers to leave them */
 	uint64_t now_ns;
+	int leaves;       /* loops that their owners may be about to begin */
 	int placed;       /* only closures of other ranks, however short their tasks are */
 	uint64_t rest_ns; /* until when the frames that have closures must be left alone; 0: none */
 	int others;       /* some frames have closures and need not be left alone */
@@ -76,9 +79,41 @@ struct search {
 	struct kd_view view;
 };
 
+/* Whether c is a part of a loop: a child of it, or what a thief has of one. */
+static int is_part(const struct kd_view *v, const struct kdds_closure *c)
+{
+	const struct kdds_frame *of = v->frame->parent;
+
+	if (v->frame == &v->stack->base)
+		return 1;
+	return (of != &v->stack->base || v->stack->range.count) &&
+	       kd_closure_at(kd_load_relaxed(&of->head))->type == c->type;
+}
+
+/* A loop that its owner is about to begin is left to it: then the thief gets its second half. A
+ * program that runs loops again and again finds the data of each half in the caches of the same
+ * processor. */
+static int is_left(struct search *x, const struct kdds_closure *c)
+{
+	struct kd_worker *w = x->worker;
+
+	if (!x->leaves || !c->type->loop || is_part(&x->view, c))
+		return 0;
+	if (!w->left_ns)
+		w->left_ns = x->now_ns;
+	return x->now_ns - w->left_ns < LEAVE_NS;
+}
+
+static int wanted(const struct kdds_closure *c, void *arg)
+{
+	struct search *x = arg;
+
+	return kd_taker_wants(c, &x->taker) && !is_left(x, c);
+}
+
 static int take_from(struct search *x, unsigned budget)
 {
-	x->begin = kd_index_take(&x->view, budget, x->length, kd_taker_wants, &x->taker, &x->most);
+	x->begin = kd_index_take(&x->view, budget, x->length, wanted, x, &x->most);
 	return x->begin != NULL;
 }
 
@@ -352,7 +387,8 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 	const struct kd_scope *scope = &request->scope;
 	uint64_t start_ns = kd_os_now_ns();
 	uint64_t start_ticks = kd_unlikely(kd_watch.stole != NULL) ? kd_clock_ticks() : 0;
-	struct search x = {.stack = s, .length = request->remote, .now_ns = start_ns,
+	struct search x = {.worker = w, .stack = s, .length = request->remote, .now_ns = start_ns,
+			   .leaves = !request->filter && !request->ahead && !request->hint,
 			   .taker = {.worker = w->id, .place = w->place,
 				     .filter = request->filter, .pool = w->pool}};
 	int got = 0, whole = 0;
@@ -382,8 +418,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 		kd_visit_mark(x.begin ? x.begin : range_p->begin);
 		kd_visit_end(s);
 		if (x.begin)
-			kd_index_extend(&x.view, x.begin, x.most, kd_taker_wants, &x.taker,
-					range_p);
+			kd_index_extend(&x.view, x.begin, x.most, wanted, &x, range_p);
 		kd_visit_make_private(range_p);
 		if (request->filter)
 			kd_place_taken(s, range_p);
@@ -392,6 +427,7 @@ int kd_steal(struct kd_worker *w, struct kd_stack *s, const struct kd_request *r
 		kd_range_check(range_p);
 		if (x.begin)
 			kd_index_check_stolen(&x.view);
+		w->left_ns = 0;
 		kd_store_relaxed(&s->misses, 0);
 		kd_store_relaxed(&s->vain, 0);
 		kd_store_relaxed(&s->robbed, s->robbed + 1);

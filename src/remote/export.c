@@ -36,7 +36,7 @@
 #define VAIN_DOUBLINGS 4u       /* each time */
 #define DEAR_NS 50000u          /* between looks if all is too dear; doubled if it still is */
 #define DEAR_DOUBLINGS 8u
-#define DEAR_PLACED 5u         /* of these, if a thief has got what was placed there */
+#define DEAR_PLACED 5u         /* of these, if a thief has got its part of a spread loop */
 #define LARGE_NS 3000000u       /* without anything smaller, before a large trial; */
 #define SMALL_NS 50000u         /* between looks for something smaller */
 #define IDLE_NS 1000000u        /* a thief that requests nothing may have work of others then */
@@ -300,7 +300,8 @@ void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
 	x->sent_ns = kd_os_now_ns();
 	x->bytes = bytes_of(net, range);
 	kd_weigh_given(net, range, x->bytes, x->sent_ns);
-	me->dear = range->stays ? kd_min(me->dear, DEAR_PLACED) : 0;
+	me->dear = range->stays && kd_closure_at(range->begin)->type->loop ?
+			   kd_min(me->dear, DEAR_PLACED) : 0;
 	x->net = net;
 	kd_weigh_expect(net, kd_closure_at(range->begin)->type, x->bytes, &x->expected_ns,
 			&move_ns);

@@ -19,8 +19,8 @@ uint64_t kd_ask(struct kd_net *net, uint64_t now_ns, int idle);
 uint64_t kd_ask_due(struct kd_net *net, uint64_t now_ns);
 /* NONE from a victim. */
 void kd_ask_refused(struct kd_net *net, const void *body, size_t bytes);
-/* WORK of that generation has come from that victim. Returns when it was requested; 0: it was not, or
- * a later request has been sent. */
+/* WORK of that generation has come from that victim. Returns when it was requested; 0: it was not,
+ * or a later request has been sent. */
 uint64_t kd_ask_answered(struct kd_net *net, uint32_t victim, uint32_t generation,
 			 uint32_t request);
 /* WORK has come that belongs to this rank, and more may: asks later. */

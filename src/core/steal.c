@@ -79,7 +79,8 @@ struct search {
 	struct kd_view view;
 };
 
-/* Whether c is a part of a loop: a child of it, or what a thief has of one. */
+/* Whether c is a part of a loop: a child of it, or what a thief has of one. The owner claims nothing
+ * during the visit, so what is at the head of the frame below is the closure whose child c is. */
 static int is_part(const struct kd_view *v, const struct kdds_closure *c)
 {
 	const struct kdds_frame *of = v->frame->parent;

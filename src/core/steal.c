@@ -79,16 +79,16 @@ struct search {
 	struct kd_view view;
 };
 
-/* Whether c is a part of a loop: a child of it, or what a thief has of one. The owner claims nothing
- * during the visit, so what is at the head of the frame below is the closure whose child c is. */
+/* Whether c is a part of a loop: a child of one, or what a thief has of one. The closure whose
+ * children the frame has is the one with which its index has been opened; main's frame has none. */
 static int is_part(const struct kd_view *v, const struct kdds_closure *c)
 {
-	const struct kdds_frame *of = v->frame->parent;
+	const struct kd_stack *s = v->stack;
 
-	if (v->frame == &v->stack->base)
+	if (v->frame == &s->base)
 		return 1;
-	return (of != &v->stack->base || v->stack->range.count) &&
-	       kd_closure_at(kd_load_relaxed(&of->head))->type == c->type;
+	return (v->frame->parent != &s->base || s->range.count) &&
+	       kd_closure_at(v->index->head)->type == c->type;
 }
 
 /* A loop that its owner is about to begin is left to it: then the thief gets its second half. A

@@ -44,8 +44,8 @@ struct kd_worker {
 	struct kd_stack *victim; /* the stack that had work last time */
 	uint32_t successors;     /* ranges in a row that it has taken as successors (successor.h) */
 	uint32_t hungry;         /* the first of them was taken when it had been idle */
-	uint64_t left_ns;        /* when it first left a loop to its owner since its last steal; 0: it
-				    has not */
+	uint64_t left_ns;        /* when it first left a loop to its owner since its last steal; 0:
+				    it has not */
 	uint64_t idle_since_ns;  /* 0: not idle */
 	uint32_t idle_tries;
 	uint32_t idle_naps;      /* sleeps since it last found work */

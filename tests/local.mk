@@ -72,6 +72,12 @@ tests_check_peer_SOURCES = tests/check_peer.c src/base/log.c src/base/siphash.c
 tests_check_peer_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_peer_LDADD = $(CHECK_LIBS)
 
+# The same of ask.c.
+unit_tests += tests/check_ask
+tests_check_ask_SOURCES = tests/check_ask.c src/base/log.c
+tests_check_ask_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_ask_LDADD = $(CHECK_LIBS)
+
 # The same of spread.c.
 unit_tests += tests/check_spread
 tests_check_spread_SOURCES = tests/check_spread.c src/base/log.c

@@ -103,7 +103,9 @@ uint64_t kd_balance_has_until(const struct kd_net *net, uint32_t rank)
 	const struct account *a = &net->balance->accounts[rank];
 	uint64_t before = a->move_ns + SPARE_NS;
 
-	return !a->ran_out && a->out >= workers_of(a) && a->end_ns > before ? a->end_ns - before : 0;
+	if (a->ran_out || a->out < workers_of(a) || a->end_ns <= before)
+		return 0;
+	return a->end_ns - before;
 }
 
 uint32_t kd_balance_has(const struct kd_net *net, uint32_t rank)

@@ -47,7 +47,7 @@ struct kd_wire_req {
 	uint32_t room;    /* REQ: MiB that the data of a steal message may take */
 	uint32_t workers; /* REQ: of the thief, and as many for each rank that waits for its work */
 	uint32_t idle;    /* REQ: a worker has nothing to run, and no import is ready or arriving */
-	uint32_t seen;    /* REQ: generation of the receiver's last WORK that has arrived; 0: none */
+	uint32_t seen;    /* REQ: generation of the receiver's last WORK here; 0: none has come */
 };
 
 /* Memory of the sender that the receiver reads by kd_comm_get. */

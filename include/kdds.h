@@ -682,6 +682,14 @@ enum { KD_OP_SUM, KD_OP_PROD, KD_OP_MIN, KD_OP_MAX, KD_OP_AND, KD_OP_OR, KD_OP_X
 enum { KD_T_CHAR, KD_T_SCHAR, KD_T_UCHAR, KD_T_SHORT, KD_T_USHORT, KD_T_INT, KD_T_UINT, KD_T_LONG, KD_T_ULONG, KD_T_LLONG,
        KD_T_ULLONG, KD_NINTS, KD_T_FLOAT = KD_NINTS, KD_T_DOUBLE, KD_T_LDOUBLE, KD_NTYPES };
 extern const struct kdds_op kdds_ops[KD_NOPS][KD_NTYPES];
+/* A constant to compilers: they see the operators of the program, and the library's operators over
+ * integers are exact. */
+KD_INLINE int kd_exact(const struct kdds_op *op)
+{
+	size_t at = (size_t)(op - &kdds_ops[0][0]);
+
+	return (__builtin_constant_p(at) && at % KD_NTYPES < KD_NINTS) || op->exact;
+}
 #define KD_INT_CASES(m) m(char, CHAR) m(signed char, SCHAR) m(unsigned char, UCHAR) m(short, SHORT) m(unsigned short, USHORT) \
 	m(int, INT) m(unsigned, UINT) m(long, LONG) m(unsigned long, ULONG) m(long long, LLONG) m(unsigned long long, ULLONG)
 #define KD_FLOAT_CASES(m) m(float, FLOAT) m(double, DOUBLE) m(long double, LDOUBLE)

@@ -715,12 +715,11 @@ KD_INLINE int kd_fresh(struct kdds_frame *f, unsigned n, uint64_t links, uint32_
 	       !(reads & ~(15u * KD_USE_R | any)) && !(writes & ~any);
 }
 
-KD_INLINE int kd_may_add(unsigned n, const struct kdds_anchor *a, uint32_t shaped,
-			 const struct kdds_op *op)
+KD_INLINE int kd_may_add(unsigned n, const struct kdds_anchor *a, uint32_t shaped)
 {
 	uint32_t use = kd_use_of(a) - KD_FREE_USE(shaped);
 
-	return op->exact && !(use & ~(uint32_t)(KDDS_RW | KD_USE_CW | (n > 1 ? 0 : KD_USE_HOW)));
+	return !(use & ~(uint32_t)(KDDS_RW | KD_USE_CW | (n > 1 ? 0 : KD_USE_HOW)));
 }
 
 /* Compilers see which flags are never set, unless accesses are atomic. A flag goes from 0 to 1 once,
@@ -800,12 +799,14 @@ KD_INLINE uint32_t kd_bound(struct kd_room *room)
 }
 
 /* While a body that contributes to the data runs in place of a closure, the data are for
- * contributions. */
+ * contributions. They are already if the spawning body contributes, too. */
 KD_INLINE uint64_t kd_lend(struct kdds_anchor *a)
 {
 	uint64_t use;
 
 	__builtin_memcpy(&use, &a->single, sizeof(use));
+	if (kd_use_of(a) & KD_USE_CW)
+		return use;
 	a->single = a->single ? KD_USABLE(KDDS_CW) : 0;
 	a->use = (int16_t)(KD_USE(KDDS_CW) | (a->use & KD_USE_HOW));
 	if (!a->links)

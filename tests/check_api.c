@@ -1583,6 +1583,47 @@ START_TEST(large_values)
 }
 END_TEST
 
+/* A body has its own copy of a large value, whether it is called or runs as a closure. */
+struct steps {
+	long left, path[5];
+};
+
+KDDS_TASK(take_steps, VALUE(struct steps, c), VALUE(long, sum),
+	  REDUCE(long, good, KDDS_SUM(long)))
+{
+	long rest = sum;
+
+	for (long i = c.left; i < 5; i++)
+		rest -= c.path[i];
+	**good += !rest;
+	if (!c.left)
+		return;
+	c.left--;
+	for (long i = 1; i <= 3; i++) {
+		c.path[c.left] = i;
+		if (i == 2)
+			kdds_spawn_with(KDDS_LOCAL, take_steps, c, sum + i, good);
+		else
+			kdds_spawn(take_steps, c, sum + i, good);
+	}
+	memset(&c, 0xff, sizeof(c));
+}
+
+START_TEST(copies_of_values)
+{
+	struct steps c = {5, {0}};
+	long good = 0;
+	KDDS_OVER(long, g, &good);
+
+	start(counts[_i]);
+	kdds_spawn(take_steps, c, 0, g);
+	kdds_sync();
+	stop();
+	ck_assert_int_eq(good, 1 + 3 + 9 + 27 + 81 + 243);
+	ck_assert_int_eq(c.left, 5);
+}
+END_TEST
+
 /* Modes that are known only at run time: helper functions and the abstract machine accept any
  * reference. */
 KDDS_TASK(reduce_then_read, REDUCE(long, x, KDDS_SUM(long)))
@@ -2546,6 +2587,7 @@ int main(void)
 	tcase_add_test(tcase, bad_shape);
 	tcase_add_test(tcase, no_memory_for_data);
 	tcase_add_loop_test(tcase, large_values, 0, 2 * COUNTS);
+	tcase_add_loop_test(tcase, copies_of_values, 0, COUNTS);
 	tcase_add_test(tcase, modes);
 	tcase_add_loop_test(tcase, arrays_for_one, 0, COUNTS);
 	tcase_add_test(tcase, no_reference);

@@ -25,6 +25,8 @@ extern "C" {
 KDDS_TASK_EXTERN(fib, VALUE(int, n), WRITE(long, r))
 KDDS_TASK_EXTERN(twice, READ_EACH(long, x), WRITE_EACH(long, y), REDUCE(long, s, KDDS_SUM(long)))
 KDDS_TASK_EXTERN(halves, UPDATE_ARRAY(long, a), UPDATE(long, n))
+struct path { long step[4]; int n; };
+KDDS_TASK_EXTERN(walk, VALUE(struct path, p), REDUCE(long, s, KDDS_SUM(long)))
 KDDS_TASK_EXTERN(nothing)
 #ifdef __cplusplus
 }
@@ -73,6 +75,18 @@ KDDS_TASK_DEFINE(halves, UPDATE_ARRAY(long, a), UPDATE(long, n))
 	kdds_spawn_with(KDDS_LOCAL, bump, right, n);
 }
 
+/* All sequences of up to four steps 0 and 1: adds their lengths and steps. */
+KDDS_TASK_DEFINE(walk, VALUE(struct path, p), REDUCE(long, s, KDDS_SUM(long)))
+{
+	**s += p.n + p.step[0] + p.step[1] + p.step[2] + p.step[3];
+	if (p.n++ == 4)
+		return;
+	for (int i = 0; i < 2; i++) {
+		p.step[p.n - 1] = i;
+		kdds_spawn(walk, p, s);
+	}
+}
+
 KDDS_TASK_DEFINE(nothing)
 {
 }
@@ -100,11 +114,13 @@ static long a[1000], b[1000];
 
 int main(void)
 {
-	long x, y, s = 0, n = 0;
+	struct path p = {{0, 0, 0, 0}, 0};
+	long x, y, s = 0, n = 0, w = 0;
 	KDDS_OVER(long, r, &x);
 	KDDS_OVER(long, q, &y);
 	KDDS_OVER(long, total, &s);
 	KDDS_OVER(long, count, &n);
+	KDDS_OVER(long, walked, &w);
 	KDDS_OVER_ARRAY(long, from, a, 1000);
 	KDDS_OVER_ARRAY(long, to, b, 1000);
 
@@ -115,8 +131,9 @@ int main(void)
 	kdds_spawn(both, 20, r, q);
 	kdds_for(twice, from, to, total);
 	kdds_spawn(many, to, count);
+	kdds_spawn(walk, p, walked);
 	kdds_sync();
-	printf("%ld %ld %ld %ld %ld %ld\n", x, y, s, n, b[0], b[500]);
+	printf("%ld %ld %ld %ld %ld %ld %ld\n", x, y, s, n, b[0], b[500], w);
 	return kdds_finalize() ? 1 : 0;
 }
 END
@@ -132,7 +149,7 @@ expect()
 {
 	what=$1
 	shift
-	if [ "$(timeout 60 "$@")" = '6765 4181 999000 200 100 1100' ]; then
+	if [ "$(timeout 60 "$@")" = '6765 4181 999000 200 100 1100 147' ]; then
 		echo "ok: $what"
 	else
 		echo "FAILED: $what"

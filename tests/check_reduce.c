@@ -217,6 +217,17 @@ START_TEST(tasks)
 }
 END_TEST
 
+/* kd_exact, which is compiled into programs, counts on it. */
+START_TEST(exact_integers)
+{
+	for (int op = 0; op < KD_NOPS; op++)
+		for (int type = 0; type < KD_NTYPES; type++)
+			ck_assert(type >= KD_NINTS || kdds_ops[op][type].exact);
+	ck_assert(kd_exact(&KDDS_XOR(unsigned char)->kd_op) && kd_exact(&KDDS_SUM(long)->kd_op));
+	ck_assert(!kd_exact(&KDDS_SUM(double)->kd_op) && kd_exact(&KDDS_MAX(float)->kd_op));
+}
+END_TEST
+
 /* The program's own operators: strings of letters, which show the order, and matrices. */
 struct text {
 	unsigned n;
@@ -680,6 +691,7 @@ int main(void)
 	tcase_add_test(tcase, merge);
 	tcase_add_test(tcase, unsigned_wraps);
 	tcase_add_loop_test(tcase, tasks, 0, COUNTS);
+	tcase_add_test(tcase, exact_integers);
 	tcase_add_loop_test(tcase, own_operators, 0, COUNTS);
 	tcase_add_loop_test(tcase, mixed_uses, 0, COUNTS);
 	tcase_add_loop_test(tcase, arrays, 0, COUNTS);

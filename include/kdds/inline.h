@@ -858,8 +858,8 @@ static inline int32_t kd_single(const struct kdds_shape *s, uint32_t mode)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Warray-bounds"
 #endif
-static inline void kd_link_array(struct kdds_access_array *to, struct kdds_anchor *from, uint32_t link, uint32_t mode,
-				 const char *task, const char *param)
+static inline void kd_link_array(struct kdds_access_array *to, struct kdds_anchor *from,
+				 uint32_t link, uint32_t mode, const char *task, const char *param)
 {
 	if (KD_UNLIKELY(!kd_may(from->use & ~KD_USE_HOW, KD_USE(0), mode)))
 		kdds_reference_error(task, param, from->use, mode);

@@ -381,11 +381,13 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_ADDS_KD_READ KD_ADDS_KD_VALUE
 #define KD_ADDS_KD_WRITE KD_ADDS_KD_VALUE
 #define KD_ADDS_KD_UPDATE KD_ADDS_KD_VALUE
-#define KD_ADDS_KD_REDUCE(t, T, n, op_) && kd_exact(&(op_)->kd_op) && kd_may_add(kd_type_##t.naccess, KD_ANCHOR_WRITE(n), 0)
+#define KD_ADDS_KD_REDUCE(t, T, n, op_) \
+	&& kd_exact(&(op_)->kd_op) && kd_may_add(kd_type_##t.naccess, KD_ANCHOR_WRITE(n), 0)
 #define KD_ADDS_KD_READ_ARRAY KD_ADDS_KD_VALUE
 #define KD_ADDS_KD_WRITE_ARRAY KD_ADDS_KD_VALUE
 #define KD_ADDS_KD_UPDATE_ARRAY KD_ADDS_KD_VALUE
-#define KD_ADDS_KD_REDUCE_ARRAY(t, T, n, op_) && kd_exact(&(op_)->kd_op) && kd_may_add(kd_type_##t.naccess, KD_ANCHOR_WRITE(n), 1)
+#define KD_ADDS_KD_REDUCE_ARRAY(t, T, n, op_) \
+	&& kd_exact(&(op_)->kd_op) && kd_may_add(kd_type_##t.naccess, KD_ANCHOR_WRITE(n), 1)
 #define KD_ADDS_KD_READ_LIST KD_ADDS_KD_VALUE
 #define KD_ADDS_KD_WRITE_LIST KD_ADDS_KD_VALUE
 #define KD_ADDS_KD_UPDATE_LIST KD_ADDS_KD_VALUE

@@ -166,15 +166,15 @@ static long solve_nqueens(int n)
 
 /* uts */
 
-KDDS_TASK(visit, VALUE(struct uts_node, node), REDUCE(long, nodes, KDDS_SUM(long)))
+KDDS_TASK(visit, VALUE(struct uts_node, node), VALUE(int, children),
+		  REDUCE(long, nodes, KDDS_SUM(long)))
 {
 	struct uts_node child;
-	int n = uts_children(&node);
 
 	++**nodes;
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < children; i++) {
 		uts_child(&node, i, &child);
-		kdds_spawn(visit, child, nodes);
+		kdds_spawn(visit, child, uts_children(&child), nodes);
 	}
 }
 
@@ -183,7 +183,7 @@ static long solve_uts(const struct uts_node *root)
 	long total = 0;
 	KDDS_OVER(long, nodes, &total);
 
-	kdds_spawn(visit, *root, nodes);
+	kdds_spawn(visit, *root, uts_children(root), nodes);
 	kdds_sync();
 	return total;
 }

@@ -176,16 +176,16 @@ static long solve_nqueens(int n)
 	return total;
 }
 
-static void visit(struct uts_node node)
+static void visit(struct uts_node node, int children)
 {
 	struct uts_node child;
-	int n = uts_children(&node);
 
 	count++;
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < children; i++) {
 		uts_child(&node, i, &child);
-#pragma omp task firstprivate(child)
-		visit(child);
+		int n = uts_children(&child);
+#pragma omp task firstprivate(child, n)
+		visit(child, n);
 	}
 }
 
@@ -196,7 +196,7 @@ static long solve_uts(const struct uts_node *root)
 #pragma omp parallel
 	{
 #pragma omp single
-		visit(*root);
+		visit(*root, uts_children(root));
 		collect(&total);
 	}
 	return total;

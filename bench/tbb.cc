@@ -177,16 +177,14 @@ long solve_nqueens(int n)
 	return all.total();
 }
 
-void visit(Count &all, const uts_node &node)
+void visit(Count &all, const uts_node &node, int children)
 {
-	int n = uts_children(&node);
-
 	++all.count.local();
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < children; i++) {
 		uts_node child;
 
 		uts_child(&node, i, &child);
-		all.group.run([=, &all] { visit(all, child); });
+		all.group.run([=, n = uts_children(&child), &all] { visit(all, child, n); });
 	}
 }
 
@@ -194,7 +192,7 @@ long solve_uts(const uts_node *root)
 {
 	Count all;
 
-	visit(all, *root);
+	visit(all, *root, uts_children(root));
 	return all.total();
 }
 

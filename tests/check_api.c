@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <kdds.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -1624,6 +1623,42 @@ START_TEST(copies_of_values)
 }
 END_TEST
 
+/* The same for scalars, which the headers have compilers take for new ones at the first spawn. */
+enum side { LEFT, RIGHT = 1 << 20 };
+
+static int fit(int n, const char *at, enum side side, uint64_t big, double x, short s)
+{
+	return *at == "abcdefghijklm"[n] && side == (n % 2 ? RIGHT : LEFT) &&
+	       big == (uint64_t)n * 10000000000 && x == n / 4.0 && s == -n;
+}
+
+KDDS_TASK(descend, VALUE(int, n), VALUE(const char *, at), VALUE(enum side, side),
+	  VALUE(uint64_t, big), VALUE(double, x), VALUE(short, s), REDUCE(long, good, KDDS_SUM(long)))
+{
+	**good += fit(n, at, side, big, x, s);
+	if (n < 2)
+		return;
+	n--, at--, side ^= RIGHT, big -= 10000000000, x -= 0.25, s++;
+	kdds_spawn(descend, n, at, side, big, x, s, good);
+	**good += fit(n, at, side, big, x, s);
+	n--, at--, side ^= RIGHT, big -= 10000000000, x -= 0.25, s++;
+	kdds_spawn_with(KDDS_LOCAL, descend, n, at, side, big, x, s, good);
+	**good += fit(n, at, side, big, x, s);
+}
+
+START_TEST(copies_of_scalars)
+{
+	long good = 0;
+	KDDS_OVER(long, g, &good);
+
+	start(counts[_i]);
+	kdds_spawn(descend, 12, strchr("abcdefghijklm", 'm'), LEFT, 120000000000, 3.0, -12, g);
+	kdds_sync();
+	stop();
+	ck_assert_int_eq(good, 929);
+}
+END_TEST
+
 /* Modes that are known only at run time: helper functions and the abstract machine accept any
  * reference. */
 KDDS_TASK(reduce_then_read, REDUCE(long, x, KDDS_SUM(long)))
@@ -2588,6 +2623,7 @@ int main(void)
 	tcase_add_test(tcase, no_memory_for_data);
 	tcase_add_loop_test(tcase, large_values, 0, 2 * COUNTS);
 	tcase_add_loop_test(tcase, copies_of_values, 0, COUNTS);
+	tcase_add_loop_test(tcase, copies_of_scalars, 0, COUNTS);
 	tcase_add_test(tcase, modes);
 	tcase_add_loop_test(tcase, arrays_for_one, 0, COUNTS);
 	tcase_add_test(tcase, no_reference);

@@ -198,6 +198,75 @@ for one in $compilers; do
 done
 [ $checked -gt 0 ] || exit 77
 
+# A child writes a VALUE of its parent, which a function has lent it, while the parent spawns. -O1: what
+# compilers keep in memory there.
+cat > "$dir/lend.c" <<'END'
+#include <kdds.h>
+#include <stdio.h>
+
+static int started;
+
+KDDS_TASK(add, VALUE(int *, n))
+{
+	for (int i = 0; i < 20000; i++) {
+		__atomic_fetch_add(n, 1, __ATOMIC_RELAXED);
+		if (i == 200)
+			__atomic_store_n(&started, 1, __ATOMIC_RELAXED);
+	}
+}
+
+KDDS_TASK(nothing)
+{
+}
+
+static void lend(int *n)
+{
+	kdds_spawn(add, n);
+}
+
+KDDS_TASK(parent, VALUE(int, n), REDUCE(long, sum, KDDS_SUM(long)))
+{
+	lend(&n);
+	for (volatile int i = 0; i < 1000000 && !__atomic_load_n(&started, __ATOMIC_RELAXED); i++)
+		;
+	for (volatile int i = 0; i < 100; i++)
+		;
+	kdds_spawn(nothing);
+	kdds_sync();
+	**sum += n;
+}
+
+int main(void)
+{
+	long x = 0;
+
+	if (kdds_init())
+		return 1;
+	KDDS_OVER(long, sum, &x);
+	for (int i = 0; i < 300; i++) {
+		started = 0;
+		kdds_spawn(parent, i, sum);
+		kdds_sync();
+	}
+	printf("%ld\n", x);
+	return kdds_finalize() ? 1 : 0;
+}
+END
+for compiler in $compilers; do
+	for level in -O1 -O2; do
+		$compiler $(language $compiler) $level $flags -c "$dir/lend.c" -o "$dir/lend.o"
+		$compiler "$dir/lend.o" -o "$dir/lend" $library
+		what="a VALUE that a child writes, with $compiler, $level"
+		if [ "$(KDDS_WORKERS=2 timeout 60 "$dir/lend")" = $((300 * 20000 + 300 * 299 / 2)) ]; then
+			echo "ok: $what"
+		else
+			echo "FAILED: $what"
+			failed=$((failed + 1))
+		fi
+		checked=$((checked + 1))
+	done
+done
+
 # Two plug-ins, one after the other. Where the second one takes the place of the first, other ranks
 # would run the tasks of the first.
 cat > "$dir/plug.c" <<'END'

@@ -17,7 +17,7 @@ compiles()
 {
 	case $2 in *++) language=c++ standard=c++17 ;; *) language=c standard=c11 ;; esac
 	command -v "$2" > /dev/null || return 0
-	if "$2" -std=$standard -x $language -Wall -Wextra -Wundef -Werror -pedantic \
+	if "$2" -O2 -std=$standard -x $language -Wall -Wextra -Wundef -Wvla -Werror -pedantic \
 		-I"$srcdir/include" -c -o "$dir/object" "$dir/program"; then
 		echo "ok: $1 with $2"
 	else

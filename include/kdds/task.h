@@ -717,6 +717,30 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 	KD_TASK(t, ##__VA_ARGS__)
 
 /** @cond internal */
+/*
+ * What a body does before the program's text: kd_enter, for its VALUEs. In C the length of an array
+ * in the type of a parameter is evaluated as the function begins; there is no other place for it,
+ * and in C++ none at all. Clang gains nothing. gcc -Wvla would warn of it in programs.
+ */
+#if defined(__OPTIMIZE__) && !defined(__cplusplus) && !defined(__clang__)
+#pragma GCC diagnostic ignored "-Wvla"
+#define KD_ENTRY(length) , char (*kd_entry)[length] __attribute__((unused))
+#define KD_ENTRY_GIVE , NULL
+#else
+#define KD_ENTRY(length)
+#define KD_ENTRY_GIVE
+#endif
+#define KD_ENTER(t, x) KD_SORT(KD_ENTER_, t, KD_TUPLE_##x)
+#define KD_ENTER_KD_VALUE(t, T, n, op) * kd_enter(kd_room, (void *)&n, KD_IS_SCALAR(n) ? sizeof(n) : 0)
+#define KD_ENTER_KD_READ(t, T, n, op)
+#define KD_ENTER_KD_WRITE(t, T, n, op)
+#define KD_ENTER_KD_READ_LIST(t, T, n, op)
+#define KD_ENTER_KD_WRITE_LIST(t, T, n, op)
+/* an integer or a pointer */
+#define KD_IS_SCALAR(n) \
+	((sizeof(n) == 4 || sizeof(n) == 8) && \
+	 (__builtin_classify_type(n) == 1 || __builtin_classify_type(n) == 5))
+
 /* What all files have of a task: its closures, and how it is spawned. kd_parts_##t: its body binds
  * memory; from then on it is pushed, so its children are ordered by its links. Compilers know that a
  * static one is 0 if no body sets it. */
@@ -844,12 +868,13 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 	}
 
 #define KD_BODY(t, for_run, for_call, ...) \
-	KD_INLINE_BODY void kd_body_##t(struct kdds_frame *kd_self, struct kd_room *kd_room KD_MAP(KD_PARAM, t, ##__VA_ARGS__)) \
+	KD_INLINE_BODY void kd_body_##t(struct kdds_frame *kd_self, struct kd_room *kd_room KD_MAP(KD_PARAM, t, ##__VA_ARGS__) \
+				      KD_ENTRY(*)) \
 		__attribute__((nonnull(1, 2))); \
 	for_call void kd_call_##t(struct kdds_frame *kd_f, int kd_closure, char *kd_top KD_MAP(KD_TAKE, t, ##__VA_ARGS__)) \
 	{ \
 		struct kd_room kd_r = {kd_top, NULL, 0, kd_closure && kd_type_##t.naccess + kd_type_##t.lists > 1, !kd_closure, 0, 0, \
-				       kd_closure ? 0 : kd_link_next(kd_f), &kd_type_##t, 0, {NULL}}; \
+				       kd_closure ? 0 : kd_link_next(kd_f), &kd_type_##t, 0, {NULL}, {{NULL, 0}}}; \
 		KD_MAP(KD_SEE, t, ##__VA_ARGS__) \
 		struct kd_handle *const kd_seen[] = {KD_MAP(KD_SEEN, t, ##__VA_ARGS__) NULL, NULL, NULL, NULL}; \
 		kd_r.handles[0] = kd_seen[0]; \
@@ -857,7 +882,7 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 		kd_r.handles[2] = kd_seen[2]; \
 		kd_r.handles[3] = kd_seen[3]; \
 		KD_TRY \
-			kd_body_##t(kd_f, &kd_r KD_MAP(KD_GIVE, t, ##__VA_ARGS__)); \
+			kd_body_##t(kd_f, &kd_r KD_MAP(KD_GIVE, t, ##__VA_ARGS__) KD_ENTRY_GIVE); \
 		KD_CATCH_IN(kd_r) \
 		if (kd_r.parts) \
 			KD_SET_FLAG(kd_parts_##t); \
@@ -878,7 +903,7 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 	} \
 	KD_INLINE_BODY void kd_body_##t( \
 		struct kdds_frame *kd_self __attribute__((unused)), struct kd_room *kd_room __attribute__((unused)) \
-		KD_MAP(KD_PARAM, t, ##__VA_ARGS__))
+		KD_MAP(KD_PARAM, t, ##__VA_ARGS__) KD_ENTRY(1 KD_MAP(KD_ENTER, t, ##__VA_ARGS__)))
 /** @endcond */
 
 /** The body of a task declared by KDDS_TASK_DECLARE. */

@@ -15,6 +15,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <kdds.h>
 
@@ -32,6 +33,7 @@ const struct program program = {
 };
 
 #define LEVELS 20     /* of the tree: three bits of a key for each */
+#define DIGIT 12      /* bits of a key that are sorted by at a time */
 #define THETA 0.5     /* a cell is far away if its edge, over the distance, is less */
 #define SOFTENING 0.01 /* keeps forces finite */
 #define STEP 0.001
@@ -46,10 +48,16 @@ struct body {
 	uint64_t key; /* the place on the curve */
 };
 
+/* What is sorted, instead of bodies. */
+struct entry {
+	uint64_t key;
+	size_t body;
+};
+
 struct cell {
 	struct vector at; /* the centre of mass */
 	double mass;
-	double edge;   /* 0: a leaf */
+	float edge;    /* 0: a leaf */
 	uint32_t skip; /* the cell that follows the descendants */
 };
 
@@ -119,25 +127,43 @@ KDDS_TASK(scatter, RANGE(i), WRITE_EACH(struct body, bodies))
 	}
 }
 
-/* Three numbers of LEVELS bits, bit by bit by turns. */
-static uint64_t interleave(uint64_t x, uint64_t y, uint64_t z)
+/* The bits of a number of LEVELS bits, with two zeros before each. */
+static uint64_t stretch(uint64_t x)
 {
-	uint64_t key = 0;
-
-	for (int bit = LEVELS - 1; bit >= 0; bit--)
-		key = key << 3 | (x >> bit & 1) << 2 | (y >> bit & 1) << 1 | (z >> bit & 1);
-	return key;
+	x = (x | x << 32) & 0x001f00000000ffff;
+	x = (x | x << 16) & 0x001f0000ff0000ff;
+	x = (x | x << 8) & 0x100f00f00f00f00f;
+	x = (x | x << 4) & 0x10c30c30c30c30c3;
+	return (x | x << 2) & 0x1249249249249249;
 }
 
-static int compare_keys(const void *a, const void *b)
+/* Sorts entries by key, DIGIT bits at a time, the least significant first, by way of n others.
+ * Returns which of the two has the result. */
+static struct entry *sort_entries(struct entry *from, struct entry *to, size_t n)
 {
-	const struct body *x = a, *y = b;
+	for (int shift = 0; shift < 3 * LEVELS; shift += DIGIT) {
+		size_t at[1 << DIGIT] = {0}, sum = 0;
+		struct entry *sorted = to;
 
-	return (x->key > y->key) - (x->key < y->key);
+		for (size_t i = 0; i < n; i++)
+			at[from[i].key >> shift & ((1 << DIGIT) - 1)]++;
+		for (size_t d = 0; d < 1 << DIGIT; d++) {
+			size_t count = at[d];
+
+			at[d] = sum;
+			sum += count;
+		}
+		for (size_t i = 0; i < n; i++)
+			to[at[from[i].key >> shift & ((1 << DIGIT) - 1)]++] = from[i];
+		to = from;
+		from = sorted;
+	}
+	return from;
 }
 
-/* Sorts the bodies along the curve. Returns the edge of a cube that contains them all. */
-static double sort(struct body *bodies, size_t n)
+/* Sorts the bodies along the curve, with room for as many and for two entries each. Returns the
+ * edge of a cube that contains them all. */
+static double sort(struct body *bodies, struct body *room, struct entry *entries, size_t n)
 {
 	double most = 0, scale;
 
@@ -149,12 +175,22 @@ static double sort(struct body *bodies, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		struct vector at = bodies[i].at;
 
-		bodies[i].key = interleave((uint64_t)((at.x + most) * scale),
-					   (uint64_t)((at.y + most) * scale),
-					   (uint64_t)((at.z + most) * scale));
+		bodies[i].key = stretch((uint32_t)((at.x + most) * scale)) << 2 |
+				stretch((uint32_t)((at.y + most) * scale)) << 1 |
+				stretch((uint32_t)((at.z + most) * scale));
+		entries[i] = (struct entry){bodies[i].key, i};
 	}
-	qsort(bodies, n, sizeof(*bodies), compare_keys);
+	entries = sort_entries(entries, entries + n, n);
+	memcpy(room, bodies, n * sizeof(*bodies));
+	for (size_t i = 0; i < n; i++)
+		bodies[i] = room[entries[i].body];
 	return 2 * most;
+}
+
+/* The level at which two keys part, which the cubes of both have in common; 0: they are the same. */
+static int common_level(uint64_t a, uint64_t b)
+{
+	return a == b ? 0 : (63 - __builtin_clzll(a ^ b)) / 3 + 1;
 }
 
 /* Adds a cell for n bodies, which share a cube at that level, and cells for its parts. Returns the
@@ -164,24 +200,30 @@ static uint32_t build(struct cell *cells, uint32_t count, const struct body *bod
 		      int level, double edge)
 {
 	struct cell *c = &cells[count++];
+	int common = common_level(bodies[0].key, bodies[n - 1].key);
+	struct vector sum = {0, 0, 0};
+	double mass = 0;
 
-	while (level && (bodies[0].key ^ bodies[n - 1].key) >> 3 * (level - 1) == 0) {
-		level--;
-		edge /= 2;
-	}
-	*c = (struct cell){.edge = level ? edge : 0};
-	for (size_t i = 0; i < n; i++) {
-		c->mass += 1.0;
-		add(&c->at, bodies[i].at);
-	}
-	c->at = (struct vector){c->at.x / c->mass, c->at.y / c->mass, c->at.z / c->mass};
-	for (size_t i = 0, k; level && i < n; i = k) {
-		for (k = i + 1; k < n; k++)
-			if ((bodies[k].key ^ bodies[i].key) >> 3 * (level - 1))
+	edge = ldexp(edge, common - level);
+	for (size_t i = 0, k; i < n; i = k) {
+		struct vector at = bodies[i].at;
+		double m = 1;
+
+		for (k = i + 1; common && k < n; k++)
+			if (common_level(bodies[k].key, bodies[i].key) == common)
 				break;
-		count = build(cells, count, bodies + i, k - i, level - 1, edge / 2);
+		if (common) {
+			uint32_t part = count;
+
+			count = build(cells, count, bodies + i, k - i, common - 1, edge / 2);
+			at = cells[part].at;
+			m = cells[part].mass;
+		}
+		add(&sum, (struct vector){m * at.x, m * at.y, m * at.z});
+		mass += m;
 	}
-	c->skip = count;
+	*c = (struct cell){.at = {sum.x / mass, sum.y / mass, sum.z / mass},
+			   .mass = mass, .edge = common ? (float)edge : 0, .skip = count};
 	return count;
 }
 
@@ -205,7 +247,8 @@ static double error(const struct body *bodies, const struct vector *forces, size
 int main(int argc, char **argv)
 {
 	static const struct option options[] = {HELP_OPTION, {0}};
-	struct body *body;
+	struct body *body, *room;
+	struct entry *entry;
 	struct cell *cell;
 	struct vector *force;
 	double t, off;
@@ -218,6 +261,8 @@ int main(int argc, char **argv)
 	n = (size_t)integer("BODIES", argv[0], 2, 100000000);
 	steps = argc > 1 ? integer("STEPS", argv[1], 1, 1000000) : 10;
 	body = allocate(n, sizeof(*body));
+	room = allocate(n, sizeof(*room));
+	entry = allocate(2 * n, sizeof(*entry));
 	force = allocate(n, sizeof(*force));
 	cell = allocate(2 * n, sizeof(*cell));
 
@@ -230,7 +275,7 @@ int main(int argc, char **argv)
 		double edge;
 
 		kdds_wait(bodies);
-		edge = sort(body, n);
+		edge = sort(body, room, entry, n);
 		KDDS_OVER_ARRAY(struct cell, cells, cell, build(cell, 0, body, n, LEVELS, edge));
 		kdds_for(attract, bodies, cells, forces);
 		if (s < steps - 1)
@@ -243,6 +288,8 @@ int main(int argc, char **argv)
 	printf("barneshut(%zu): %ld steps, forces differ from sums by %.4f\n", n, steps, off);
 	free(cell);
 	free(force);
+	free(entry);
+	free(room);
 	free(body);
 	return finish(t, off < 0.02);
 }

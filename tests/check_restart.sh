@@ -4,7 +4,8 @@
 # usage: check_restart.sh TIMES [SEED]: runs the stencil TIMES times. Each run is killed several
 # times at random moments: rank 0, another rank, kddsrun, or all of these; and started again, on 1
 # to 8 ranks, each time another number, by kddsrun --restart or by hand, at once or when the
-# processes of the job before have ended. In the end nothing may be left: no file, no process.
+# processes of the job before have ended. In the end nothing may be left: no file, no process. If no
+# start has continued from a checkpoint, there are more runs, killed when there is one.
 set -eu
 
 times=${1-3}
@@ -63,7 +64,11 @@ start()
 kill_some()
 {
 	draw 5 150
-	sleep "$(awk -v d="$draw" 'BEGIN { print d / 100 }')"
+	if [ $run -le "$times" ]; then
+		sleep "$(awk -v d="$draw" 'BEGIN { print d / 100 }')"
+	else
+		wait_for_checkpoint
+	fi
 	draw 0 3
 	what=$draw
 	draw 0 $((ranks - 1))
@@ -85,6 +90,16 @@ kill_some()
 	[ "$draw" = 0 ] || wait_for_end "$pids"
 }
 
+# Or for the end of the job, or for 10 s.
+wait_for_checkpoint()
+{
+	tries=0
+	while [ ! -e "$dir/run/state.kdds1" ] && kill -0 $job 2> /dev/null && [ $tries -lt 1000 ]; do
+		tries=$((tries + 1))
+		sleep 0.01
+	done
+}
+
 wait_for_end()
 {
 	for pid in $1; do
@@ -98,7 +113,7 @@ wait_for_end()
 }
 
 run=0
-while [ $run -lt "$times" ]; do
+while [ $run -lt "$times" ] || { [ $continued = 0 ] && [ $run -lt $((times + 20)) ]; }; do
 	run=$((run + 1))
 	killed=0
 	while :; do
@@ -122,5 +137,5 @@ done
 wait_for_end "$all"
 # A start that is killed before it has found its checkpoint does not say so.
 [ $continued -gt 0 ] || fail "only $continued of $starts starts found a checkpoint"
-echo "$times runs of $times ended with the same bits after $kills kills; $continued of $starts" \
+echo "$run runs of $run ended with the same bits after $kills kills; $continued of $starts" \
 	"starts continued from a checkpoint"

@@ -23,8 +23,11 @@
 #include "core/watch.h"
 
 #define QUIET_CLAIMS 1024  /* fenced claims without a visit before the owner stops fencing */
-#define SPIN_TASK_NS 2000  /* tasks that take longer are not waited for at the claim */
-#define SPINS_BLOCKED 50   /* loads of a stolen closure's state before its stack is set aside */
+/* Loads of a stolen closure's state before its stack is set aside, and if the tasks of the stack
+ * take longer than LONG_TASK_NS, some 2 us. */
+#define SPINS_BLOCKED 50
+#define SPINS_BLOCKED_LONG 125
+#define LONG_TASK_NS 2000
 #define HUNGRY_RANGES 16   /* for which a worker that found nothing reserves successors */
 #define PATIENCE 8         /* searches within the process before asking others: about 20 us */
 
@@ -122,12 +125,14 @@ static void merge_range(struct kd_worker *w, char *c, char *end)
 	}
 }
 
-/* Waits a moment for a stolen task, unless such tasks take long: the worker can run others then. */
+/* Waits a moment for a stolen task: where two workers take turns, it has nearly ended, and to run
+ * others meanwhile takes longer. */
 static void await_done(const struct kd_stack *s, struct kdds_closure *c)
 {
-	if (kd_load_relaxed(&s->task_ns) > SPIN_TASK_NS)
-		return;
-	for (unsigned i = 0; i < SPINS_BLOCKED && !(kd_load_acquire(&c->state) & KD_DONE); i++)
+	unsigned spins = kd_load_relaxed(&s->task_ns) > LONG_TASK_NS ? SPINS_BLOCKED_LONG :
+								       SPINS_BLOCKED;
+
+	for (unsigned i = 0; i < spins && !(kd_load_acquire(&c->state) & KD_DONE); i++)
 		kd_pause();
 }
 

@@ -198,8 +198,8 @@ for one in $compilers; do
 done
 [ $checked -gt 0 ] || exit 77
 
-# A child writes a VALUE of its parent, which a function has lent it, while the parent spawns. -O1: what
-# compilers keep in memory there.
+# A child writes a VALUE of its parent, which a function has lent it, while the parent spawns
+# (kd_renew).
 cat > "$dir/lend.c" <<'END'
 #include <kdds.h>
 #include <stdio.h>

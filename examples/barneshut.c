@@ -187,7 +187,7 @@ static double sort(struct body *bodies, struct body *room, struct entry *entries
 	return 2 * most;
 }
 
-/* The level at which two keys part, which the cubes of both have in common; 0: they are the same. */
+/* The level of the smallest cube that has two keys; 0: they are the same. */
 static int common_level(uint64_t a, uint64_t b)
 {
 	return a == b ? 0 : (63 - __builtin_clzll(a ^ b)) / 3 + 1;

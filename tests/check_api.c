@@ -1633,7 +1633,8 @@ static int fit(int n, const char *at, enum side side, uint64_t big, double x, sh
 }
 
 KDDS_TASK(descend, VALUE(int, n), VALUE(const char *, at), VALUE(enum side, side),
-	  VALUE(uint64_t, big), VALUE(double, x), VALUE(short, s), REDUCE(long, good, KDDS_SUM(long)))
+	  VALUE(uint64_t, big), VALUE(double, x), VALUE(short, s),
+	  REDUCE(long, good, KDDS_SUM(long)))
 {
 	**good += fit(n, at, side, big, x, s);
 	if (n < 2)

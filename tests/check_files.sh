@@ -257,7 +257,8 @@ for compiler in $compilers; do
 		$compiler $(language $compiler) $level $flags -c "$dir/lend.c" -o "$dir/lend.o"
 		$compiler "$dir/lend.o" -o "$dir/lend" $library
 		what="a VALUE that a child writes, with $compiler, $level"
-		if [ "$(KDDS_WORKERS=2 timeout 60 "$dir/lend")" = $((300 * 20000 + 300 * 299 / 2)) ]; then
+		sum=$((300 * 20000 + 300 * 299 / 2))
+		if [ "$(KDDS_WORKERS=2 timeout 60 "$dir/lend")" = $sum ]; then
 			echo "ok: $what"
 		else
 			echo "FAILED: $what"

@@ -94,7 +94,8 @@ kill_some()
 wait_for_checkpoint()
 {
 	tries=0
-	while [ ! -e "$dir/run/state.kdds1" ] && kill -0 $job 2> /dev/null && [ $tries -lt 1000 ]; do
+	while [ ! -e "$dir/run/state.kdds1" ] && [ $tries -lt 1000 ] &&
+		kill -0 $job 2> /dev/null; do
 		tries=$((tries + 1))
 		sleep 0.01
 	done

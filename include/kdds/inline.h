@@ -573,8 +573,8 @@ typedef uint32_t kd_word4 __attribute__((may_alias));
 #define KD_RENEW(x) __asm__("" : "+r"(x))
 #endif
 
-/* Only what is in a register: if the body has given the address of x away, others may be writing it,
- * and then compilers assume that x differs after the fence. */
+/* Only what is in a register: if the body has given the address of x away, others may be writing
+ * it, and then compilers assume that x differs after the fence. */
 #define KD_RENEW_ALONE(x) \
 	do { \
 		__typeof__(x) kd_before = (x); \
@@ -594,12 +594,12 @@ KD_INLINE void kd_renew_scalar(struct kd_scalar x)
 }
 
 /*
- * Called before a body allocates data or spawns. To compilers the addresses of the parameters' data,
- * and in C the scalar VALUEs, are new values after the first call. A body that has returned before
- * then needs no register that it would have to save: compilers keep a value that is used after a
- * call in such a register from the start (addresses: integrate 8 % with gcc, fib 20 % with clang;
- * VALUEs: fib 21 % with gcc). Later calls, and those in loops, do nothing. Written out, since gcc
- * unrolls loops too late to find the handles.
+ * Called before a body allocates data or spawns. To compilers the addresses of the parameters'
+ * data, and in C the scalar VALUEs, are new values after the first call. A body that has returned
+ * before then needs no register that it would have to save: compilers keep a value that is used
+ * after a call in such a register from the start (addresses: integrate 8 % with gcc, fib 20 % with
+ * clang; VALUEs: fib 21 % with gcc). Later calls, and those in loops, do nothing. Written out, since
+ * gcc unrolls loops too late to find the handles.
  */
 KD_INLINE void kd_renew(struct kd_room *room)
 {

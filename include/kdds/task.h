@@ -731,7 +731,8 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 #define KD_ENTRY_GIVE
 #endif
 #define KD_ENTER(t, x) KD_SORT(KD_ENTER_, t, KD_TUPLE_##x)
-#define KD_ENTER_KD_VALUE(t, T, n, op) * kd_enter(kd_room, (void *)&n, KD_IS_SCALAR(n) ? sizeof(n) : 0)
+#define KD_ENTER_KD_VALUE(t, T, n, op) \
+	* kd_enter(kd_room, (void *)&n, KD_IS_SCALAR(n) ? sizeof(n) : 0)
 #define KD_ENTER_KD_READ(t, T, n, op)
 #define KD_ENTER_KD_WRITE(t, T, n, op)
 #define KD_ENTER_KD_READ_LIST(t, T, n, op)
@@ -868,13 +869,14 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 	}
 
 #define KD_BODY(t, for_run, for_call, ...) \
-	KD_INLINE_BODY void kd_body_##t(struct kdds_frame *kd_self, struct kd_room *kd_room KD_MAP(KD_PARAM, t, ##__VA_ARGS__) \
-				      KD_ENTRY(*)) \
+	KD_INLINE_BODY void kd_body_##t(struct kdds_frame *kd_self, struct kd_room *kd_room \
+					KD_MAP(KD_PARAM, t, ##__VA_ARGS__) KD_ENTRY(*)) \
 		__attribute__((nonnull(1, 2))); \
 	for_call void kd_call_##t(struct kdds_frame *kd_f, int kd_closure, char *kd_top KD_MAP(KD_TAKE, t, ##__VA_ARGS__)) \
 	{ \
 		struct kd_room kd_r = {kd_top, NULL, 0, kd_closure && kd_type_##t.naccess + kd_type_##t.lists > 1, !kd_closure, 0, 0, \
-				       kd_closure ? 0 : kd_link_next(kd_f), &kd_type_##t, 0, {NULL}, {{NULL, 0}}}; \
+				       kd_closure ? 0 : kd_link_next(kd_f), &kd_type_##t, 0, \
+				       {NULL}, {{NULL, 0}}}; \
 		KD_MAP(KD_SEE, t, ##__VA_ARGS__) \
 		struct kd_handle *const kd_seen[] = {KD_MAP(KD_SEEN, t, ##__VA_ARGS__) NULL, NULL, NULL, NULL}; \
 		kd_r.handles[0] = kd_seen[0]; \

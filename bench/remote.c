@@ -3,8 +3,8 @@
  * What a steal between two ranks costs. Run with kddsrun -n 2, and compare with bench/comm, which
  * measures the provider itself:
  *
- *   remote steal N    N small tasks, each stolen while rank 0 is inside another: the time from the
- *                     request to the first instruction
+ *   remote steal N    N tasks of 0.3 ms with little data, each stolen while rank 0 is inside
+ *                     another: the time from the request to the first instruction
  *   remote read MIB   a task that reads an array of MIB MiB: the time from the victim's reply until
  *                     the results are in place, while the victim's worker leaves its CPU to the
  *                     transfer, as in bench/comm
@@ -23,7 +23,7 @@ static struct kd_net_counts *const counts = &kd_process.net.counts;
 
 #define REPEATS 20
 #define PATIENCE_NS 5000000000u
-#define WORTH_NS 300000u /* a rank does not give away what takes less time than a steal */
+#define WORTH_NS 300000u /* ranks rarely give away what takes less time than a steal */
 
 static size_t bytes;
 

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <kdds.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -17,14 +17,16 @@ compiles()
 {
 	case $2 in *++) language=c++ standard=c++17 ;; *) language=c standard=c11 ;; esac
 	command -v "$2" > /dev/null || return 0
-	if "$2" -O2 -std=$standard -x $language -Wall -Wextra -Wundef -Wvla -Werror -pedantic \
-		-I"$srcdir/include" -c -o "$dir/object" "$dir/program"; then
-		echo "ok: $1 with $2"
-	else
-		echo "FAILED: $1 with $2"
-		failed=$((failed + 1))
-	fi
-	checked=$((checked + 1))
+	for level in -O0 -O2; do
+		if "$2" $level -std=$standard -x $language -Wall -Wextra -Wundef -Wvla -Werror \
+			-pedantic -I"$srcdir/include" -c -o "$dir/object" "$dir/program"; then
+			echo "ok: $1 with $2, $level"
+		else
+			echo "FAILED: $1 with $2, $level"
+			failed=$((failed + 1))
+		fi
+		checked=$((checked + 1))
+	done
 }
 
 parameters='VALUE READ WRITE UPDATE REDUCE READ_ARRAY WRITE_ARRAY UPDATE_ARRAY REDUCE_ARRAY RANGE

@@ -370,6 +370,12 @@ void kdds_reference_error(const char *task, const char *param, int use, uint32_t
 
 #define KD_HANDLES 4 /* to which kd_renew applies, and so many scalars */
 
+/* Where it applies to scalars: in C++ there is no way to reach them (KD_ENTRY), and clang gains
+ * nothing. */
+#if defined(__OPTIMIZE__) && defined(__x86_64__) && !defined(__cplusplus) && !defined(__clang__)
+#define KD_SCALARS
+#endif
+
 /* A VALUE of the body that is an integer or a pointer of size bytes, 4 or 8. */
 struct kd_scalar {
 	void *at;
@@ -566,31 +572,29 @@ KD_INLINE int kd_enter(struct kd_room *room, void *at, size_t size)
 
 typedef uint32_t kd_word4 __attribute__((may_alias));
 
-/* The copy that is needed anyway: gcc takes x for one value if the instruction is empty. */
-#ifdef __x86_64__
-#define KD_RENEW(x) __asm__("mov %1, %0" : "=r"(x) : "r"(x))
-#else
-#define KD_RENEW(x) __asm__("" : "+r"(x))
-#endif
-
-/* Only what is in a register: if the body has given the address of x away, others may be writing
- * it, and then compilers assume that x differs after the fence. */
+/* By the copy that is needed anyway: gcc takes x for one value if the instruction is empty. Only
+ * what is in a register: if the body has given the address of x away, others may be writing it, and
+ * then compilers assume that x differs after the fence. */
 #define KD_RENEW_ALONE(x) \
 	do { \
 		__typeof__(x) kd_before = (x); \
 		__atomic_signal_fence(__ATOMIC_SEQ_CST); \
 		if (__builtin_constant_p(kd_before == (x))) \
-			KD_RENEW(x); \
+			__asm__("mov %1, %0" : "=r"(x) : "r"(x)); \
 	} while (0)
 
 KD_INLINE void kd_renew_scalar(struct kd_scalar x)
 {
+#ifdef KD_SCALARS
 	if (!__builtin_constant_p(!x.at) || !x.at)
 		return;
 	if (x.size == 4)
 		KD_RENEW_ALONE(*(kd_word4 *)x.at);
 	else if (x.size == 8)
 		KD_RENEW_ALONE(*(kd_word *)x.at);
+#else
+	(void)x;
+#endif
 }
 
 /*
@@ -598,8 +602,8 @@ KD_INLINE void kd_renew_scalar(struct kd_scalar x)
  * data, and in C the scalar VALUEs, are new values after the first call. A body that has returned
  * before then needs no register that it would have to save: compilers keep a value that is used
  * after a call in such a register from the start (addresses: integrate 8 % with gcc, fib 20 % with
- * clang; VALUEs: fib 21 % with gcc). Later calls, and those in loops, do nothing. Written out, since
- * gcc unrolls loops too late to find the handles.
+ * clang; VALUEs: fib 21 % with gcc). Later calls, and those in loops, do nothing. Written out,
+ * since gcc unrolls loops too late to find the handles.
  */
 KD_INLINE void kd_renew(struct kd_room *room)
 {

@@ -720,9 +720,9 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 /*
  * What a body does before the program's text: kd_enter, for its VALUEs. In C the length of an array
  * in the type of a parameter is evaluated as the function begins; there is no other place for it,
- * and in C++ none at all. Clang gains nothing. gcc -Wvla would warn of it in programs.
+ * and in C++ none at all. -Wvla would warn of it in programs.
  */
-#if defined(__OPTIMIZE__) && !defined(__cplusplus) && !defined(__clang__)
+#ifdef KD_SCALARS
 #pragma GCC diagnostic ignored "-Wvla"
 #define KD_ENTRY(length) , char (*kd_entry)[length] __attribute__((unused))
 #define KD_ENTRY_GIVE , NULL

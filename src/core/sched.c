@@ -23,8 +23,8 @@
 #include "core/watch.h"
 
 #define QUIET_CLAIMS 1024  /* fenced claims without a visit before the owner stops fencing */
-/* Loads of a stolen closure's state before its stack is set aside, and if the tasks of the stack
- * take longer than LONG_TASK_NS, some 2 us. */
+/* Loads of a stolen closure's state before its stack is set aside, and the same if the tasks of the
+ * stack take longer than LONG_TASK_NS: some 2 us on Zen 5. */
 #define SPINS_BLOCKED 50
 #define SPINS_BLOCKED_LONG 125
 #define LONG_TASK_NS 2000
@@ -125,8 +125,8 @@ static void merge_range(struct kd_worker *w, char *c, char *end)
 	}
 }
 
-/* Waits a moment for a stolen task: where two workers take turns, it has nearly ended, and to run
- * others meanwhile takes longer. */
+/* Waits a moment for a stolen task: where two workers take turns, it has nearly ended, and looking
+ * for others takes longer. */
 static void await_done(const struct kd_stack *s, struct kdds_closure *c)
 {
 	unsigned spins = kd_load_relaxed(&s->task_ns) > LONG_TASK_NS ? SPINS_BLOCKED_LONG :

@@ -381,7 +381,8 @@ static void attack_by_engine(const char *provider, int rounds)
 	exit(given_back ? 1 : 0);
 }
 
-static pid_t start_job(const char *provider, char *const *args, int *out_p)
+/* in: its standard input; -1: ours. */
+static pid_t start_job(const char *provider, char *const *args, int in, int *out_p)
 {
 	const char *srcdir = getenv("srcdir");
 	char leaks[4096];
@@ -393,6 +394,8 @@ static pid_t start_job(const char *provider, char *const *args, int *out_p)
 	if (pipe2(fds, O_CLOEXEC) || (pid = fork()) < 0)
 		fail("cannot start kddsrun");
 	if (!pid) {
+		if (in >= 0)
+			dup2(in, 0);
 		dup2(fds[1], 1);
 		setenv("KDDS_PROVIDER", provider, 1);
 		setenv("KDDS_WORKERS", "2", 1);
@@ -419,7 +422,7 @@ static void besiege(const char *provider, int unix_sockets, int by_engine)
 
 	snprintf(seconds, sizeof(seconds), "%d", JOB_SECONDS);
 	snprintf(ranks, sizeof(ranks), "%d", RANKS);
-	job = start_job(provider, args, &out);
+	job = start_job(provider, args, -1, &out);
 	find_targets(job, unix_sockets, RANKS);
 	if (unix_sockets)
 		deafen_unix();
@@ -452,7 +455,6 @@ static void besiege(const char *provider, int unix_sockets, int by_engine)
 
 /* What a job of idle ranks costs: descriptors, and processor time from now on. */
 #define IDLE_RANKS 2
-#define IDLE_SECONDS 25
 
 static int descriptors(const pid_t *pids)
 {
@@ -501,13 +503,39 @@ static void check_quiet(const pid_t *pids, const char *what)
 		fail("idle ranks are kept busy");
 }
 
+/* What the threads of the ranks do: their names, states, and processor time. */
+static void report(const pid_t *pids)
+{
+	char path[64], text[1024];
+	struct dirent *e;
+
+	for (int i = 0; i < IDLE_RANKS; i++) {
+		DIR *d;
+
+		snprintf(path, sizeof(path), "/proc/%d/task", (int)pids[i]);
+		for (d = opendir(path); d && (e = readdir(d));) {
+			snprintf(path, sizeof(path), "/proc/%d/task/%.20s/stat", (int)pids[i],
+				 e->d_name);
+			if (e->d_name[0] != '.' && read_all(path, text, sizeof(text)))
+				fprintf(stderr, "%s", text);
+		}
+		if (d)
+			closedir(d);
+	}
+}
+
 /* Waits until no more than that many are open. */
 static void check_descriptors(const pid_t *pids, int most)
 {
-	for (int i = 0; i < 100 && descriptors(pids) > most; i++)
+	time_t end = time(NULL) + PATIENCE_SECONDS;
+
+	while (descriptors(pids) > most && time(NULL) < end)
 		poll(NULL, 0, 100);
-	if (descriptors(pids) > most)
-		fail("strangers' connections stay open");
+	if (descriptors(pids) <= most)
+		return;
+	fprintf(stderr, "%d descriptors, wanted %d\n", descriptors(pids), most);
+	report(pids);
+	fail("strangers' connections stay open");
 }
 
 static void probe(char *self)
@@ -515,9 +543,11 @@ static void probe(char *self)
 	char *args[] = {(char *)"kddsrun", (char *)"-n", (char *)"2", self,
 			(char *)"idle",	   (char *)"0",	 NULL};
 	pid_t job, pids[64], ranks[IDLE_RANKS];
-	int out, n, found = 0, before, status, held[300];
+	int in[2], out, n, found = 0, before, status, held[300];
 
-	job = start_job("tcp", args, &out);
+	if (pipe2(in, O_CLOEXEC))
+		fail("cannot make a pipe");
+	job = start_job("tcp", args, in[0], &out);
 	find_targets(job, 0, IDLE_RANKS);
 	n = family(job, pids, 64);
 	for (int i = 0; i < n && found < IDLE_RANKS; i++) {
@@ -551,17 +581,23 @@ static void probe(char *self)
 	check_descriptors(ranks, before + 8);
 	for (int i = 0; i < 300; i++)
 		close(held[i]);
+	close(in[1]);
 	waitpid(job, &status, 0);
+	close(in[0]);
 	close(out);
 	if (!WIFEXITED(status) || WEXITSTATUS(status))
 		fail("the idle job did not end well");
 }
 
+/* Until the standard input of rank 0 ends. */
 static int idle(void)
 {
+	char c;
+
 	if (kdds_init())
 		return 1;
-	poll(NULL, 0, kdds_rank() ? 0 : IDLE_SECONDS * 1000);
+	while (!kdds_rank() && read(0, &c, 1) > 0)
+		;
 	return !!kdds_finalize();
 }
 
@@ -639,7 +675,7 @@ int main(int argc, char **argv)
 				(char *)"search",  pid,          NULL};
 
 		snprintf(pid, sizeof(pid), "%d", (int)getpid());
-		waitpid(start_job("loop", args, &out), &status, 0);
+		waitpid(start_job("loop", args, -1, &out), &status, 0);
 		close(out);
 		if (!WIFEXITED(status) || WEXITSTATUS(status))
 			fail("the secret was found, or could not be looked for");

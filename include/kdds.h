@@ -630,7 +630,7 @@ static inline void kd_part_init(struct kdds_shape *shape, struct kdds_anchor *wh
 	a->use = (int16_t)(use | KD_USE_BOUND);
 	if (a->single)
 		a->single = INT32_MIN + (use - INT16_MIN);
-	if (whole->shaped && !(whole->use & KD_USE_PART) && kd_may(use, KD_USE(0), KDDS_W)) {
+	if (whole->shaped && !(whole->use & KD_USE_PART) && kd_may(use, KDDS_W)) {
 		struct kd_part *p = (struct kd_part *)(void *)a, *of;
 
 		a->shaped |= KD_TRACKED;
@@ -639,7 +639,7 @@ static inline void kd_part_init(struct kdds_shape *shape, struct kdds_anchor *wh
 		__asm__("" : "=r"(of) : "0"(whole));
 		p->whole = whole->shaped & KD_TRACKED ? of->whole : whole;
 		p->size = size;
-		__asm__ volatile("" : : "r"(p) : "memory"); /* the library has it: kd_tracked_use */
+		__asm__ volatile("" : : "r"(p) : "memory"); /* the library has it: kd_uses */
 	} else {
 		a->use = (int16_t)(use | (int16_t)kd_bound(room));
 	}

@@ -87,12 +87,25 @@ static size_t make_room(struct kd_worker *w, struct kdds_frame *f, size_t bytes)
 	return windows;
 }
 
-/* A push that uses parts of arrays comes. The closure will be at the tail. */
-void kdds_track(const struct kd_tracked_use *u)
+/* Ends the program if a data item is used as it may not be, and orders the uses of parts of arrays.
+ * The closure will be at the tail. */
+void kdds_examine(const struct kd_uses *u)
 {
-	struct kd_worker *w = self("kdds_spawn");
 	struct kdds_frame *f = u->frame;
+	struct kd_worker *w;
+	uint32_t tracked = 0;
 
+	for (uint32_t i = 0; i < u->type->naccess; i++) {
+		const struct kdds_param *p = &u->type->access[i];
+		const struct kdds_anchor *a = kd_uses_anchor(u, i);
+
+		if (kd_doubt(a, p->mode, p->array) << 16)
+			kdds_reference_error(u->type->name, p->name, a->use, p->mode);
+		tracked |= kd_tracked(a);
+	}
+	if (!tracked)
+		return;
+	w = self("kdds_spawn");
 	kd_parts_settle(w->current, u);
 	set_limit(w, f, make_room(w, f, u->type->size) * kd_env.window);
 	kd_parts_link(w->current, u);
@@ -427,7 +440,7 @@ void kdds_reference_error(const char *task, const char *param, int use, uint32_t
 	static const char *const names[] = {"any", "READ", "WRITE", "UPDATE", "REDUCE"};
 	int code = (use & ~KD_USE_HOW) - KD_USE(0), known = code >= 0 && code <= KDDS_RW;
 
-	if (!kd_may(use & ~KD_USE_HOW, KD_USE(0), mode))
+	if (!kd_may((int16_t)use, mode))
 		kd_die("task %s was given for its %s parameter %s a data item that the spawning "
 		       "task itself may only %s", task, names[mode], param,
 		       names[known ? code : code == KD_USE_R ? KDDS_R : KDDS_CW]);

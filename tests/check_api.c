@@ -1715,6 +1715,101 @@ START_TEST(modes)
 }
 END_TEST
 
+/* The same of arrays: passed on by main, by bodies, in lists, and to loops. */
+KDDS_TASK(clear_each, WRITE_EACH(int, a)) { memset(*a, 0, kdds_count(a) * sizeof(**a)); }
+KDDS_TASK(clear_list, WRITE_LIST(int, as)) { memset(*as.ref[0], 0, sizeof(int)); }
+KDDS_TASK(add_array, REDUCE_ARRAY(int, a, KDDS_SUM(int))) { ++**a; }
+
+KDDS_TASK(read_array_then, VALUE(int, what), READ_ARRAY(int, a))
+{
+	int *const *all = (int **)(uintptr_t)a;
+
+	if (what == 0)
+		kdds_spawn(fill_array, 1, all);
+	else if (what == 1)
+		kdds_spawn(add_array, all);
+	else if (what == 2)
+		kdds_spawn(clear_list, kdds_list(&all, 1));
+	else
+		kdds_for(clear_each, all);
+}
+
+static void array_for_more(void *arg)
+{
+	static int x[4];
+	KDDS_OVER_ARRAY(int, a, x, 4);
+
+	start(1);
+	kdds_spawn(read_array_then, *(int *)arg, a);
+	kdds_sync();
+}
+
+static void const_for_more(void *arg)
+{
+	static const int x[4];
+	KDDS_OVER_ARRAY(const int, a, x, 4);
+	int *const *all = (int **)(uintptr_t)a;
+
+	start(1);
+	if (*(int *)arg == 0)
+		kdds_spawn(fill_array, 1, all);
+	else if (*(int *)arg == 1)
+		kdds_spawn(add_array, all);
+	else if (*(int *)arg == 2)
+		kdds_spawn(clear_list, kdds_list(&all, 1));
+	else
+		kdds_for(clear_each, all);
+}
+
+START_TEST(modes_of_arrays)
+{
+	static const char *const lines[] = {
+		"task fill_array was given for its WRITE parameter a a data item",
+		"task add_array was given for its REDUCE parameter a a data item",
+		"task clear_list was given for its WRITE parameter as a data item",
+		"task clear_each was given for its WRITE parameter a a data item"};
+	struct child c;
+
+	for (int i = 0; i < 2 * (int)(sizeof(lines) / sizeof(*lines)); i++) {
+		int what = i / 2;
+
+		child_run(&c, i % 2 ? const_for_more : array_for_more, &what, 30);
+		ck_assert_int_eq(c.status, 1);
+		ck_assert_msg(one_line(c.err, lines[what]), "%s", c.err);
+	}
+}
+END_TEST
+
+/* Of each use and each mode. */
+START_TEST(doubts)
+{
+	static const struct {
+		int code;
+		enum kdds_mode only; /* KDDS_MODE_ANY: none */
+	} uses[] = {{KDDS_MODE_ANY, KDDS_MODE_ANY}, {KDDS_W, KDDS_MODE_ANY},
+		    {KDDS_RW, KDDS_MODE_ANY}, {KD_USE_R, KDDS_R}, {KD_USE_CW, KDDS_CW}};
+	static const int hows[] = {0, KD_USE_BOUND, KD_USE_HOW};
+	static const uint16_t tracked[] = {0, KD_TRACKED, KD_WHOLE, KD_TRACKED | KD_WHOLE};
+
+	for (int i = 0; i < 5 * 3 * 4 * 2; i++) {
+		int use = i % 5, is_one = i / 60;
+		struct kdds_anchor a = {
+			.single = is_one ? INT32_MIN + uses[use].code : 0,
+			.use = (int16_t)(INT16_MIN + uses[use].code + hows[i / 5 % 3]),
+			.shaped = (uint16_t)(1 | tracked[i / 15 % 4])};
+
+		for (uint32_t mode = KDDS_R; mode <= KDDS_CW; mode++) {
+			int may = uses[use].only == KDDS_MODE_ANY || uses[use].only == mode;
+
+			ck_assert_int_eq(kd_may(a.use, mode), may);
+			ck_assert_int_eq(!kd_doubt(&a, mode, 1), may && !kd_tracked(&a));
+			ck_assert_int_eq(!kd_doubt(&a, mode, 0),
+					 may && is_one && !kd_tracked(&a));
+		}
+	}
+}
+END_TEST
+
 /* A parameter for a single element accepts one element: of an array, only that one would travel to
  * another process. */
 static void array_for_one(void *arg)
@@ -2627,6 +2722,8 @@ int main(void)
 	tcase_add_loop_test(tcase, copies_of_values, 0, COUNTS);
 	tcase_add_loop_test(tcase, copies_of_scalars, 0, COUNTS);
 	tcase_add_test(tcase, modes);
+	tcase_add_test(tcase, modes_of_arrays);
+	tcase_add_test(tcase, doubts);
 	tcase_add_loop_test(tcase, arrays_for_one, 0, COUNTS);
 	tcase_add_test(tcase, no_reference);
 	tcase_add_loop_test(tcase, lists, 0, COUNTS);

@@ -65,7 +65,7 @@ enum kdds_mode {
 #define KD_ROOM_MAX 1024     /* largest private copy of reduced data that a closure has room for */
 /** @endcond */
 
-struct kd_tracked_use;
+struct kd_uses;
 struct kdds_closure;
 struct kdds_frame;
 
@@ -235,7 +235,6 @@ struct kd_handle {
 	void *data;
 	uint64_t kind; /**< KD_HANDLE, which no anchor has there */
 	struct kdds_anchor *anchor;
-	uint64_t part; /**< it may be a part, or have parts: compilers know which may not */
 } __attribute__((may_alias));
 #define KD_HANDLE 0x776569766b646473u
 
@@ -343,10 +342,10 @@ typedef uint64_t kd_word __attribute__((may_alias));
 #endif
 
 /** @cond internal */
-struct kdds_frame *kdds_frame_current(void);
+struct kdds_frame *kdds_frame_current(void) __attribute__((returns_nonnull));
 char *kdds_push_slow(const char *end) __attribute__((cold));
 void kdds_place(uint32_t attributes) __attribute__((cold));
-void kdds_track(const struct kd_tracked_use *u) __attribute__((cold));
+void kdds_examine(const struct kd_uses *u) __attribute__((cold));
 void *kdds_frame_alloc(struct kdds_frame *f, size_t size, size_t align);
 void kdds_frame_check(struct kdds_frame *f) __attribute__((cold));
 int kdds_frame_count(struct kdds_frame *f) __attribute__((cold));
@@ -742,7 +741,8 @@ KD_INLINE int kd_is_reference(const void *ref)
 {
 	const struct kd_handle *h = (const struct kd_handle *)ref;
 
-	return (const void *)h->anchor == ref || h->kind == KD_HANDLE;
+	return __builtin_expect((const void *)h->anchor == ref, 1) ||
+	       __builtin_expect(h->kind == KD_HANDLE, 1);
 }
 
 /* use and shaped */
@@ -801,33 +801,53 @@ KD_INLINE int kd_distinct(struct kdds_anchor *const *a, unsigned n)
 	return 1;
 }
 
+/* How data that a body may use for mode differ from data that it may use in any way: by these bits
+ * of single, and of use. */
+KD_INLINE uint32_t kd_allowed(uint32_t mode)
+{
+	return KDDS_RW | (mode == KDDS_R ? KD_USE_R : mode == KDDS_CW ? KD_USE_CW : 0);
+}
+
+/* Of use: whether the body may pass the data on for mode, to an _ARRAY parameter. */
+KD_INLINE int kd_may(int16_t use, uint32_t mode)
+{
+	return !((uint16_t)(use ^ KD_USE(0)) & ~(kd_allowed(mode) | KD_USE_HOW));
+}
+
 /* Not 0 if the data are a part of an array, or an array of which closures use parts. */
 KD_INLINE uint32_t kd_tracked(const struct kdds_anchor *a)
 {
 	return a->shaped & (KD_TRACKED | KD_WHOLE);
 }
 
-/* The same for a reference. Where compilers know that it is not, the anchor stays in registers. */
-KD_INLINE uint32_t kd_tracked_at(const void *ref)
+/* Not 0 if the body may not pass the data on for mode, to an _ARRAY parameter or to another one, or
+ * if they are tracked. Of single, use and shaped as one word: then a spawn needs one test for all
+ * of its arguments. */
+KD_INLINE uint64_t kd_doubt(const struct kdds_anchor *a, uint32_t mode, int array)
 {
-	const struct kd_handle *h = (const struct kd_handle *)ref;
+	uint64_t any = (uint32_t)KD_USABLE(0) | (uint64_t)(uint16_t)KD_USE(0) << 32, word;
+	uint64_t single = (uint32_t)~kd_allowed(mode);
+	uint64_t use = (uint16_t)~(kd_allowed(mode) | KD_USE_HOW);
 
-	return __builtin_constant_p(h->part) && !h->part ? 0 : kd_tracked(h->anchor);
+	__builtin_memcpy(&word, &a->single, sizeof(word));
+	return (word ^ any) & ((array ? use << 32 : single) |
+			       (uint64_t)(KD_TRACKED | KD_WHOLE) << 48);
 }
 
-/* A closure of the type is about to be pushed, and uses tracked data. */
-struct kd_tracked_use {
+/* The data that a closure of the type, which is about to be pushed, uses. */
+struct kd_uses {
 	struct kdds_frame *frame;
 	const struct kdds_type *type;
 	const ptrdiff_t *places; /* of the anchors, one per access, in bytes from the frame: so compilers
-				    see that anchors which are not tracked do not escape (fib 3 %) */
+				    see that anchors do not escape (fib 3 %) */
 };
 
-KD_INLINE void kd_track(struct kdds_frame *f, const struct kdds_type *type, const ptrdiff_t *places)
+KD_INLINE void kd_examine(struct kdds_frame *f, const struct kdds_type *type,
+			  const ptrdiff_t *places)
 {
-	struct kd_tracked_use u = {f, type, places};
+	struct kd_uses u = {f, type, places};
 
-	kdds_track(&u);
+	kdds_examine(&u);
 }
 
 /*
@@ -878,29 +898,13 @@ KD_INLINE void kd_return(struct kdds_anchor *a, uint64_t use)
 	__builtin_memcpy(&a->single, &use, sizeof(use));
 }
 
-/* Whether the body may pass the data on for mode. least is KD_USABLE(0), for _ARRAY KD_USE(0). */
-KD_INLINE int kd_may(int32_t use, int32_t least, uint32_t mode)
-{
-	uint32_t also = mode == KDDS_R ? KD_USE_R : mode == KDDS_CW ? KD_USE_CW : 0;
-
-	return (((uint32_t)use - (uint32_t)least) & ~also) <= KDDS_RW;
-}
-
-static inline void kd_link_checked(struct kdds_access *to, struct kdds_anchor *from, uint32_t link,
-				   uint32_t mode)
+KD_INLINE void kd_link(struct kdds_access *to, struct kdds_anchor *from, uint32_t link,
+		       uint32_t mode)
 {
 	to->data = from->data;
 	/* One scalar store: gcc would build the pair in a vector register (1.3 ns per fib call). */
 	__atomic_store_n((kd_word *)&to->w, from->links, __ATOMIC_RELAXED);
 	from->links = (uint64_t)link << 32 | (mode == KDDS_R ? (uint32_t)from->links : link);
-}
-
-KD_INLINE void kd_link(struct kdds_access *to, struct kdds_anchor *from, uint32_t link,
-		       uint32_t mode, const char *task, const char *param)
-{
-	if (KD_UNLIKELY(!kd_may(from->single, KD_USABLE(0), mode)))
-		kdds_reference_error(task, param, from->use, mode);
-	kd_link_checked(to, from, link, mode);
 }
 
 /* The value of single in struct kdds_anchor. An array of one element counts as a single object
@@ -918,10 +922,8 @@ static inline int32_t kd_single(const struct kdds_shape *s, uint32_t mode)
 #pragma GCC diagnostic ignored "-Warray-bounds"
 #endif
 static inline void kd_link_array(struct kdds_access_array *to, struct kdds_anchor *from,
-				 uint32_t link, uint32_t mode, const char *task, const char *param)
+				 uint32_t link, uint32_t mode)
 {
-	if (KD_UNLIKELY(!kd_may(from->use & ~KD_USE_HOW, KD_USE(0), mode)))
-		kdds_reference_error(task, param, from->use, mode);
 	if (from->shaped) {
 		to->shape = *(const struct kdds_shape *)(const void *)((const char *)from +
 								       offsetof(struct kdds_anchor_array, shape));
@@ -929,7 +931,7 @@ static inline void kd_link_array(struct kdds_access_array *to, struct kdds_ancho
 		to->shape.rows = to->shape.cols = to->shape.ld = 0;
 		to->shape.pack = NULL;
 	}
-	kd_link_checked(&to->a, from, link, mode);
+	kd_link(&to->a, from, link, mode);
 }
 #if defined(__GNUC__) && !defined(__clang__)
 #pragma GCC diagnostic pop

@@ -451,8 +451,8 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_TAKE_KD_WRITE_LIST KD_PARAM_KD_READ_LIST
 #define KD_SEE(t, x) KD_SORT(KD_SEE_, t, KD_TUPLE_##x)
 #define KD_SEE_KD_VALUE(t, T, n, op)
-#define KD_SEE_KD_READ(t, T, n, op) kd_handle(T const) n = {kd_at_##n, KD_HANDLE, kd_ref_##n, 1};
-#define KD_SEE_KD_WRITE(t, T, n, op) kd_handle(T) n = {kd_at_##n, KD_HANDLE, kd_ref_##n, 1};
+#define KD_SEE_KD_READ(t, T, n, op) kd_handle(T const) n = {kd_at_##n, KD_HANDLE, kd_ref_##n};
+#define KD_SEE_KD_WRITE(t, T, n, op) kd_handle(T) n = {kd_at_##n, KD_HANDLE, kd_ref_##n};
 #define KD_SEE_KD_READ_LIST KD_SEE_KD_VALUE
 #define KD_SEE_KD_WRITE_LIST KD_SEE_KD_VALUE
 #define KD_SEEN(t, x) KD_SORT(KD_SEEN_, t, KD_TUPLE_##x)
@@ -486,36 +486,30 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_AMONG_KD_WRITE KD_AMONG_KD_READ
 #define KD_AMONG_KD_READ_LIST KD_AMONG_KD_VALUE
 #define KD_AMONG_KD_WRITE_LIST KD_AMONG_KD_VALUE
-/* whether parts are among them: of anchors, and of references */
-#define KD_TRACKS(t, x) KD_SORT(KD_TRACKS_, t, KD_TUPLE_##x)
-#define KD_TRACKS_KD_VALUE(t, T, n, op)
-#define KD_TRACKS_KD_READ(t, T, n, op) | kd_tracked(n)
-#define KD_TRACKS_KD_WRITE KD_TRACKS_KD_READ
-#define KD_TRACKS_KD_READ_LIST KD_TRACKS_KD_VALUE
-#define KD_TRACKS_KD_WRITE_LIST KD_TRACKS_KD_VALUE
-#define KD_TRACKS_AT(t, x) KD_SORT(KD_TRACKS_AT_, t, KD_TUPLE_##x)
-#define KD_TRACKS_AT_KD_VALUE(t, T, n, op)
-#define KD_TRACKS_AT_KD_READ(t, T, n, op) | kd_tracked_at(KD_REF_READ(n))
-#define KD_TRACKS_AT_KD_WRITE(t, T, n, op) | kd_tracked_at(KD_REF_WRITE(n))
-#define KD_TRACKS_AT_KD_READ_LIST KD_TRACKS_AT_KD_VALUE
-#define KD_TRACKS_AT_KD_WRITE_LIST KD_TRACKS_AT_KD_VALUE
+/* whether the library has to examine the push that comes */
+#define KD_DOUBT(t, x) KD_APPLY(KD_DOUBT_, t, KD_TUPLE_##x)
+#define KD_DOUBT_KD_VALUE(t, T, n, op)
+#define KD_DOUBT_KD_READ(t, T, n, op) | kd_doubt(n, KDDS_R, 0)
+#define KD_DOUBT_KD_WRITE(t, T, n, op) | kd_doubt(n, KDDS_W, 0)
+#define KD_DOUBT_KD_UPDATE(t, T, n, op) | kd_doubt(n, KDDS_RW, 0)
+#define KD_DOUBT_KD_REDUCE(t, T, n, op) | kd_doubt(n, KDDS_CW, 0)
+#define KD_DOUBT_KD_READ_ARRAY(t, T, n, op) | kd_doubt(n, KDDS_R, 1)
+#define KD_DOUBT_KD_WRITE_ARRAY(t, T, n, op) | kd_doubt(n, KDDS_W, 1)
+#define KD_DOUBT_KD_UPDATE_ARRAY(t, T, n, op) | kd_doubt(n, KDDS_RW, 1)
+#define KD_DOUBT_KD_REDUCE_ARRAY(t, T, n, op) | kd_doubt(n, KDDS_CW, 1)
+#define KD_DOUBT_KD_READ_LIST KD_DOUBT_KD_VALUE
+#define KD_DOUBT_KD_WRITE_LIST KD_DOUBT_KD_VALUE
+#define KD_DOUBT_KD_UPDATE_LIST KD_DOUBT_KD_VALUE
 #define KD_PLACES(t, x) KD_SORT(KD_PLACES_, t, KD_TUPLE_##x)
 #define KD_PLACES_KD_VALUE(t, T, n, op)
 #define KD_PLACES_KD_READ(t, T, n, op) (char *)n - (char *)kd_f,
 #define KD_PLACES_KD_WRITE KD_PLACES_KD_READ
 #define KD_PLACES_KD_READ_LIST KD_PLACES_KD_VALUE
 #define KD_PLACES_KD_WRITE_LIST KD_PLACES_KD_VALUE
-#define KD_PLACES_AT(t, x) KD_SORT(KD_PLACES_AT_, t, KD_TUPLE_##x)
-#define KD_PLACES_AT_KD_VALUE(t, T, n, op)
-#define KD_PLACES_AT_KD_READ(t, T, n, op) (char *)KD_ANCHOR_READ(n) - (char *)kd_f,
-#define KD_PLACES_AT_KD_WRITE(t, T, n, op) (char *)KD_ANCHOR_WRITE(n) - (char *)kd_f,
-#define KD_PLACES_AT_KD_READ_LIST KD_PLACES_AT_KD_VALUE
-#define KD_PLACES_AT_KD_WRITE_LIST KD_PLACES_AT_KD_VALUE
-/* Where there are, the library orders the push that comes. */
-#define KD_TRACK(t, type, tracks, places, ...) \
-	if (KD_UNLIKELY(0 KD_MAP(tracks, t, ##__VA_ARGS__))) { \
-		const ptrdiff_t kd_parts[] = {KD_MAP(places, t, ##__VA_ARGS__) 0}; \
-		kd_track(kd_f, &type, kd_parts); \
+#define KD_EXAMINE(t, type, ...) \
+	if (KD_UNLIKELY(0 KD_MAP(KD_DOUBT, t, ##__VA_ARGS__))) { \
+		const ptrdiff_t kd_places[] = {KD_MAP(KD_PLACES, t, ##__VA_ARGS__) 0}; \
+		kd_examine(kd_f, &type, kd_places); \
 	}
 #define KD_BACK(t, x) KD_SORT(KD_BACK_, t, KD_TUPLE_##x)
 #define KD_BACK_KD_VALUE KD_GIVE_KD_VALUE
@@ -534,13 +528,13 @@ static inline void kd_caught_in(const struct kdds_type *type)
 /* filling the closure */
 #define KD_FILL(t, x) KD_APPLY(KD_FILL_, t, KD_TUPLE_##x)
 #define KD_FILL_KD_VALUE(t, T, n, op) kd_c->n = n;
-#define KD_FILL_KD_READ(t, T, n, op) kd_link(&kd_c->n, n, kd_s, KDDS_R, #t, #n);
-#define KD_FILL_(t, n, mode) kd_link(&kd_c->n, n, kd_s, mode, #t, #n);
+#define KD_FILL_KD_READ(t, T, n, op) kd_link(&kd_c->n, n, kd_s, KDDS_R);
+#define KD_FILL_(t, n, mode) kd_link(&kd_c->n, n, kd_s, mode);
 #define KD_FILL_KD_WRITE(t, T, n, op) KD_FILL_(t, n, KDDS_W)
 #define KD_FILL_KD_UPDATE(t, T, n, op) KD_FILL_(t, n, KDDS_RW)
-#define KD_FILL_KD_REDUCE(t, T, n, op) kd_link(&kd_c->n.r.a, n, kd_s, KDDS_CW, #t, #n);
-#define KD_FILL_KD_READ_ARRAY(t, T, n, op) kd_link_array(&kd_c->n, n, kd_s, KDDS_R, #t, #n);
-#define KD_FILL_ARRAY_(t, n, mode) kd_link_array(&kd_c->n, n, kd_s, mode, #t, #n);
+#define KD_FILL_KD_REDUCE(t, T, n, op) kd_link(&kd_c->n.r.a, n, kd_s, KDDS_CW);
+#define KD_FILL_KD_READ_ARRAY(t, T, n, op) kd_link_array(&kd_c->n, n, kd_s, KDDS_R);
+#define KD_FILL_ARRAY_(t, n, mode) kd_link_array(&kd_c->n, n, kd_s, mode);
 #define KD_FILL_KD_WRITE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_W)
 #define KD_FILL_KD_UPDATE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_RW)
 #define KD_FILL_KD_REDUCE_ARRAY(t, T, n, op) KD_FILL_ARRAY_(t, n, KDDS_CW)
@@ -659,7 +653,7 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_ARRAY_FIELDS(T) KD_ANCHOR_FIELDS(T) struct kdds_shape kd_shape;
 #define KD_PART_FIELDS(T) KD_ARRAY_FIELDS(T) struct kdds_anchor *kd_whole; size_t kd_size;
 #define KD_HANDLE_FIELDS(T) \
-	T *at; uint64_t kd_kind; struct kdds_anchor *kd_anchor; uint64_t kd_part;
+	T *at; uint64_t kd_kind; struct kdds_anchor *kd_anchor;
 #ifdef __cplusplus
 template <typename T> struct kd_datatype { KD_ANCHOR_FIELDS(T) };
 template <typename T> struct kd_array_type { KD_ARRAY_FIELDS(T) };
@@ -674,8 +668,7 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 #endif
 #define kd_make_handle(handle, anchor) \
 	((handle).at = (anchor).at, (handle).kd_kind = KD_HANDLE, \
-	 (handle).kd_anchor = (struct kdds_anchor *)(void *)&(anchor), \
-	 (handle).kd_part = sizeof(anchor) != sizeof(struct kdds_anchor), &(handle).at)
+	 (handle).kd_anchor = (struct kdds_anchor *)(void *)&(anchor), &(handle).at)
 /** @endcond */
 
 #ifndef __cplusplus
@@ -759,6 +752,7 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 	__attribute__((unused, always_inline)) static inline void kd_push_##t( \
 		struct kdds_frame *kd_f, int kd_keep, uint32_t kd_attr KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
+		KD_EXAMINE(t, kd_type_##t, ##__VA_ARGS__) \
 		char *kd_a = kd_push(kd_f, kd_type_##t.size, kd_keep); \
 		uint32_t kd_s __attribute__((unused)) = kd_link_of(kd_f, kd_a); \
 		struct kd_closure_##t *kd_c = (struct kd_closure_##t *)kd_a; \
@@ -770,7 +764,6 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 		struct kdds_frame *kd_f, char *kd_top, uint32_t kd_attr KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
 		struct kdds_anchor *const kd_all[] = {KD_MAP(KD_AMONG, t, ##__VA_ARGS__) NULL}; \
-		KD_TRACK(t, kd_type_##t, KD_TRACKS, KD_PLACES, ##__VA_ARGS__) \
 		kd_order(kd_f, kd_all, kd_type_##t.naccess); \
 		kd_push_##t(kd_f, 1, kd_attr KD_MAP(KD_NAME, t, ##__VA_ARGS__)); \
 		if (kd_f->keep < kd_top) \
@@ -803,7 +796,6 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 		KD_MAP(KD_VALID, t, ##__VA_ARGS__) \
 		if (!kd_r) { \
 			kd_f = kd_frame_of(kd_f); \
-			KD_TRACK(t, kd_type_##t, KD_TRACKS_AT, KD_PLACES_AT, ##__VA_ARGS__) \
 			kd_push_##t(kd_f, 0, kd_attr KD_MAP(KD_FIND, t, ##__VA_ARGS__)); \
 			kd_place(kd_attr); \
 			return; \
@@ -845,7 +837,7 @@ template <typename T> struct kd_handletype { KD_HANDLE_FIELDS(T) };
 		struct kdds_frame *kd_f KD_MAP(KD_NEAR, t, ##__VA_ARGS__)) \
 	{ \
 		struct kdds_anchor *const kd_all[] = {KD_MAP(KD_AMONG, t, ##__VA_ARGS__) NULL}; \
-		KD_TRACK(t, kd_looptype_##t, KD_TRACKS, KD_PLACES, ##__VA_ARGS__) \
+		KD_EXAMINE(t, kd_looptype_##t, ##__VA_ARGS__) \
 		char *kd_a = kd_push(kd_f, kd_looptype_##t.size, 0); \
 		uint32_t kd_s __attribute__((unused)) = kd_link_of(kd_f, kd_a); \
 		struct kd_closure_##t *kd_c = (struct kd_closure_##t *)kd_a; \

@@ -185,11 +185,10 @@ static struct counts count(const struct kdds_type *base, const struct kdds_given
 	return counts;
 }
 
-/* The anchors of all accesses, and their places (struct kd_tracked_use). */
+/* The anchors of all accesses, and their places (struct kd_uses). */
 struct anchors {
 	struct kdds_anchor **at;
 	ptrdiff_t *place;
-	uint32_t tracked;
 };
 
 static void open_anchors(struct anchors *a, struct kdds_frame *f, const struct kdds_type *type,
@@ -198,7 +197,6 @@ static void open_anchors(struct anchors *a, struct kdds_frame *f, const struct k
 	const struct kdds_type *base = kd_list_base(type);
 	uint32_t n = 0;
 
-	a->tracked = 0;
 	a->at = malloc((type->naccess + 1u) * (sizeof(*a->at) + sizeof(*a->place)));
 	if (!a->at)
 		kd_die("out of memory for the %u data items of task %s", type->naccess, type->name);
@@ -211,7 +209,6 @@ static void open_anchors(struct anchors *a, struct kdds_frame *f, const struct k
 				kdds_no_reference(type->name, base->access[i].name);
 			a->at[n] = kd_anchor_of(ref);
 			a->place[n] = (char *)a->at[n] - (char *)f;
-			a->tracked |= kd_tracked(a->at[n]);
 		}
 }
 
@@ -221,11 +218,9 @@ static void link_all(struct kdds_closure *c, struct kdds_anchor *const *at, uint
 		const struct kdds_param *p = &c->type->access[i];
 
 		if (p->array)
-			kd_link_array((void *)kd_closure_access(c, i), at[i], link, p->mode,
-				      c->type->name, p->name);
+			kd_link_array((void *)kd_closure_access(c, i), at[i], link, p->mode);
 		else
-			kd_link(kd_closure_access(c, i), at[i], link, p->mode, c->type->name,
-				p->name);
+			kd_link(kd_closure_access(c, i), at[i], link, p->mode);
 	}
 }
 
@@ -241,8 +236,7 @@ char *kdds_list_push(struct kdds_frame *f, const struct kdds_type *base, uint32_
 	struct kdds_closure *c;
 
 	open_anchors(&anchors, f, type, given);
-	if (anchors.tracked)
-		kd_track(f, type, anchors.place);
+	kd_examine(f, type, anchors.place);
 	kd_order(f, anchors.at, type->naccess);
 	c = kd_closure_at(kd_push(f, type->size, 0));
 	kd_init_closure(c, type, type->size, attr, state);

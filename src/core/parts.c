@@ -379,15 +379,10 @@ static struct part *part_of(struct kd_parts *t, const struct kdds_anchor *a)
 	return p ? p : insert(t, &v);
 }
 
-static struct kdds_anchor *anchor_of(const struct kd_tracked_use *u, uint32_t i)
-{
-	return (struct kdds_anchor *)(void *)((char *)u->frame + u->places[i]);
-}
-
-void kd_parts_settle(struct kd_stack *s, const struct kd_tracked_use *u)
+void kd_parts_settle(struct kd_stack *s, const struct kd_uses *u)
 {
 	for (uint32_t i = 0; i < u->type->naccess; i++) {
-		struct kdds_anchor *a = anchor_of(u, i);
+		struct kdds_anchor *a = kd_uses_anchor(u, i);
 		struct kd_parts *t = table_for(s, u->frame, a);
 
 		if (t)
@@ -407,13 +402,13 @@ static void use_part(struct kd_parts *t, struct part *p, uint32_t mode, uint32_t
 }
 
 /* All anchors get their links before one part is used: two may have the same. */
-void kd_parts_link(struct kd_stack *s, const struct kd_tracked_use *u)
+void kd_parts_link(struct kd_stack *s, const struct kd_uses *u)
 {
 	uint32_t link = kd_link_of(u->frame, u->frame->tail);
 
 	for (int used = 0; used < 2; used++)
 		for (uint32_t i = 0; i < u->type->naccess; i++) {
-			struct kdds_anchor *a = anchor_of(u, i);
+			struct kdds_anchor *a = kd_uses_anchor(u, i);
 			struct kd_parts *t = table_for(s, u->frame, a);
 			struct part *p;
 

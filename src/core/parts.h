@@ -25,11 +25,16 @@
 
 struct kd_stack;
 
+KD_INLINE struct kdds_anchor *kd_uses_anchor(const struct kd_uses *u, uint32_t access)
+{
+	return (struct kdds_anchor *)(void *)((char *)u->frame + u->places[access]);
+}
+
 /* The running body is about to push a closure that uses parts: joins what does not go with its use
  * of them. */
-void kd_parts_settle(struct kd_stack *s, const struct kd_tracked_use *u);
+void kd_parts_settle(struct kd_stack *s, const struct kd_uses *u);
 /* Then, with room for it: sets the links that it gets from its anchors. */
-void kd_parts_link(struct kd_stack *s, const struct kd_tracked_use *u);
+void kd_parts_link(struct kd_stack *s, const struct kd_uses *u);
 
 /* For kdds_wait: the link of the last closure of f, the running frame of s, that uses data of the
  * anchor, which is of a part, or of an array of which closures use parts. Orders all closures that

@@ -288,13 +288,16 @@ void kdds_push_access(struct kdds_closure *c, const void *ref)
 
 	if (!kd_is_reference(ref))
 		kdds_no_reference(d->name, "pushed");
-	if (kd_anchor_of(ref)->shaped & (KD_TRACKED | KD_WHOLE))
+	if (!kd_may(kd_anchor_of(ref)->use, d->params[i].spec.mode))
+		kdds_reference_error(d->name, "pushed", kd_anchor_of(ref)->use,
+				     d->params[i].spec.mode);
+	if (kd_tracked(kd_anchor_of(ref)))
 		kd_die("task %s was pushed a part of an array, or an array of which tasks use "
 		       "parts: only kdds_spawn orders these (kdds_bind_array makes references to "
 		       "parts that the program orders)", d->name);
 	kd_link_array((struct kdds_access_array *)(void *)((char *)c + d->params[i].offset),
 		      kd_anchor_of(ref), kd_link_of(kdds_frame_current(), (char *)c),
-		      d->params[i].spec.mode, d->name, "pushed");
+		      d->params[i].spec.mode);
 }
 
 void kdds_closure_attributes(struct kdds_closure *c, uint32_t attributes)

@@ -1642,10 +1642,10 @@ KDDS_TASK(descend, VALUE(int, n), VALUE(const char *, at), VALUE(enum side, side
 		return;
 	n--, at--, side ^= RIGHT, big -= 10000000000, x -= 0.25, s++;
 	kdds_spawn(descend, n, at, side, big, x, s, good);
-	**good += fit(n, at, side, big, x, s);
+	kdds_spawn(add, fit(n, at, side, big, x, s), good);
 	n--, at--, side ^= RIGHT, big -= 10000000000, x -= 0.25, s++;
 	kdds_spawn_with(KDDS_LOCAL, descend, n, at, side, big, x, s, good);
-	**good += fit(n, at, side, big, x, s);
+	kdds_spawn(add, fit(n, at, side, big, x, s), good);
 }
 
 START_TEST(copies_of_scalars)

@@ -106,7 +106,8 @@ static struct kd_successor complete(const struct kd_range *r)
 	struct kd_successor next = {.w = thief};
 
 	ck_assert_ptr_null(kd_steal_complete(&pool, r, 0, &next));
-	ck_assert_uint_eq(kd_closure_at(r->begin)->state & (KD_STOLEN | KD_DONE), KD_DONE);
+	ck_assert_uint_eq(kd_closure_at(r->begin)->state & (KD_DONE | KD_ALONE),
+			  KD_DONE | (r->count == 1 ? KD_ALONE : 0));
 	return next;
 }
 
@@ -409,7 +410,8 @@ START_TEST(given_back_half)
 }
 END_TEST
 
-/* After many in a row the thief looks elsewhere once. */
+/* After many in a row, and not before some time, the thief looks elsewhere once; and from some on
+ * it lets the owner stop its fences. */
 START_TEST(elsewhere)
 {
 	struct kd_successor next;
@@ -417,19 +419,22 @@ START_TEST(elsewhere)
 	unsigned i = 3;
 
 	columns(200);
+	kd_fetch_or(&stack->flags, KD_SHARED);
 	claim(0);
 	r = steal(1);
 	for (;; i += 2) {
+		thief->row_ns = i < 250 ? UINT64_MAX / 2 : 0;
 		next = complete(&r);
 		if (!next.range.count)
 			break;
 		ck_takes(&next, i, 1);
 		claim(i - 1);
 		ck_assert_int_eq(kd_successor_await(&next), 1);
+		ck_assert_int_eq(!!(stack->flags & KD_UNSHARE), thief->successors >= 8);
 		r = next.range;
 		ck_assert_uint_lt(i, 300);
 	}
-	ck_assert_uint_gt(i, 30);
+	ck_assert_uint_ge(i, 250);
 	ck_assert_uint_eq(thief->successors, 0);
 }
 END_TEST

@@ -23,11 +23,11 @@
 #include "core/watch.h"
 
 #define QUIET_CLAIMS 1024  /* fenced claims without a visit before the owner stops fencing */
-/* Loads of a stolen closure's state before its stack is set aside, and the same if the tasks of the
- * stack take longer than LONG_TASK_NS: some 2 us on Zen 5. */
+/* Loads of a stolen closure's state before its stack is set aside; and the same if there was nothing
+ * else to do the last time, some 2 us on Zen 5. */
 #define SPINS_BLOCKED 50
-#define SPINS_BLOCKED_LONG 125
-#define LONG_TASK_NS 2000
+#define SPINS_ALONE 125
+#define ALONE 16 /* closures, before the owner looks for others again */
 #define HUNGRY_RANGES 16   /* for which a worker that found nothing reserves successors */
 #define PATIENCE 8         /* searches within the process before asking others: about 20 us */
 
@@ -93,10 +93,12 @@ static int heed_flags(struct kd_worker *w, struct kd_stack *s, struct kdds_frame
 
 		if (visits != s->seen)
 			s->quiet = 0;
-		else if (++s->quiet > QUIET_CLAIMS)
+		else if (flags & KD_UNSHARE || ++s->quiet > QUIET_CLAIMS)
 			unshare(s);
 		s->seen = visits;
 	}
+	if (kd_unlikely(flags & KD_UNSHARE))
+		kd_fetch_and(&s->flags, ~(uint32_t)KD_UNSHARE);
 	if (flags & KD_HINT)
 		hinted(s, f, g, c);
 	if (kd_unlikely(flags & KD_FAILING) && !kd_load(&w->pool->failing))
@@ -127,11 +129,12 @@ static void merge_range(struct kd_worker *w, char *c, char *end)
 
 /* Waits a moment for a stolen task: where two workers take turns, it has nearly ended, and looking
  * for others takes longer. */
-static void await_done(const struct kd_stack *s, struct kdds_closure *c)
+static void await_done(struct kd_stack *s, struct kdds_closure *c)
 {
-	unsigned spins = kd_load_relaxed(&s->task_ns) > LONG_TASK_NS ? SPINS_BLOCKED_LONG :
-								       SPINS_BLOCKED;
+	unsigned spins = s->alone ? SPINS_ALONE : SPINS_BLOCKED;
 
+	if (s->alone)
+		s->alone--;
 	for (unsigned i = 0; i < spins && !(kd_load_acquire(&c->state) & KD_DONE); i++)
 		kd_pause();
 }
@@ -171,7 +174,8 @@ claim_slow(struct kd_worker *w, struct kd_stack *s, struct kdds_frame *f, struct
 		state = kd_load_acquire(&c->state);
 		if (!(state & KD_DONE))
 			return BLOCK;
-		*cp = kd_steal_end(s, *cp);
+		kd_assert(!(state & KD_ALONE) || kd_steal_end(s, *cp) == *cp + c->bytes);
+		*cp = state & KD_ALONE ? *cp + c->bytes : kd_steal_end(s, *cp);
 		kd_assert(*cp <= kd_load_relaxed(&f->tail));
 		if (state & KD_MERGE)
 			merge_range(w, (char *)c, *cp);
@@ -495,6 +499,7 @@ static void step(struct kd_worker *w, const struct kd_scope *scope, const char *
 	else if (w->hungry)
 		w->hungry--;
 	w->successors = 0;
+	w->found = 1;
 	kd_idle_end(w);
 	kd_watch_phase(w, KD_PHASE_RUN);
 	run_stack(w, l.stack ? l.stack : stack_for(w, &l.range));
@@ -517,6 +522,7 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 	if (kd_load(&kd_closure_at(c)->state) & KD_DONE)
 		kd_cas(&s->park, kd_park_bound(c), NULL);
 	w->nest++;
+	w->found = 0;
 	kd_store_relaxed(&w->bound, scope.stack != NULL);
 	/* halt before park, because kd_steal_complete clears park and then sets halt. */
 	for (kd_store(&w->halt, 0); kd_load(&s->park); kd_store(&w->halt, 0)) {
@@ -524,6 +530,7 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 			run_ahead(w, s);
 		step(w, &scope, c);
 	}
+	s->alone = w->found ? 0 : ALONE;
 	kd_store_relaxed(&w->bound, bound);
 	w->nest--;
 	kd_idle_end(w);

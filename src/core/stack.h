@@ -67,6 +67,8 @@ enum {
 			  it goes on */
 	KD_ELSEWHERE = 128, /* results are retained elsewhere: look where the data of each closure
 			       are (place.h) */
+	KD_UNSHARE = 256, /* a thief takes one successor after another (successor.h) and does not
+			     visit for some time: fence no more */
 };
 
 /* An event: a closure may be given to the rank that it belongs to (place.h). */
@@ -96,6 +98,8 @@ struct kd_stack {
 	uint64_t drains;   /* times a frame was emptied while its body continued; thieves read */
 	uint32_t quiet;    /* claims since the last visit of a thief */
 	uint32_t seen;     /* visits at that time */
+	uint32_t alone;    /* for so many stolen closures the owner waits instead of looking for
+			      others: the last time it found none */
 	struct kd_block *blocks; /* frame data from the allocator, the youngest first */
 	size_t left_bytes; /* of those whose scope has been left */
 	struct kd_block *spare; /* freed, the youngest first */
@@ -130,7 +134,6 @@ struct kd_stack {
 	char *watched_head;
 	struct kdds_frame *asked; /* or if a body that was asked for closures has pushed: its frame */
 	char *asked_tail;         /* had this tail. Hints: thieves may store both without the lock */
-	uint32_t task_ns; /* time a thief needs for a task, by the latest steal; 0: not known */
 	uint32_t vain;    /* how many visits in a row found nothing although it had */
 	uint32_t lead;    /* ahead.h; 0: nothing has waited for LOCAL closures */
 	uint32_t given;   /* other ranks have taken some since it was last set */

@@ -541,7 +541,7 @@ struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, 
 	uint64_t now = kd_os_now_ns();
 	uint64_t ticks = kd_unlikely(kd_watch.stole != NULL) ? kd_clock_ticks() : 0;
 	struct kd_view v;
-	uint32_t count;
+	uint32_t count, state;
 
 	if (r->import) {
 		p->remote->ops->complete(p->remote, r);
@@ -557,13 +557,12 @@ struct kd_stack *kd_steal_complete(struct kd_pool *p, const struct kd_range *r, 
 	kd_index_check_stolen(&v);
 	if (!r->remote) /* the time of a remote steal says nothing about the tasks */
 		kd_index_learn(v.index, count, now - r->start_ns, now);
-	kd_store_relaxed(&s->task_ns, v.index->task_ns);
 	if (next && kd_load_relaxed(&s->park) != r->begin) /* else the caller continues s */
 		kd_successor_take(&v, r, next, now);
 	/* The last access to the closure and its frame: from here on the owner may pass, pop and
 	 * reuse the memory. */
-	kd_store_release(&c->state, (kd_load_relaxed(&c->state) & ~KD_STOLEN) | KD_DONE |
-					    (merge ? KD_MERGE : 0));
+	state = (kd_load_relaxed(&c->state) & ~KD_STOLEN) | KD_DONE | (merge ? KD_MERGE : 0);
+	kd_store_release(&c->state, r->begin + c->bytes == r->end ? state | KD_ALONE : state);
 	if (next)
 		kd_successor_extend(&v, next);
 	kd_stack_unlock(s);

@@ -99,6 +99,8 @@ void kdds_examine(const struct kd_uses *u)
 		const struct kdds_param *p = &u->type->access[i];
 		const struct kdds_anchor *a = kd_uses_anchor(u, i);
 
+		if (!a)
+			continue;
 		if (kd_doubt(a, p->mode, p->array) << 16)
 			kdds_reference_error(u->type->name, p->name, a->use, p->mode);
 		tracked |= kd_tracked(a);

@@ -838,8 +838,9 @@ KD_INLINE uint64_t kd_doubt(const struct kdds_anchor *a, uint32_t mode, int arra
 struct kd_uses {
 	struct kdds_frame *frame;
 	const struct kdds_type *type;
-	const ptrdiff_t *places; /* of the anchors, one per access, in bytes from the frame: so compilers
-				    see that anchors do not escape (fib 3 %) */
+	const ptrdiff_t *places; /* of the anchors, one per access, in bytes from the frame; 0 for
+				    those that need no look: compilers see that these do not escape
+				    (fib 3 %) */
 };
 
 KD_INLINE void kd_examine(struct kdds_frame *f, const struct kdds_type *type,

@@ -486,28 +486,36 @@ static inline void kd_caught_in(const struct kdds_type *type)
 #define KD_AMONG_KD_WRITE KD_AMONG_KD_READ
 #define KD_AMONG_KD_READ_LIST KD_AMONG_KD_VALUE
 #define KD_AMONG_KD_WRITE_LIST KD_AMONG_KD_VALUE
-/* whether the library has to examine the push that comes */
+/* whether the library has to examine the push that comes, and of which arguments */
 #define KD_DOUBT(t, x) KD_APPLY(KD_DOUBT_, t, KD_TUPLE_##x)
 #define KD_DOUBT_KD_VALUE(t, T, n, op)
-#define KD_DOUBT_KD_READ(t, T, n, op) | kd_doubt(n, KDDS_R, 0)
-#define KD_DOUBT_KD_WRITE(t, T, n, op) | kd_doubt(n, KDDS_W, 0)
-#define KD_DOUBT_KD_UPDATE(t, T, n, op) | kd_doubt(n, KDDS_RW, 0)
-#define KD_DOUBT_KD_REDUCE(t, T, n, op) | kd_doubt(n, KDDS_CW, 0)
-#define KD_DOUBT_KD_READ_ARRAY(t, T, n, op) | kd_doubt(n, KDDS_R, 1)
-#define KD_DOUBT_KD_WRITE_ARRAY(t, T, n, op) | kd_doubt(n, KDDS_W, 1)
-#define KD_DOUBT_KD_UPDATE_ARRAY(t, T, n, op) | kd_doubt(n, KDDS_RW, 1)
-#define KD_DOUBT_KD_REDUCE_ARRAY(t, T, n, op) | kd_doubt(n, KDDS_CW, 1)
+#define KD_DOUBT_AS_(n, mode, array) const uint64_t kd_doubt_##n = kd_doubt(n, mode, array);
+#define KD_DOUBT_KD_READ(t, T, n, op) KD_DOUBT_AS_(n, KDDS_R, 0)
+#define KD_DOUBT_KD_WRITE(t, T, n, op) KD_DOUBT_AS_(n, KDDS_W, 0)
+#define KD_DOUBT_KD_UPDATE(t, T, n, op) KD_DOUBT_AS_(n, KDDS_RW, 0)
+#define KD_DOUBT_KD_REDUCE(t, T, n, op) KD_DOUBT_AS_(n, KDDS_CW, 0)
+#define KD_DOUBT_KD_READ_ARRAY(t, T, n, op) KD_DOUBT_AS_(n, KDDS_R, 1)
+#define KD_DOUBT_KD_WRITE_ARRAY(t, T, n, op) KD_DOUBT_AS_(n, KDDS_W, 1)
+#define KD_DOUBT_KD_UPDATE_ARRAY(t, T, n, op) KD_DOUBT_AS_(n, KDDS_RW, 1)
+#define KD_DOUBT_KD_REDUCE_ARRAY(t, T, n, op) KD_DOUBT_AS_(n, KDDS_CW, 1)
 #define KD_DOUBT_KD_READ_LIST KD_DOUBT_KD_VALUE
 #define KD_DOUBT_KD_WRITE_LIST KD_DOUBT_KD_VALUE
 #define KD_DOUBT_KD_UPDATE_LIST KD_DOUBT_KD_VALUE
+#define KD_DOUBTS(t, x) KD_SORT(KD_DOUBTS_, t, KD_TUPLE_##x)
+#define KD_DOUBTS_KD_VALUE(t, T, n, op)
+#define KD_DOUBTS_KD_READ(t, T, n, op) | kd_doubt_##n
+#define KD_DOUBTS_KD_WRITE KD_DOUBTS_KD_READ
+#define KD_DOUBTS_KD_READ_LIST KD_DOUBTS_KD_VALUE
+#define KD_DOUBTS_KD_WRITE_LIST KD_DOUBTS_KD_VALUE
 #define KD_PLACES(t, x) KD_SORT(KD_PLACES_, t, KD_TUPLE_##x)
 #define KD_PLACES_KD_VALUE(t, T, n, op)
-#define KD_PLACES_KD_READ(t, T, n, op) (char *)n - (char *)kd_f,
+#define KD_PLACES_KD_READ(t, T, n, op) kd_doubt_##n ? (char *)n - (char *)kd_f : 0,
 #define KD_PLACES_KD_WRITE KD_PLACES_KD_READ
 #define KD_PLACES_KD_READ_LIST KD_PLACES_KD_VALUE
 #define KD_PLACES_KD_WRITE_LIST KD_PLACES_KD_VALUE
 #define KD_EXAMINE(t, type, ...) \
-	if (KD_UNLIKELY(0 KD_MAP(KD_DOUBT, t, ##__VA_ARGS__))) { \
+	KD_MAP(KD_DOUBT, t, ##__VA_ARGS__) \
+	if (KD_UNLIKELY(0 KD_MAP(KD_DOUBTS, t, ##__VA_ARGS__))) { \
 		const ptrdiff_t kd_places[] = {KD_MAP(KD_PLACES, t, ##__VA_ARGS__) 0}; \
 		kd_examine(kd_f, &type, kd_places); \
 	}

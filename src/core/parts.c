@@ -383,7 +383,7 @@ void kd_parts_settle(struct kd_stack *s, const struct kd_uses *u)
 {
 	for (uint32_t i = 0; i < u->type->naccess; i++) {
 		struct kdds_anchor *a = kd_uses_anchor(u, i);
-		struct kd_parts *t = table_for(s, u->frame, a);
+		struct kd_parts *t = a ? table_for(s, u->frame, a) : NULL;
 
 		if (t)
 			settle(t, u->frame, a, u->type->access[i].mode);
@@ -409,11 +409,12 @@ void kd_parts_link(struct kd_stack *s, const struct kd_uses *u)
 	for (int used = 0; used < 2; used++)
 		for (uint32_t i = 0; i < u->type->naccess; i++) {
 			struct kdds_anchor *a = kd_uses_anchor(u, i);
-			struct kd_parts *t = table_for(s, u->frame, a);
+			struct kd_parts *t;
 			struct part *p;
 
-			if (!(a->shaped & KD_TRACKED))
+			if (!a || !(a->shaped & KD_TRACKED))
 				continue;
+			t = table_for(s, u->frame, a);
 			p = part_of(t, a);
 			if (used)
 				use_part(t, p, u->type->access[i].mode, link);

@@ -25,9 +25,12 @@
 
 struct kd_stack;
 
+/* NULL: the anchor needs no look. */
 KD_INLINE struct kdds_anchor *kd_uses_anchor(const struct kd_uses *u, uint32_t access)
 {
-	return (struct kdds_anchor *)(void *)((char *)u->frame + u->places[access]);
+	ptrdiff_t place = u->places[access];
+
+	return place ? (struct kdds_anchor *)(void *)((char *)u->frame + place) : NULL;
 }
 
 /* The running body is about to push a closure that uses parts: joins what does not go with its use

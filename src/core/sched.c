@@ -23,8 +23,8 @@
 #include "core/watch.h"
 
 #define QUIET_CLAIMS 1024  /* fenced claims without a visit before the owner stops fencing */
-/* Loads of a stolen closure's state before its stack is set aside; and the same if there was nothing
- * else to do the last time, some 2 us on Zen 5. */
+/* Loads of a stolen closure's state before its stack is set aside; and the same if the last wait of
+ * the running body found nothing else to run, some 2 us on Zen 5. */
 #define SPINS_BLOCKED 50
 #define SPINS_ALONE 125
 #define ALONE 16 /* closures, before the owner looks for others again */
@@ -531,6 +531,7 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 		step(w, &scope, c);
 	}
 	s->alone = w->found ? 0 : ALONE;
+	w->found = 1; /* for the help() further down the C stack, which found this body */
 	kd_store_relaxed(&w->bound, bound);
 	w->nest--;
 	kd_idle_end(w);

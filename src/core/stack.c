@@ -89,7 +89,7 @@ void kd_stack_start(struct kd_stack *s, const struct kd_range *range)
 	kd_assert(!kd_load_relaxed(&s->active));
 	kd_assert(!range || (range->count && range->begin < range->end));
 	s->serial += KD_SERIALS;
-	s->bound = s->merge = s->quiet = 0;
+	s->bound = s->merge = s->quiet = s->alone = 0;
 	kd_store_relaxed(&s->park, NULL);
 	kd_store_relaxed(&s->base.head, NULL);
 	kd_store_relaxed(&s->base.tail, range ? range->end : NULL);

@@ -67,8 +67,8 @@ enum {
 			  it goes on */
 	KD_ELSEWHERE = 128, /* results are retained elsewhere: look where the data of each closure
 			       are (place.h) */
-	KD_UNSHARE = 256, /* a thief takes one successor after another (successor.h) and does not
-			     visit for some time: fence no more */
+	KD_UNSHARE = 256, /* a thief takes one successor after another (successor.h), and nobody
+			     has visited meanwhile: fence no more */
 };
 
 /* An event: a closure may be given to the rank that it belongs to (place.h). */

@@ -129,9 +129,11 @@ static int may_reserve(const struct kd_view *v, const struct kd_worker *w)
 #endif
 }
 
-static void expect_no_visit(struct kd_stack *s)
+/* Not if there have been visits since the row began: others come, too. */
+static void expect_no_visit(const struct kd_worker *w, struct kd_stack *s)
 {
-	if ((kd_load_relaxed(&s->flags) & (KD_SHARED | KD_UNSHARE)) == KD_SHARED)
+	if (w->pool->membarrier && s->visits == w->row_visits &&
+	    (kd_load_relaxed(&s->flags) & (KD_SHARED | KD_UNSHARE)) == KD_SHARED)
 		kd_fetch_or(&s->flags, KD_UNSHARE);
 }
 
@@ -159,11 +161,13 @@ void kd_successor_take(struct kd_view *v, const struct kd_range *done, struct kd
 	}
 	if (!c)
 		return;
-	if (!w->successors++)
+	if (!w->successors++) {
 		w->row_ns = now_ns;
+		w->row_visits = v->stack->visits;
+	}
 	kd_visit_mark(c);
 	if (next->n && w->successors >= UNVISITED)
-		expect_no_visit(v->stack);
+		expect_no_visit(w, v->stack);
 	next->range.begin = c;
 	next->range.count = 1;
 }

@@ -43,8 +43,9 @@ struct kd_worker {
 	struct kd_stack *free;   /* idle stacks, of any home */
 	struct kd_stack *victim; /* the stack that had work last time */
 	uint32_t successors;     /* ranges in a row that it has taken as successors (successor.h) */
-	uint64_t row_ns;         /* when it took the first of these */
-	uint32_t found;          /* it has found something to run since it waits for a closure */
+	uint64_t row_ns;         /* when it took the first of these, */
+	uint32_t row_visits;     /* and how many visits the stack had had by then */
+	uint32_t found;          /* it has found something to run since help() began */
 	uint32_t hungry;         /* the first of them was taken when it had been idle */
 	uint64_t left_ns;        /* when it first left a loop to its owner since its last steal; 0:
 				    it has not */

@@ -27,7 +27,7 @@
  * the running body found nothing else to run, some 2 us on Zen 5. */
 #define SPINS_BLOCKED 50
 #define SPINS_ALONE 125
-#define ALONE 16 /* closures, before the owner looks for others again */
+#define ALONE 16 /* closures that are watched for so long then */
 #define HUNGRY_RANGES 16   /* for which a worker that found nothing reserves successors */
 #define PATIENCE 8         /* searches within the process before asking others: about 20 us */
 
@@ -531,7 +531,7 @@ static void help(struct kd_worker *w, struct kd_stack *s, char *c)
 		step(w, &scope, c);
 	}
 	s->alone = w->found ? 0 : ALONE;
-	w->found = 1; /* for the help() further down the C stack, which found this body */
+	w->found = 1; /* an outer help() has found what this body belongs to */
 	kd_store_relaxed(&w->bound, bound);
 	w->nest--;
 	kd_idle_end(w);

@@ -98,8 +98,8 @@ struct kd_stack {
 	uint64_t drains;   /* times a frame was emptied while its body continued; thieves read */
 	uint32_t quiet;    /* claims since the last visit of a thief */
 	uint32_t seen;     /* visits at that time */
-	uint32_t alone;    /* for so many stolen closures the owner waits instead of looking for
-			      others: the last time it found none */
+	uint32_t alone;    /* so many stolen closures are watched for longer before the owner looks
+			      for others: the last time it found none */
 	struct kd_block *blocks; /* frame data from the allocator, the youngest first */
 	size_t left_bytes; /* of those whose scope has been left */
 	struct kd_block *spare; /* freed, the youngest first */

@@ -11,9 +11,9 @@
 #include "core/worker.h"
 
 #define NOTES 128          /* closures recorded while looking for a ready one */
-/* The thief looks elsewhere again after so many successors, and not before this time: where workers
- * take turns, the visit that follows costs the owner a membarrier (8 us) or a fence at each claim
- * (0.2 us, as the thief watches the line of the claims). */
+/* The thief looks elsewhere again after so many successors, and not before this time: it comes back
+ * by a visit, which takes a membarrier (8 us) or has the owner fence its claims (0.2 us each, where
+ * the thief watches the line that they write). */
 #define IN_A_ROW 64
 #define ROW_NS 1000000u
 #define UNVISITED 8        /* successors in a row before the owner may expect no visit */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/base.h"
 #include "base/log.h"
@@ -103,7 +104,9 @@ int kd_topo_cpus(void)
 
 uint64_t kd_topo_memory(void)
 {
-	uint64_t memory = hwloc_get_root_obj(topology)->total_memory, limit;
+	/* hwloc adds up the NUMA nodes, to which memory that a virtual machine was given later may
+	 * not belong */
+	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE), limit;
 	char line[128];
 
 	if ((read_line("/sys/fs/cgroup/memory.max", line, sizeof(line)) ||

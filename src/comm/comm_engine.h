@@ -32,6 +32,9 @@ struct kd_comm_events {
 	/* All attempts to connect to a rank have failed for patience_ns: at which address and
 	 * why. */
 	void (*unreached)(void *arg, uint32_t rank, const char *address, const char *why);
+	/* A get has ended outside of kd_comm_progress, which is to call done. Whether the caller
+	 * calls that before it releases the lock: the sleeper is then not woken. NULL: no. */
+	int (*goes_on)(void *arg);
 };
 
 struct kd_comm_config {

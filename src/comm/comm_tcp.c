@@ -316,7 +316,11 @@ static int get_request(struct kd_get *g, size_t n)
 
 static void get_finished(struct kd_gets *gets)
 {
-	wake_sleeper(tcp_of_gets(gets));
+	struct tcp *t = tcp_of_gets(gets);
+
+	kd_store(&t->more, 1);
+	if (!t->events->goes_on || !t->events->goes_on(t->arg))
+		wake_sleeper(t);
 }
 
 static void get_release(struct kd_get *g)

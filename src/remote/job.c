@@ -53,9 +53,14 @@ static void unreached(void *arg, uint32_t rank, const char *address, const char 
 		       address, PATIENCE_S, why, hint);
 }
 
+static int goes_on(void *arg)
+{
+	return kd_net_goes_on(arg);
+}
+
 static int publish_info(struct kd_net *net)
 {
-	static const struct kd_comm_events events = {receive, unreached};
+	static const struct kd_comm_events events = {receive, unreached, goes_on};
 	struct kd_endpoint_info info = {.build = net->boot.build, .cpus = kd_topo_mask()};
 	size_t size = sizeof(info.address);
 	struct kd_comm_config config = {.engine = net->engine,

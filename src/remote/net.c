@@ -13,6 +13,7 @@
 
 #define SLEEP_NS 1000000000u
 #define RECALL_NS 2000000u /* between a worker's requests to return what it waits for */
+#define ROUNDS 4           /* of a worker that does such work; the thread does what is left */
 
 /* Whose lock this thread holds, to do the work of the communication thread. */
 static __thread const struct kd_net *working;
@@ -59,13 +60,14 @@ static void *serve(void *arg)
 		int events;
 
 		working = net;
+		net->finished = 0;
 		events = kd_comm_progress(net->comm);
 		if (!net->leaving && kd_unlikely(net->boot.nchanges))
 			take_changes(net);
 		now = kd_os_now_ns();
 		due = work(net, now);
 		working = NULL;
-		if (events || due <= now || net->look_again)
+		if (events || due <= now || net->look_again || net->finished)
 			continue;
 		net->sleeps_until = kd_min(due, now + SLEEP_NS);
 		if (kd_comm_wait(net->comm, &net->lock, net->leaving ? -1 : net->boot.fd,
@@ -127,10 +129,15 @@ static void tick(struct kd_net *net, uint64_t now)
 	uint64_t due = work(net, now);
 
 	kd_net_assert_locked(net);
-	if (net->look_again)
+	for (int i = 1; i < ROUNDS && (net->look_again || net->finished); i++) {
+		if (net->finished) {
+			net->finished = 0;
+			kd_comm_progress(net->comm);
+		}
 		due = work(net, now);
+	}
 	working = NULL;
-	if (net->look_again || due < net->sleeps_until)
+	if (net->look_again || net->finished || due < net->sleeps_until)
 		kd_comm_wake(net->comm);
 }
 
@@ -177,6 +184,14 @@ void kd_net_wake(struct kd_net *net)
 		net->look_again = 1;
 	else
 		kd_comm_wake(net->comm);
+}
+
+int kd_net_goes_on(struct kd_net *net)
+{
+	if (working != net)
+		return 0;
+	net->finished = 1;
+	return 1;
 }
 
 void kd_net_nudge(struct kd_net *net)

@@ -126,6 +126,7 @@ struct kd_net {
 	uint64_t left_ns; /* when the last of them left */
 	uint64_t sleeps_until; /* the latest time until which the thread sleeps; under the lock */
 	int look_again; /* the holder of the lock, who works, is to look once more */
+	int finished;   /* the same, and there are reads that have ended */
 };
 
 /* Of a rank outside a job of several ranks. */
@@ -196,7 +197,10 @@ void kd_net_leave(struct kd_remote *r, struct kd_worker *w);
 /* The communication thread has work to do. Any thread, with or without the lock: the one that does
  * such work is not woken by itself. */
 void kd_net_wake(struct kd_net *net);
-/* The same. Does the work at once if nobody holds the lock. Any thread, without the lock. */
+/* A read has ended. Whether the calling thread does the work of the communication thread, and so
+ * completes it. Under the lock. */
+int kd_net_goes_on(struct kd_net *net);
+/* As kd_net_wake. Does the work at once if nobody holds the lock. Any thread, without the lock. */
 void kd_net_nudge(struct kd_net *net);
 /* A worker without work goes to sleep (1) or wakes up (-1). */
 void kd_net_demand(struct kd_remote *r, int change);

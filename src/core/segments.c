@@ -14,6 +14,14 @@ void kd_segments_free(struct kd_segments *s)
 	*s = (struct kd_segments){.n = 0};
 }
 
+static void reserve(struct kd_segments *s, uint32_t room)
+{
+	if (s->room >= room)
+		return;
+	s->room = room;
+	s->at = kd_must(realloc(s->at, room * sizeof(*s->at)));
+}
+
 /* Behind all others, or touching the last one. */
 static void append(struct kd_segments *s, uint64_t begin, uint64_t end)
 {
@@ -23,10 +31,8 @@ static void append(struct kd_segments *s, uint64_t begin, uint64_t end)
 		s->at[s->n - 1].end = end;
 		return;
 	}
-	if (s->n == s->room) {
-		s->room = s->room ? 2 * s->room : 4;
-		s->at = kd_must(realloc(s->at, s->room * sizeof(*s->at)));
-	}
+	if (s->n == s->room)
+		reserve(s, s->room ? 2 * s->room : 4);
 	s->at[s->n++] = (struct kd_segment){begin, end};
 }
 
@@ -57,6 +63,7 @@ static void combine(struct kd_segments *s, const struct kd_segments *a,
 	uint64_t at = 0;
 
 	s->n = 0;
+	reserve(s, kd_max(a->n, b->n) + 1);
 	while (i < a->n || k < b->n) {
 		uint64_t a_begin = i < a->n ? kd_max(a->at[i].begin, at) : UINT64_MAX;
 		uint64_t b_begin = k < b->n ? kd_max(b->at[k].begin, at) : UINT64_MAX;
@@ -129,7 +136,7 @@ int kd_segments_next(const struct kd_segments *s, uint32_t *i_p, struct kd_rows 
 	if (i == s->n)
 		return 0;
 	n = run_of(s, i, 1);
-	if (i + 1 < s->n)
+	if (i + n < s->n)
 		pairs = kd_min(run_of(s, i, 2), run_of(s, i + 1, 2));
 	if (pairs < 2 || 2 * pairs <= n) {
 		*i_p = i + n;
@@ -159,6 +166,8 @@ uint64_t kd_rows_in(const struct kd_rows *b, const struct kd_value *v, uint64_t 
 
 	*offset_p = at;
 	*stride_p = b->rows > 1 ? offset_in(v, b->begin + b->stride) - at : 0;
+	if (kd_value_plain(v) || b->stride % (v->ld * v->size) == 0)
+		return b->rows; /* all in the same columns */
 	while (rows < b->rows && offset_in(v, b->begin + rows * b->stride) == at + rows * *stride_p)
 		rows++;
 	return rows;

@@ -84,7 +84,7 @@ static int direct;
 int kd_comm_direct(struct kd_comm *c, uint32_t rank)
 {
 	(void)c;
-	ck_assert_uint_eq(rank, OWNER);
+	ck_assert(rank == OWNER || !rank); /* the reader is rank 0 */
 	return direct;
 }
 
@@ -284,7 +284,8 @@ START_TEST(altered_block)
 	for (kd_env.verify = 0; kd_env.verify < 2; kd_env.verify++) {
 		arrivals = reads = said.asked = 0;
 		offer(BYTES);
-		r.seal = kd_exposed_seal(&net, &region);
+		r.checked = 1;
+		r.seal = kd_exposed_seal(&net, &region, 0);
 		alter = 2;
 		alter_at = BYTES - 1;
 		kd_read_start(&net, &r);
@@ -316,6 +317,23 @@ START_TEST(not_compared)
 }
 END_TEST
 
+/* The owner made no seal, since the kernel was to copy the block. */
+START_TEST(no_seal)
+{
+	for (kd_env.verify = 0; kd_env.verify < 2; kd_env.verify++) {
+		arrivals = said.asked = 0;
+		offer(BYTES);
+		r.checked = 1;
+		kd_read_start(&net, &r);
+		ck_assert_uint_eq(said.asked, 1);
+		arrivals = 0;
+		try_once(0);
+		ck_assert_uint_eq(arrivals, 1);
+		kd_exposed_remove(&net, &region);
+	}
+}
+END_TEST
+
 /* What the kernel copies is not compared, and read at once. If a read fails since the owner cannot
  * be read so any more, the next attempt is compared. */
 START_TEST(copied)
@@ -328,7 +346,9 @@ START_TEST(copied)
 	read_ends(0);
 	ck_assert_uint_eq(arrivals, 1);
 	offer(BYTES);
-	r.seal = kd_exposed_seal(&net, &region);
+	r.checked = 1;
+	r.seal = kd_exposed_seal(&net, &region, 0);
+	ck_assert_uint_eq(r.seal.number, 0);
 	kd_read_start(&net, &r);
 	read_ends(0);
 	ck_assert_uint_eq(arrivals, 2);
@@ -528,8 +548,9 @@ START_TEST(not_recalled)
 	for (kd_env.verify = 0; kd_env.verify < 2; kd_env.verify++) {
 		arrivals = 0;
 		offer(BYTES);
+		r.checked = kd_env.verify != 0;
 		if (kd_env.verify)
-			r.seal = kd_exposed_seal(&net, &region);
+			r.seal = kd_exposed_seal(&net, &region, 0);
 		start_recalling(LONG);
 	}
 	ck_assert_uint_eq(recalls, 0);
@@ -707,6 +728,7 @@ int main(void)
 	tcase_add_test(t, altered_data);
 	tcase_add_test(t, altered_block);
 	tcase_add_test(t, not_compared);
+	tcase_add_test(t, no_seal);
 	tcase_add_test(t, copied);
 	tcase_add_test(t, false_answers);
 	tcase_add_loop_test(t, in_parts, 0, 10);

@@ -319,7 +319,7 @@ void kd_export_send(struct kd_net *net, uint32_t thief, uint32_t request,
 		.given = range->stays && !request, .epoch = net->epoch};
 	fits = sizeof(*m) + sizeof(work) + x->outgoing.size <= KD_COMM_MESSAGE_BYTES;
 	if (!fits)
-		kd_outgoing_expose(&x->outgoing, &work.message, &work.seal);
+		kd_outgoing_expose(&x->outgoing, thief, &work.message, &work.seal);
 	m = kd_peer_message(KD_WIRE_WORK, sizeof(work) + (fits ? x->outgoing.size : 0));
 	memcpy(m + 1, &work, sizeof(work));
 	if (fits)
@@ -976,7 +976,7 @@ void kd_export_done(struct kd_net *net, uint32_t from, const void *body, size_t 
 	x->results = kd_must(malloc(d.results.bytes));
 	x->get = (struct kd_read){.whose = x, .rank = from, .to = x->results, .from = d.results,
 				     .type = kd_closure_at(x->range.begin)->type, .results = 1,
-				     .seal = d.seal, .arrived = results_arrived};
+				     .checked = 1, .seal = d.seal, .arrived = results_arrived};
 	kd_read_start(net, &x->get);
 }
 

@@ -505,7 +505,7 @@ void kd_import_work(struct kd_net *net, uint32_t from, const void *body, size_t 
 	im->message = kd_must(malloc(w.message.bytes));
 	im->gets = kd_must(calloc(1, sizeof(*im->gets)));
 	*im->gets = (struct kd_read){.whose = im, .rank = from, .to = im->message,
-					.from = w.message, .seal = w.seal,
+					.from = w.message, .checked = 1, .seal = w.seal,
 					.arrived = message_arrived};
 	kd_read_start(net, im->gets);
 }
@@ -560,7 +560,7 @@ static void signal_victim(struct kd_import *im)
 	fits = sizeof(*m) + sizeof(done) + r->size <= KD_COMM_MESSAGE_BYTES;
 	if (!fits) {
 		kd_exposed_add(net, &im->results_region, r->bytes, r->size, &done.results);
-		done.seal = kd_exposed_seal(net, &im->results_region);
+		done.seal = kd_exposed_seal(net, &im->results_region, im->victim);
 	}
 	m = kd_peer_message(KD_WIRE_DONE, sizeof(done) + (fits ? r->size : 0));
 	memcpy(m + 1, &done, sizeof(done));

@@ -862,14 +862,14 @@ void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd
 	free(m.pieces.at);
 }
 
-void kd_outgoing_expose(struct kd_outgoing *p, struct kd_wire_memory *memory_p,
-		      struct kd_wire_seal *seal_p)
+void kd_outgoing_expose(struct kd_outgoing *p, uint32_t thief, struct kd_wire_memory *memory_p,
+			struct kd_wire_seal *seal_p)
 {
 	struct kd_exposed *e = &p->regions[p->nregions++];
 
 	kd_assert(p->bytes);
 	kd_exposed_add(p->net, e, p->bytes, p->size, memory_p);
-	*seal_p = kd_exposed_seal(p->net, e);
+	*seal_p = kd_exposed_seal(p->net, e, thief);
 }
 
 void kd_outgoing_hide(struct kd_outgoing *p)

@@ -115,8 +115,8 @@ struct kd_outgoing_absent {
 void kd_outgoing_make(struct kd_net *net, struct kd_outgoing *p, const struct kd_range *range,
 		      uint32_t thief, const struct kd_outgoing_absent *absent);
 /* Exposes the message itself for reading. */
-void kd_outgoing_expose(struct kd_outgoing *p, struct kd_wire_memory *memory_p,
-		      struct kd_wire_seal *seal_p);
+void kd_outgoing_expose(struct kd_outgoing *p, uint32_t thief, struct kd_wire_memory *memory_p,
+			struct kd_wire_seal *seal_p);
 /* The thief has run the closures and reads no input any more: frees all but the targets. */
 void kd_outgoing_hide(struct kd_outgoing *p);
 void kd_outgoing_free(struct kd_outgoing *p);

@@ -127,7 +127,7 @@ static void ask(struct part *p)
 /* Whether what is read is compared with a tag. */
 static int verified(const struct kd_read *g)
 {
-	return (g->seal.number || kd_env.verify) && !kd_comm_direct(g->net->comm, g->rank);
+	return (g->checked || kd_env.verify) && !kd_comm_direct(g->net->comm, g->rank);
 }
 
 /* Makes p the next part of the read. */

@@ -37,6 +37,7 @@ struct kd_read {
 	int results; /* they are results, or a list of them, on the way back */
 	void *to;
 	struct kd_wire_memory from;
+	int checked; /* compared with a tag even if KDDS_VERIFY is 0 */
 	struct kd_wire_seal seal; /* came with the memory's name; number 0: there is none */
 	/* Puts what this rank may have of a part to its place in `to': of the bytes that begin at
 	 * `at', at most `most'. Returns how many of them it has, *had_p being 1, or does not have,

@@ -222,6 +222,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/remote/spread.h \
 	src/remote/survive.c \
 	src/remote/survive.h \
+	src/remote/spare.c \
+	src/remote/spare.h \
 	src/remote/suspect.c \
 	src/remote/suspect.h \
 	src/remote/weigh.c \

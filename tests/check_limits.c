@@ -17,10 +17,21 @@
 #include "base/os.h"
 #include "child.h"
 #include "core/stack.h"
+#include "core/topo.h"
 #include "core/worker.h"
 
 #define PAGE_BYTES 4096
 #define MIB (1u << 20)
+
+START_TEST(memory)
+{
+	ck_assert_int_eq(kd_topo_init(), 0);
+	ck_assert_uint_ge(kd_topo_memory(), 64u * MIB);
+	ck_assert_uint_gt(kd_topo_available(), 0);
+	ck_assert_uint_le(kd_topo_available(), kd_topo_memory());
+	kd_topo_fini();
+}
+END_TEST
 
 /* A deep stack returns its memory when it ends; after mlockall, whatever part it may. */
 START_TEST(locked)
@@ -112,6 +123,7 @@ int main(void)
 	int failed;
 
 	tcase_set_timeout(tcase, 60);
+	tcase_add_test(tcase, memory);
 	tcase_add_test(tcase, locked);
 	tcase_add_test(tcase, c_stack_full);
 	tcase_add_loop_test(tcase, c_stack_not_full, 0, 2);

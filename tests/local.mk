@@ -84,6 +84,11 @@ tests_check_spread_SOURCES = tests/check_spread.c src/base/log.c
 tests_check_spread_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_spread_LDADD = $(CHECK_LIBS)
 
+unit_tests += tests/check_spare
+tests_check_spare_SOURCES = tests/check_spare.c src/remote/spare.c
+tests_check_spare_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_spare_LDADD = $(CHECK_LIBS)
+
 # The same of read.c, exposed.c and mac.c.
 unit_tests += tests/check_read
 tests_check_read_SOURCES = tests/check_read.c src/base/log.c src/remote/balance.c \

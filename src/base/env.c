@@ -41,7 +41,8 @@ static const struct option options[] = {
 	{"KDDS_CACHE", FIELD(cache), 0, 1ull << 40, "auto", NULL,
 	 "bytes of the copy cache, which keeps data of other ranks for later tasks; the same limit "
 	 "applies to retained results, and to data that local tasks make ready ahead for other "
-	 "ranks; auto: a tenth of the host's memory for all its ranks together"},
+	 "ranks; auto: a tenth of the host's memory for all its ranks together, and more while a "
+	 "tenth of it is available"},
 	{"KDDS_SPREAD", FIELD(spread), 0, 2, "auto", "auto|never|always",
 	 "whether main's loops are spread over the ranks, where the results of their parts stay; "
 	 "auto: if that takes less time"},

@@ -102,6 +102,45 @@ int kd_topo_cpus(void)
 	return crowd ? kd_max(cpus / crowd, 1) : cpus;
 }
 
+/* The number behind the name at the beginning of a line of the file; missing: there is none. */
+static uint64_t number_in(const char *path, const char *name, uint64_t missing)
+{
+	FILE *f = fopen(path, "re");
+	size_t length = strlen(name);
+	uint64_t number = missing;
+	char line[128];
+
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, name, length) &&
+		    sscanf(line + length, "%" SCNu64, &number) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return number;
+}
+
+/* What the cgroup's processes use, without the files that the kernel can drop at any time. Version
+ * 2, or 1. */
+static uint64_t cgroup_memory_used(void)
+{
+	uint64_t used = number_in("/sys/fs/cgroup/memory.current", "", 0), files;
+
+	files = number_in("/sys/fs/cgroup/memory.stat", "inactive_file ", 0);
+	if (!used) {
+		used = number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes", "", 0);
+		files = number_in("/sys/fs/cgroup/memory/memory.stat", "total_inactive_file ", 0);
+	}
+	return used - kd_min(files, used);
+}
+
+uint64_t kd_topo_available(void)
+{
+	uint64_t host = number_in("/proc/meminfo", "MemAvailable:", UINT64_MAX >> 10) << 10;
+	uint64_t memory = kd_topo_memory();
+
+	return kd_min(host, memory - kd_min(cgroup_memory_used(), memory));
+}
+
 uint64_t kd_topo_memory(void)
 {
 	/* hwloc adds up the NUMA nodes, to which memory that a virtual machine was given later may

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/env.h"
 #include "base/log.h"
 #include "kdds/inline.h"
+#include "remote/spare.h"
 
 #define HERE UINT64_MAX /* the space of the copies' bytes, for kd_copies_origin; */
 #define HELD (UINT64_MAX - 1) /* of results, for kd_copy_held; */
@@ -459,7 +459,7 @@ void kd_copy_release(struct kd_copy *c)
 		return;
 	}
 	list(c);
-	while (x->unused_bytes > kd_env.cache) {
+	while (!kd_spare_holds(x->spare, x->unused_bytes)) {
 		struct kd_copy *old = x->oldest;
 
 		unlist(old);

@@ -18,6 +18,8 @@
 #include "base/base.h"
 #include "base/extents.h"
 
+struct kd_spare;
+
 struct kd_data_name {
 	uint64_t addr;
 	uint64_t rows, cols, ld;
@@ -92,6 +94,7 @@ struct kd_copies {
 	struct kd_copy *newest, *oldest; /* unused */
 	struct kd_extents extents;       /* two spaces for each rank, two for the copies' bytes */
 	uint64_t unused_bytes;
+	struct kd_spare *spare; /* NULL: there is none beyond KDDS_CACHE bytes */
 	struct kd_copy_counts counts;
 };
 

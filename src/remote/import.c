@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/env.h"
 #include "base/log.h"
 #include "base/os.h"
 #include "base/table.h"
@@ -554,7 +553,7 @@ static void signal_victim(struct kd_import *im)
 	free(im->message);
 	im->message = NULL;
 	/* each of several victims may let this rank retain that much */
-	done.home = me->kept_bytes + r->fresh > kd_env.cache;
+	done.home = !kd_spare_holds(&net->spare, me->kept_bytes + r->fresh);
 	me->kept_bytes += r->large;
 	kd_step(net, KD_STEP_DONE, 0, im->victim, im->generation, 0, im->victim);
 	fits = sizeof(*m) + sizeof(done) + r->size <= KD_COMM_MESSAGE_BYTES;

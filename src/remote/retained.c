@@ -296,11 +296,12 @@ static int make_room(struct kd_net *net, uint32_t rank, uint64_t bytes)
 	struct retained *r = set->oldest, *newer;
 	int few, fits;
 
-	if (bytes > kd_env.cache)
+	if (bytes > kd_env.cache && !net->spare.grows)
 		return 0;
 	for (;; r = newer) {
 		few = set->n < VALUES_MOST;
-		fits = set->bytes[rank] <= kd_env.cache - bytes;
+		/* otherwise the rank says what it has room for */
+		fits = net->spare.grows || set->bytes[rank] <= kd_env.cache - bytes;
 		if ((few && fits) || !r)
 			return few && fits;
 		newer = r->newer;

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Memory to spare. A rank keeps copies of what it has read, and the results that it retains, within
+ * KDDS_CACHE bytes each. If the program leaves the limit to the library (auto), it keeps more as
+ * long as the host has more than a tenth of its memory available: what is kept need not move again,
+ * and results do not need less memory elsewhere.
+ *
+ * The net lock protects everything here.
+ */
+#ifndef KD_SPARE_H
+#define KD_SPARE_H
+
+#include <stdint.h>
+
+struct kd_spare {
+	int grows;        /* KDDS_CACHE is auto */
+	int is_there;     /* when it was looked for last */
+	uint64_t look_ns; /* the earliest time at which to look again */
+};
+
+/* Whether so many bytes may be kept: within KDDS_CACHE, or in memory to spare (s NULL: none). */
+int kd_spare_holds(struct kd_spare *s, uint64_t bytes);
+
+#endif

@@ -111,7 +111,7 @@ static void kd_message(void *arg, const void *message, size_t len)
 
 static void kd_open(void *address, size_t *size_p, int sleeps)
 {
-	static const struct kd_comm_events events = {kd_message, NULL};
+	static const struct kd_comm_events events = {.message = kd_message};
 	static const uint8_t secret[32];
 	const struct kd_comm_config config = {.provider = provider,
 					      .local = 1,

@@ -72,9 +72,17 @@ static size_t address_size;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *provider;
-static int direct; /* reads are the kernel's */
+static int direct;     /* reads are the kernel's */
+static unsigned ended; /* gets outside of progress, of which goes_on has heard */
 static struct kd_comm *comm; /* the engine of this process */
 static const uint8_t secret[32] = "the ranks of this test know it";
+
+static int goes_on(void *arg)
+{
+	(void)arg;
+	ended++;
+	return 1;
+}
 
 static void start_engine(uint32_t rank, void (*message)(void *, const void *, size_t),
 			 char address[KD_COMM_ADDRESS_BYTES])
@@ -92,6 +100,7 @@ static void start_engine(uint32_t rank, void (*message)(void *, const void *, si
 					.events = &events};
 
 	events.message = message;
+	events.goes_on = goes_on;
 	memset(address, 0, KD_COMM_ADDRESS_BYTES);
 	check(!kd_comm_open(&config, &comm, address, &address_size));
 }
@@ -432,6 +441,10 @@ static void one_host(void)
 		check(waitpid(peers[1].pid, NULL, WUNTRACED) == peers[1].pid);
 	}
 	fetch_right(1, 9 << 20);
+	kd_comm_progress(comm); /* which bounds what is copied until the next */
+	ended = 0;
+	fetch_right(1, 5);
+	check(ended == (unsigned)direct);
 	if (direct) {
 		theirs.addr = 4096;
 		start_fetch(&f, 1, 0, 100, 0);
@@ -981,7 +994,7 @@ static void unreached(void *arg, uint32_t rank, const char *address, const char 
 /* Only TCP reports the reason. */
 static void given_up(void)
 {
-	static const struct kd_comm_events events = {no_message, unreached};
+	static const struct kd_comm_events events = {.message = no_message, .unreached = unreached};
 	struct kd_comm_config config = {.local = 1,
 					.size = 2,
 					.secret = secret,
@@ -1013,7 +1026,7 @@ static void given_up(void)
 /* In a process of its own, which has a copy of our engine but none of its own yet. */
 static void taken_port(void *range)
 {
-	static const struct kd_comm_events events = {no_message, NULL};
+	static const struct kd_comm_events events = {.message = no_message};
 	struct kd_comm_config config = {
 		.ports = range, .local = 1, .size = 2, .secret = secret, .events = &events};
 	char address[KD_COMM_ADDRESS_BYTES];
@@ -1025,7 +1038,7 @@ static void taken_port(void *range)
 /* Takes the ports of a range until none is left. */
 static void ports(void)
 {
-	static const struct kd_comm_events events = {no_message, NULL};
+	static const struct kd_comm_events events = {.message = no_message};
 	struct kd_comm_config config = {.local = 1, .size = 2, .secret = secret, .events = &events};
 	char address[KD_COMM_ADDRESS_BYTES], range[32];
 	struct child c;
@@ -1134,7 +1147,7 @@ static void twin_message(void *arg, const void *message, size_t len)
 
 static void twins_open(void)
 {
-	static const struct kd_comm_events events = {twin_message, NULL};
+	static const struct kd_comm_events events = {.message = twin_message};
 	char addresses[2][KD_COMM_ADDRESS_BYTES];
 
 	for (uint32_t i = 0; i < 2; i++) {
@@ -1351,7 +1364,7 @@ static void note_sender(void *arg, const void *message, size_t len)
 /* 0: the provider cannot forget ranks. */
 static int incarnation_open(struct incarnation *x, uint32_t rank, uint32_t incarnation)
 {
-	static const struct kd_comm_events events = {note_sender, NULL};
+	static const struct kd_comm_events events = {.message = note_sender};
 	struct kd_comm_config config = {.provider = provider, .local = 1, .rank = rank, .size = 2,
 					.incarnation = incarnation, .secret = secret,
 					.forgets = 1, .patience_ns = FOREVER_NS,
@@ -1454,7 +1467,7 @@ static void started_again(void)
 
 static void open_badly(const char *name, const char *listen, int error)
 {
-	static const struct kd_comm_events events = {no_message, NULL};
+	static const struct kd_comm_events events = {.message = no_message};
 	char address[KD_COMM_ADDRESS_BYTES];
 	size_t size;
 	struct kd_comm_config config = {
@@ -1495,7 +1508,7 @@ static void bad_name(void *arg)
 
 static void bad_ports(void *ports)
 {
-	static const struct kd_comm_events events = {no_message, NULL};
+	static const struct kd_comm_events events = {.message = no_message};
 	struct kd_comm_config config = {
 		.ports = ports, .local = 1, .size = 2, .secret = secret, .events = &events};
 	char address[KD_COMM_ADDRESS_BYTES];
@@ -1543,7 +1556,7 @@ static int open_files(int end)
 
 static void open_with_few(void *arg)
 {
-	static const struct kd_comm_events events = {no_message, NULL};
+	static const struct kd_comm_events events = {.message = no_message};
 	struct kd_comm_config config = {
 		.provider = provider, .local = 1, .size = 2, .secret = secret, .events = &events};
 	char address[KD_COMM_ADDRESS_BYTES];
@@ -1581,7 +1594,7 @@ static void few_files(void)
  * matter. */
 static void again(void)
 {
-	static const struct kd_comm_events events = {no_message, NULL};
+	static const struct kd_comm_events events = {.message = no_message};
 	char address[KD_COMM_ADDRESS_BYTES];
 
 	for (int i = 0; i < 3; i++) {

@@ -29,7 +29,7 @@ static void no_message(void *arg, const void *m, size_t len)
 
 static void setup(void)
 {
-	static const struct kd_comm_events events = {no_message, NULL};
+	static const struct kd_comm_events events = {.message = no_message};
 	const struct kd_comm_config config = {
 		.provider = "loop", .local = 1, .size = 1, .events = &events};
 	char address[KD_COMM_ADDRESS_BYTES];

@@ -331,7 +331,7 @@ static void got(struct kd_comm_get *get, int error)
 /* A stranger with our own engine but without the key poses as one of the ranks. */
 static void attack_by_engine(const char *provider, int rounds)
 {
-	static const struct kd_comm_events events = {no_message, NULL};
+	static const struct kd_comm_events events = {.message = no_message};
 	static const uint8_t secret[32] = "not the job's";
 	static char m[KD_COMM_MESSAGE_BYTES], to[1000];
 	struct kd_comm_config config = {.provider = provider,

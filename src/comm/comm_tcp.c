@@ -100,6 +100,7 @@ struct tcp {
 	struct peer **peers; /* by rank; NULL: never met */
 	struct peer *waiting;
 	struct kd_gets gets;
+	int progresses;       /* gets that end now are delivered at its end */
 	int is_direct;        /* kd_comm_config.direct */
 	struct kd_direct own;
 	struct peer *unread;
@@ -318,6 +319,8 @@ static void get_finished(struct kd_gets *gets)
 {
 	struct tcp *t = tcp_of_gets(gets);
 
+	if (t->progresses)
+		return;
 	kd_store(&t->more, 1);
 	if (!t->events->goes_on || !t->events->goes_on(t->arg))
 		wake_sleeper(t);
@@ -579,9 +582,12 @@ static void hide(struct kd_comm *c, struct kd_comm_region *region)
 static int progress(struct kd_comm *c)
 {
 	struct tcp *t = tcp_of(c);
-	int n = kd_links_progress(&t->links);
+	int n;
 
+	t->progresses = 1;
+	n = kd_links_progress(&t->links);
 	n += copy_more(t);
+	t->progresses = 0;
 	if (t->gets.finished)
 		n += kd_gets_deliver(&t->gets);
 	kd_store_relaxed(&t->more, t->gets.finished || t->unread);

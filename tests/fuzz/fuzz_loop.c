@@ -27,7 +27,7 @@ static void got(struct kd_comm_get *get, int error)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct kd_comm_events events = {message, NULL};
+	static const struct kd_comm_events events = {.message = message};
 	static const struct kd_comm_config config = {
 		.provider = "loop", .local = 1, .size = 3, .events = &events};
 	static struct address other;

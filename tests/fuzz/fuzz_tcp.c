@@ -76,7 +76,7 @@ static void introduce(int fd, const uint8_t *secret)
  * length, flags, and content. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct kd_comm_events events = {message, NULL};
+	static const struct kd_comm_events events = {.message = message};
 	static const uint8_t secret[32];
 	static const struct kd_comm_config config = {.local = 1, .size = 3, .secret = secret,
 						     .patience_ns = UINT64_MAX, .events = &events};

@@ -23,7 +23,7 @@ static void no_message(void *arg, const void *m, size_t len)
 
 static void start(void)
 {
-	static const struct kd_comm_events events = {no_message, NULL};
+	static const struct kd_comm_events events = {.message = no_message};
 	static const struct kd_comm_config config = {
 		.provider = "loop", .local = 1, .size = 1, .events = &events};
 	static int started;

@@ -73,6 +73,8 @@ src_libkdds_internal_la_SOURCES = \
 	src/comm/stream.h \
 	src/core/ahead.c \
 	src/core/ahead.h \
+	src/core/cgroup.c \
+	src/core/cgroup.h \
 	src/core/check.c \
 	src/core/check.h \
 	src/core/closure.h \

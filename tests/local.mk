@@ -84,6 +84,11 @@ tests_check_spread_SOURCES = tests/check_spread.c src/base/log.c
 tests_check_spread_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_check_spread_LDADD = $(CHECK_LIBS)
 
+unit_tests += tests/check_cgroup
+tests_check_cgroup_SOURCES = tests/check_cgroup.c src/core/cgroup.c
+tests_check_cgroup_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_check_cgroup_LDADD = $(CHECK_LIBS)
+
 unit_tests += tests/check_spare
 tests_check_spare_SOURCES = tests/check_spare.c src/remote/spare.c
 tests_check_spare_CPPFLAGS = $(UNIT_CPPFLAGS)

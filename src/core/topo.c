@@ -5,15 +5,16 @@
 #include <errno.h>
 #include <hwloc.h>
 #include <hwloc/glibc-sched.h>
-#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/base.h"
 #include "base/log.h"
+#include "core/cgroup.h"
 
 static hwloc_topology_t topology;
 static hwloc_cpuset_t allowed; /* CPUs of the affinity mask, or our share of them */
@@ -60,34 +61,6 @@ void kd_topo_fini(void)
 	hwloc_topology_destroy(topology);
 }
 
-static int read_line(const char *path, char *line, int size)
-{
-	FILE *f = fopen(path, "re");
-	int got = f && fgets(line, size, f);
-
-	if (f)
-		fclose(f);
-	return got;
-}
-
-/* CPU time that the cgroup grants, in CPUs, rounded up: version 2 in one file, version 1 in two.
- * 0: no limit. */
-static int cgroup_cpus(void)
-{
-	char line[128];
-	double quota = 0, period = 0;
-
-	if (read_line("/sys/fs/cgroup/cpu.max", line, sizeof(line))) {
-		if (sscanf(line, "%lf %lf", &quota, &period) != 2)
-			return 0; /* "max" */
-	} else if (read_line("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", line, sizeof(line))) {
-		quota = atof(line);
-		if (read_line("/sys/fs/cgroup/cpu/cpu.cfs_period_us", line, sizeof(line)))
-			period = atof(line);
-	}
-	return quota > 0 && period > 0 ? (int)((quota + period - 1) / period) : 0;
-}
-
 int kd_topo_mask_cpus(void)
 {
 	return kd_max(hwloc_bitmap_weight(allowed), 1);
@@ -95,64 +68,40 @@ int kd_topo_mask_cpus(void)
 
 int kd_topo_cpus(void)
 {
-	int cpus = kd_topo_mask_cpus(), quota = cgroup_cpus();
+	int cpus = kd_topo_mask_cpus(), quota = kd_cgroup_cpus("");
 
 	if (quota)
 		cpus = kd_min(cpus, quota);
 	return crowd ? kd_max(cpus / crowd, 1) : cpus;
 }
 
-/* The number behind the name at the beginning of a line of the file; missing: there is none. */
-static uint64_t number_in(const char *path, const char *name, uint64_t missing)
+/* Whether memory of all NUMA nodes may be used. */
+static int all_nodes(void)
 {
-	FILE *f = fopen(path, "re");
-	size_t length = strlen(name);
-	uint64_t number = missing;
-	char line[128];
-
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, name, length) &&
-		    sscanf(line + length, "%" SCNu64, &number) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return number;
-}
-
-/* What the cgroup's processes use, without the files that the kernel can drop at any time. Version
- * 2, or 1. */
-static uint64_t cgroup_memory_used(void)
-{
-	uint64_t used = number_in("/sys/fs/cgroup/memory.current", "", 0), files;
-
-	files = number_in("/sys/fs/cgroup/memory.stat", "inactive_file ", 0);
-	if (!used) {
-		used = number_in("/sys/fs/cgroup/memory/memory.usage_in_bytes", "", 0);
-		files = number_in("/sys/fs/cgroup/memory/memory.stat", "total_inactive_file ", 0);
-	}
-	return used - kd_min(files, used);
-}
-
-uint64_t kd_topo_available(void)
-{
-	uint64_t host = number_in("/proc/meminfo", "MemAvailable:", UINT64_MAX >> 10) << 10;
-	uint64_t memory = kd_topo_memory();
-
-	return kd_min(host, memory - kd_min(cgroup_memory_used(), memory));
+	return hwloc_bitmap_isequal(hwloc_topology_get_allowed_nodeset(topology),
+				    hwloc_topology_get_complete_nodeset(topology));
 }
 
 uint64_t kd_topo_memory(void)
 {
-	/* hwloc adds up the NUMA nodes, to which memory that a virtual machine was given later may
-	 * not belong */
-	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE), limit;
-	char line[128];
+	uint64_t memory = hwloc_get_root_obj(topology)->total_memory;
+	long pages = sysconf(_SC_PHYS_PAGES);
 
-	if ((read_line("/sys/fs/cgroup/memory.max", line, sizeof(line)) ||
-	     read_line("/sys/fs/cgroup/memory/memory.limit_in_bytes", line, sizeof(line))) &&
-	    sscanf(line, "%" SCNu64, &limit) == 1)
-		memory = kd_min(memory, limit);
-	return memory;
+	/* the nodes need not have the memory that a virtual machine was given later */
+	if (pages > 0 && all_nodes())
+		memory = (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	return kd_min(memory, kd_cgroup_memory("").limit);
+}
+
+uint64_t kd_topo_available(void)
+{
+	struct rlimit space;
+	uint64_t kib;
+
+	if (!all_nodes() || getrlimit(RLIMIT_AS, &space) || space.rlim_cur != RLIM_INFINITY ||
+	    !kd_cgroup_number("/proc/meminfo", "MemAvailable:", &kib))
+		return 0;
+	return kd_min(kib << 10, kd_cgroup_memory("").left);
 }
 
 uint64_t kd_topo_mask(void)

@@ -17,7 +17,8 @@ int kd_topo_mask_cpus(void);
 
 /* Bytes of memory of the host, or what the cgroup grants if that is less. */
 uint64_t kd_topo_memory(void);
-/* How many of these bytes programs could get now without taking any from others. */
+/* How many of these bytes programs could get now without taking any from others. 0, too, if that is
+ * not known, or if the process has a limit of its own (ulimit -v, NUMA nodes). */
 uint64_t kd_topo_available(void);
 
 /* A hash of the mask: equal in processes that have the same mask. */

@@ -408,6 +408,31 @@ START_TEST(evicted)
 }
 END_TEST
 
+/* More may be kept while there is memory to spare, and goes little by little when there is none. */
+START_TEST(spared)
+{
+	struct kd_version v = version(1, 2);
+	struct kd_data_name n = name;
+
+	kd_env.cache = 10 * 800;
+	copies.spare = (struct kd_spare){1, UINT64_MAX, UINT64_MAX};
+	for (n.addr = 100; n.addr < 200; n.addr++)
+		kd_copy_release(make(&n, 800, &v, (char)n.addr));
+	ck_assert_uint_eq(copies.counts.evicted, 0);
+	kd_copies_trim(&copies, 0);
+	ck_assert_uint_eq(copies.unused_bytes, 100 * 800);
+	copies.spare.most = 0;
+	kd_copy_release(make(&n, 800, &v, 1));
+	ck_assert_uint_eq(copies.counts.evicted, 3);
+	kd_copies_trim(&copies, 5 * 800);
+	ck_assert_uint_eq(copies.counts.evicted, 9);
+	kd_copies_trim(&copies, UINT64_MAX);
+	ck_assert_uint_eq(copies.unused_bytes, 10 * 800);
+	ck_assert_uint_eq(copies.counts.evicted, 91);
+	memset(&copies.spare, 0, sizeof(copies.spare));
+}
+END_TEST
+
 /* Copies are taken and released at random. What is found has the bytes that were kept under its
  * name and version. */
 START_TEST(chance)
@@ -472,6 +497,7 @@ int main(void)
 	tcase_add_test(t, compared);
 	tcase_add_test(t, recalled);
 	tcase_add_test(t, evicted);
+	tcase_add_test(t, spared);
 	tcase_add_loop_test(t, chance, 0, 10);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);

@@ -638,8 +638,11 @@ static void run_rank(uint32_t number)
 	struct kd_rank *r = ranks[number];
 
 	sim_rank_start(r, nworkers);
-	if (seed / 44 % 2) /* some ranks have memory to spare */
-		r->net.spare = (struct kd_spare){1, mix(seed + number) % 3 != 0, UINT64_MAX};
+	if (seed / 3 % 2) { /* some ranks have memory to spare */
+		r->net.spare = (struct kd_spare){
+			1, mix(seed + number) % 3 ? UINT64_MAX : 0, UINT64_MAX};
+		r->net.copies.spare = r->net.spare;
+	}
 	sim_rank_run(number, program);
 	if (!number)
 		kept = r->net.counts.kept_bytes;

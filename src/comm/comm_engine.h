@@ -33,7 +33,8 @@ struct kd_comm_events {
 	 * why. */
 	void (*unreached)(void *arg, uint32_t rank, const char *address, const char *why);
 	/* A get has ended outside of kd_comm_progress, which is to call done. Whether the caller
-	 * calls that before it releases the lock: the sleeper is then not woken. NULL: no. */
+	 * calls that, or kd_comm_wake, before it releases the lock: the engine then wakes nobody.
+	 * NULL: no. Only tcp asks. */
 	int (*goes_on)(void *arg);
 };
 

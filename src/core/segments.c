@@ -63,7 +63,7 @@ static void combine(struct kd_segments *s, const struct kd_segments *a,
 	uint64_t at = 0;
 
 	s->n = 0;
-	reserve(s, kd_max(a->n, b->n) + 1);
+	reserve(s, (which == BOTH ? kd_min(a->n, b->n) : kd_max(a->n, b->n)) + 1);
 	while (i < a->n || k < b->n) {
 		uint64_t a_begin = i < a->n ? kd_max(a->at[i].begin, at) : UINT64_MAX;
 		uint64_t b_begin = k < b->n ? kd_max(b->at[k].begin, at) : UINT64_MAX;

@@ -7,11 +7,11 @@
 
 #include "base/log.h"
 #include "kdds/inline.h"
-#include "remote/spare.h"
 
 #define HERE UINT64_MAX /* the space of the copies' bytes, for kd_copies_origin; */
 #define HELD (UINT64_MAX - 1) /* of results, for kd_copy_held; */
 #define PARKED ((uint64_t)1 << 32) /* with a member: of that memory, for kd_copy_around */
+#define EVICT_TIMES 2 /* the size of the copy that there is no memory for */
 #define VAIN_MAX 6 /* data that always change are compared once in 2^VAIN_MAX reads */
 
 static struct kd_copy **bucket(struct kd_copies *x, const struct kd_data_name *n)
@@ -120,6 +120,15 @@ static struct kd_copy *reuse(struct kd_copies *x, const struct kd_data_name *nam
 	return c;
 }
 
+static void evict(struct kd_copies *x)
+{
+	struct kd_copy *old = x->oldest;
+
+	unlist(old);
+	destroy(old);
+	x->counts.evicted++;
+}
+
 struct kd_copy *kd_copy_create(struct kd_copies *x, const struct kd_data_name *name, uint64_t size)
 {
 	size_t align = kd_max(kd_alignment(name->addr, KD_ALIGN_MAX), KD_CACHE_LINE);
@@ -132,8 +141,12 @@ struct kd_copy *kd_copy_create(struct kd_copies *x, const struct kd_data_name *n
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return NULL;
-	if (size <= SIZE_MAX - align)
+	while (size <= SIZE_MAX - align) {
 		c->bytes = aligned_alloc(align, (kd_max(size, 1) + align - 1) / align * align);
+		if (c->bytes || !x->oldest)
+			break;
+		evict(x);
+	}
 	if (!c->bytes) {
 		free(c);
 		return NULL;
@@ -459,13 +472,16 @@ void kd_copy_release(struct kd_copy *c)
 		return;
 	}
 	list(c);
-	while (!kd_spare_holds(x->spare, x->unused_bytes)) {
-		struct kd_copy *old = x->oldest;
+	kd_copies_trim(x, EVICT_TIMES * c->size);
+}
 
-		unlist(old);
-		destroy(old);
-		x->counts.evicted++;
-	}
+void kd_copies_trim(struct kd_copies *x, uint64_t most)
+{
+	uint64_t before = x->unused_bytes;
+
+	while (!kd_spare_holds(&x->spare, x->unused_bytes) &&
+	       (!x->spare.ranks || before - x->unused_bytes <= most))
+		evict(x);
 }
 
 void kd_copies_stop(struct kd_copies *x)

@@ -17,8 +17,7 @@
 
 #include "base/base.h"
 #include "base/extents.h"
-
-struct kd_spare;
+#include "remote/spare.h"
 
 struct kd_data_name {
 	uint64_t addr;
@@ -94,7 +93,7 @@ struct kd_copies {
 	struct kd_copy *newest, *oldest; /* unused */
 	struct kd_extents extents;       /* two spaces for each rank, two for the copies' bytes */
 	uint64_t unused_bytes;
-	struct kd_spare *spare; /* NULL: there is none beyond KDDS_CACHE bytes */
+	struct kd_spare spare;           /* for unused copies */
 	struct kd_copy_counts counts;
 };
 
@@ -153,6 +152,10 @@ struct kd_copy *kd_copy_park(struct kd_copies *copies, const struct kd_data_name
 struct kd_copy *kd_copy_around(struct kd_copies *copies, const struct kd_data_name *name,
 			       void **at_p);
 void kd_copy_release(struct kd_copy *c);
+/* Frees unused copies, the oldest first, while there is no memory for them. Where they are more
+ * than KDDS_CACHE bytes because there was memory to spare, not many more than `most' bytes at a
+ * time. */
+void kd_copies_trim(struct kd_copies *copies, uint64_t most);
 /* Frees all unused copies. */
 void kd_copies_stop(struct kd_copies *copies);
 

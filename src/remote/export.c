@@ -954,6 +954,8 @@ void kd_export_done(struct kd_net *net, uint32_t from, const void *body, size_t 
 	x->nresults = d.outputs;
 	x->nlengths = d.lengths;
 	x->home = d.home != 0;
+	if (x->home)
+		kd_retained_shrink(net, from);
 	x->failed = d.failed != 0;
 	x->run_ns = d.run_ns;
 	x->held_ns = d.held_ns;

@@ -2,7 +2,8 @@
 /*
  * Memory of this rank that others may read. A reader requests the tag of the part it reads by
  * SIGN and compares (read.h). A region that is never written after it has been exposed can
- * have a seal, sent in the message that names it; then no reader requests a tag.
+ * have a seal, sent in the message that names it; then no reader requests a tag. A reader on the
+ * same host, which the kernel lets copy it, needs none.
  *
  * The net lock protects everything here.
  */

@@ -128,9 +128,11 @@ static int divide_cpus(struct kd_net *net)
 /* Each rank may have as much again in the copy cache and in retained results. */
 static void choose_cache(struct kd_net *net)
 {
-	net->spare = (struct kd_spare){.grows = kd_env.cache == KD_AUTO};
-	net->copies.spare = &net->spare;
-	if (net->spare.grows)
+	net->spare = (struct kd_spare){.ranks = 0};
+	if (kd_env.cache == KD_AUTO)
+		net->spare.ranks = net->boot.local_size;
+	net->copies.spare = net->spare;
+	if (net->spare.ranks)
 		kd_env.cache = kd_topo_memory() / CACHE_SHARE / net->boot.local_size;
 }
 

@@ -87,7 +87,7 @@ struct kd_net {
 	int departs;             /* it leaves the job (1), and is about to end (2): depart.h */
 	int ends;                /* kd_survive_tick is to end the process (1), or does (2) */
 	uint64_t room;           /* bytes that the data of a steal message may take: outgoing.h */
-	struct kd_spare spare;
+	struct kd_spare spare;   /* for retained results */
 	struct kd_net_counts counts;
 	struct kd_peer_counts peer_counts;
 	struct kd_copies copies;

@@ -296,16 +296,28 @@ static int make_room(struct kd_net *net, uint32_t rank, uint64_t bytes)
 	struct retained *r = set->oldest, *newer;
 	int few, fits;
 
-	if (bytes > kd_env.cache && !net->spare.grows)
+	if (bytes > kd_env.cache && !net->spare.ranks)
 		return 0;
 	for (;; r = newer) {
 		few = set->n < VALUES_MOST;
 		/* otherwise the rank says what it has room for */
-		fits = net->spare.grows || set->bytes[rank] <= kd_env.cache - bytes;
+		fits = net->spare.ranks || set->bytes[rank] <= kd_env.cache - bytes;
 		if ((few && fits) || !r)
 			return few && fits;
 		newer = r->newer;
 		if (!few || r->of->rank == rank)
+			drop(net, r);
+	}
+}
+
+void kd_retained_shrink(struct kd_net *net, uint32_t rank)
+{
+	struct kd_retained_set *set = net->retained;
+	struct retained *newer;
+
+	for (struct retained *r = set->oldest; r && set->bytes[rank] > kd_env.cache; r = newer) {
+		newer = r->newer;
+		if (r->of->rank == rank)
 			drop(net, r);
 	}
 }

@@ -46,6 +46,9 @@ void kd_retained_stop(struct kd_net *net);
  * here, too, to make room for it. */
 int kd_retained_may(struct kd_net *net, const struct kd_range *range, const struct kd_value *v,
 		    uint32_t rank, uint64_t bytes);
+/* The rank has no more memory for results: gives up those that are here, too, until it retains
+ * KDDS_CACHE bytes. */
+void kd_retained_shrink(struct kd_net *net, uint32_t rank);
 /* The rank of the import retains v there; gaps: with the gaps between its rows. */
 void kd_retained_add(struct kd_retained_import *of, const struct kd_value *v,
 		     const struct kd_wire_memory *from, int gaps);

@@ -24,6 +24,8 @@
 #include "remote/survive.h"
 #include "remote/weigh.h"
 
+#define TRIM_BYTES (64u << 20) /* of copies, at a time */
+
 void kd_rsteal_stop(struct kd_net *net)
 {
 	kd_import_stop(net);
@@ -106,6 +108,7 @@ static uint64_t steals(struct kd_net *net, uint64_t now)
 	int more = kd_mac_work(net->mac);
 	uint64_t due = kd_import_tick(net, now), retry, prompt, place;
 
+	kd_copies_trim(&net->copies, TRIM_BYTES);
 	if (net->over)
 		return UINT64_MAX;
 	retry = kd_read_retry(net, now);

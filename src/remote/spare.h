@@ -12,13 +12,14 @@
 
 #include <stdint.h>
 
+/* For one of the two. All zeroes: never more than KDDS_CACHE. */
 struct kd_spare {
-	int grows;        /* KDDS_CACHE is auto */
-	int is_there;     /* when it was looked for last */
-	uint64_t look_ns; /* the earliest time at which to look again */
+	uint32_t ranks;  /* on this host, which all keep more; 0: KDDS_CACHE has a number */
+	uint64_t most;   /* bytes that may be kept, as far as is known */
+	uint64_t look_ns; /* that is old from then on */
 };
 
-/* Whether so many bytes may be kept: within KDDS_CACHE, or in memory to spare (s NULL: none). */
+/* Whether so many bytes may be kept: within KDDS_CACHE, or in memory to spare. */
 int kd_spare_holds(struct kd_spare *s, uint64_t bytes);
 
 #endif

@@ -56,7 +56,7 @@ struct kd_wire_memory {
 };
 
 /* Proves that bytes are what a rank of this job has: their tag, and the number under which it was
- * made (mac.h). */
+ * made (mac.h). Number 0: there is none. */
 struct kd_wire_seal {
 	uint64_t number;
 	uint8_t tag[16];

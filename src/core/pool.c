@@ -87,7 +87,7 @@ int kd_pool_start(struct kd_pool *p)
 	w->current = kd_worker_stack(w);
 	kd_stack_start(w->current, NULL);
 	for (int i = 1; i < p->count; i++) {
-		char name[16];
+		char name[20];
 		int error;
 
 		snprintf(name, sizeof(name), "kdds %d", i);

@@ -436,6 +436,33 @@ START_TEST(room_by_rank)
 }
 END_TEST
 
+/* With memory to spare the ranks say how much they retain. One that has no more gives up what is
+ * here, too, and no other does. */
+START_TEST(spared)
+{
+	static struct kd_stack main_stack;
+	struct kd_range in_main = {.from = &main_stack};
+	const uint32_t read[] = {KDDS_R};
+	struct kd_value v = array(x, 100), w = array(y, 100), u = array(x + 200, 100);
+	struct kd_need n;
+
+	net.spare.ranks = 2;
+	add(import_of(2), w);
+	add(import_of(1), v);
+	add(import_of(1), u);
+	need(uses(1, &w, read), 0, &n);
+	need(uses(1, &v, read), 0, &n);
+	reads_end();
+	ck_assert(kd_retained_may(&net, &in_main, &v, 1, 1ull << 40));
+	kd_retained_shrink(&net, 1);
+	ck_assert(elsewhere(v) && elsewhere(w) && elsewhere(u) && !frees);
+	kd_env.cache = 0;
+	kd_retained_shrink(&net, 1);
+	ck_assert(!elsewhere(v) && elsewhere(w) && elsewhere(u) && frees == 1);
+	net.spare.ranks = 0;
+}
+END_TEST
+
 START_TEST(overwritten)
 {
 	const uint32_t write[] = {KDDS_W}, both[] = {KDDS_W, KDDS_R};
@@ -605,6 +632,7 @@ int main(void)
 	tcase_add_loop_test(tcase, wide_rows, 0, 3);
 	tcase_add_test(tcase, given_up);
 	tcase_add_test(tcase, room_by_rank);
+	tcase_add_test(tcase, spared);
 	tcase_add_test(tcase, overwritten);
 	tcase_add_test(tcase, read_where_it_is);
 	tcase_add_test(tcase, borrowed);

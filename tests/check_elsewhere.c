@@ -653,7 +653,8 @@ static void run_rank(uint32_t number)
 static int run_job(uint64_t s)
 {
 	static const struct sim_faults harsh = {
-		.lost = 3, .doubled = 3, .altered = 3, .refused = 5, .delay_ns = 3000000};
+		.lost = 3, .doubled = 3, .altered = 3, .prompt = 30, .refused = 5,
+		.delay_ns = 3000000};
 	uint32_t n = 2 + (uint32_t)(s / 7 % (RANKS_MAX - 1));
 
 	seed = s;

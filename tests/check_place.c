@@ -351,7 +351,8 @@ START_TEST(steps)
 END_TEST
 
 static const struct sim_faults harsh = {
-	.lost = 3, .doubled = 3, .altered = 3, .refused = 5, .delay_ns = 3000000};
+	.lost = 3, .doubled = 3, .altered = 3, .prompt = 30, .refused = 5,
+	.delay_ns = 3000000};
 
 START_TEST(any_job)
 {

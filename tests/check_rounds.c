@@ -528,7 +528,8 @@ END_TEST
 START_TEST(bad_network)
 {
 	static const struct sim_faults harsh = {
-		.lost = 3, .doubled = 3, .altered = 3, .refused = 5, .delay_ns = 3000000};
+		.lost = 3, .doubled = 3, .altered = 3, .prompt = 30, .refused = 5,
+		.delay_ns = 3000000};
 
 	run_job(1, 1, NULL, cholesky);
 	for (uint64_t seed = 1; seed <= seeds(); seed++) {

@@ -86,7 +86,7 @@ uint64_t sim_draw(uint64_t n)
 	return (z ^ z >> 31) % n;
 }
 
-static kd_noreturn void fail(const char *what)
+kd_noreturn void sim_fail(const char *what)
 {
 	fprintf(stderr, "sim: seed %" PRIu64 ", %u ranks, at %" PRIu64 " ns: %s\n", seed, sim.ranks,
 		sim.now_ns, what);
@@ -162,7 +162,7 @@ static unsigned first(void)
 			best = i;
 		}
 	if (wake == NEVER)
-		fail("nobody can go on");
+		sim_fail("nobody can go on");
 	return best;
 }
 
@@ -181,7 +181,7 @@ static void give_way(void)
 	i = first();
 	sim.now_ns = kd_max(sim.now_ns, fibers[i]->wake_ns);
 	if (sim.now_ns > limit)
-		fail("the job takes too long");
+		sim_fail("the job takes too long");
 	sim.hash = (sim.hash ^ i ^ sim.now_ns << 10) * 0x9e3779b97f4a7c15u;
 	if (fibers[i] == from)
 		return;
@@ -213,7 +213,7 @@ static struct sim_fiber *create(uint32_t process, void *(*run)(void *arg), void 
 	struct sim_fiber *f = calloc(1, sizeof(*f));
 
 	if (!f || nfibers == FIBERS)
-		fail("too many fibers");
+		sim_fail("too many fibers");
 	f->stack = kd_os_reserve(STACK_BYTES);
 	f->run = run;
 	f->arg = arg;
@@ -240,7 +240,7 @@ void sim_begin(uint64_t seed_, uint32_t ranks, const struct sim_faults *faults)
 	if (!sim.faults.yield_ns)
 		sim.faults.yield_ns = YIELD_NS;
 	if (ranks > RANKS || sim.faults.starts > PROCESSES - RANKS)
-		fail("too many ranks");
+		sim_fail("too many ranks");
 	memset(dead, 0, sizeof(dead));
 	memset(ended, 0, sizeof(ended));
 	ncuts = 0;
@@ -432,7 +432,7 @@ void sim_run(void (*main)(uint32_t rank), uint64_t limit_ns)
 		struct sim_fiber *f = fibers[nfibers - 1];
 
 		if (!f->done && !dead[f->process])
-			fail("a thread of the library is left");
+			sim_fail("a thread of the library is left");
 #ifdef KD_TSAN
 		__tsan_destroy_fiber(f->tsan);
 #endif
@@ -500,7 +500,7 @@ char *kd_os_c_stack(size_t *size_p)
 kd_noreturn void kd_os_exit(int status)
 {
 	if (status)
-		fail("a rank has ended with an error");
+		sim_fail("a rank has ended with an error");
 	if (sim_boot_departs(self->process))
 		leave(self->process);
 	sim_end_process(self->process);

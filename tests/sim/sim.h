@@ -28,6 +28,7 @@ struct sim_faults {
 	unsigned lost, doubled; /* per cent of the messages */
 	unsigned altered;       /* per cent of the reads */
 	unsigned failed;        /* per cent of the reads */
+	unsigned prompt;        /* per cent of the reads end at once, as those of the kernel */
 	unsigned refused;       /* per cent of the sends get -EAGAIN */
 	uint64_t delay_ns;      /* a message takes up to that much longer than it need */
 	uint64_t read_ns;       /* a read takes up to that much longer than it need */
@@ -68,6 +69,9 @@ void sim_run(void (*main)(uint32_t rank), uint64_t limit_ns);
 
 /* Frees what the job has left; sim_begin does so, too. */
 void sim_end(void);
+
+/* Ends the process with a line that has the seed. */
+kd_noreturn void sim_fail(const char *what);
 
 /* Called by fibers. */
 uint32_t sim_rank(void);

@@ -9,6 +9,7 @@
 
 #define WAY_NS 5000     /* of a message; up to twice as long */
 #define BYTES_PER_NS 10 /* of reads */
+#define PROMISE_NS 2000 /* in which a read that goes_on was asked about is completed */
 #define PATIENCE_NS 30000000000u /* with a rank that is cut off */
 
 struct packet {
@@ -26,6 +27,7 @@ struct reading {
 	uint64_t addr, key;
 	size_t len;
 	struct kd_comm_get *get;
+	int promised; /* it ended at once, and its reader said that it goes on */
 };
 
 struct region {
@@ -49,6 +51,7 @@ struct endpoint {
 	struct region *regions;
 	struct sim_fiber *sleeper; /* in wait() */
 	int watches; /* for messages */
+	int progresses;
 	int rung, listens; /* in wait(): wake() was called; to the launcher */
 };
 
@@ -218,7 +221,12 @@ static int get(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uin
 			      .from = e->peers[rank], .to = local, .addr = addr, .key = key,
 			      .len = len, .get = get};
 	e->readings = r;
-	announce(e, r->due_ns);
+	if (sim.faults.prompt && sim_draw(100) < sim.faults.prompt) {
+		r->due_ns = sim.now_ns;
+		r->promised = !e->progresses && e->events->goes_on && e->events->goes_on(e->arg);
+	}
+	if (!r->promised)
+		announce(e, r->due_ns);
 	return 0;
 }
 
@@ -299,6 +307,7 @@ static int progress(struct kd_comm *c)
 	struct endpoint *e = of(c);
 	int n = 0;
 
+	e->progresses = 1;
 	for (struct packet **link = &e->packets, *p; (p = *link);) {
 		if (p->due_ns > sim.now_ns) {
 			link = &p->next;
@@ -319,12 +328,15 @@ static int progress(struct kd_comm *c)
 			continue;
 		}
 		sim_event();
+		if (r->promised && sim.now_ns - r->due_ns > PROMISE_NS)
+			sim_fail("has left a read that had ended");
 		*link = r->next;
 		finish(e, r);
 		free(r);
 		n++;
 		link = &e->readings; /* done may have begun others */
 	}
+	e->progresses = 0;
 	return n;
 }
 

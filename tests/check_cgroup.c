@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Proves that the limits of this process's control group count, and those of the groups above it,
- * in trees of files as Linux has them: version 2, version 1, both, and in containers, where the group
- * that /proc/self/cgroup names is not there and its files are the root's.
+ * in trees of files as Linux has them: version 2, version 1, both, and in containers, where the
+ * group that /proc/self/cgroup names is not there and its files are the root's.
  */
 #define _GNU_SOURCE
 #include <check.h>

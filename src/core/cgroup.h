@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the control groups of this process grant it, version 1 or 2: the least that its own group and
- * those above it grant. In a container these may be the root of what is mounted, whatever
+ * What the control groups of this process grant it, version 1 or 2: the least that its own group
+ * and those above it grant. In a container these may be the root of what is mounted, whatever
  * /proc/self/cgroup calls them, so groups that are not there do not count.
  *
  * root: "", or for tests the directory that has proc/self/cgroup and sys/fs/cgroup.

@@ -129,7 +129,8 @@ const void *kd_exposed_at(struct kd_net *net, const struct kd_wire_memory *m)
 		       (const char *)e->p + offset : NULL;
 }
 
-struct kd_wire_seal kd_exposed_seal(struct kd_net *net, const struct kd_exposed *e, uint32_t reader)
+struct kd_wire_seal kd_exposed_seal(struct kd_net *net, const struct kd_exposed *e,
+				    uint32_t reader)
 {
 	struct kd_wire_seal seal = {.number = 0};
 	struct kd_mac_nonce nonce;

@@ -33,9 +33,10 @@ void kd_exposed_remove(struct kd_net *net, struct kd_exposed *e);
 const struct kd_exposed *kd_exposed_find(struct kd_net *net, const struct kd_wire_memory *m);
 /* Where m, which this rank has named to others, lies here; NULL: it is not exposed. */
 const void *kd_exposed_at(struct kd_net *net, const struct kd_wire_memory *m);
-/* The seal of memory that does not change any more. Number 0, for a reader on the same host: it will
- * copy the memory itself, or request a tag. */
-struct kd_wire_seal kd_exposed_seal(struct kd_net *net, const struct kd_exposed *e, uint32_t reader);
+/* The seal of memory that does not change any more. Number 0, for a reader on the same host: it
+ * will copy the memory itself, or request a tag. */
+struct kd_wire_seal kd_exposed_seal(struct kd_net *net, const struct kd_exposed *e,
+				    uint32_t reader);
 
 /* SIGN, from a rank. */
 void kd_exposed_sign(struct kd_net *net, uint32_t from, const void *body, size_t bytes);

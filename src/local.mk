@@ -220,12 +220,12 @@ src_libkdds_internal_la_SOURCES = \
 	src/remote/rsteal.h \
 	src/remote/depart.c \
 	src/remote/depart.h \
+	src/remote/spare.c \
+	src/remote/spare.h \
 	src/remote/spread.c \
 	src/remote/spread.h \
 	src/remote/survive.c \
 	src/remote/survive.h \
-	src/remote/spare.c \
-	src/remote/spare.h \
 	src/remote/suspect.c \
 	src/remote/suspect.h \
 	src/remote/weigh.c \

@@ -73,11 +73,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static const char *provider;
 static int direct;     /* reads are the kernel's */
-static unsigned ended; /* gets outside of progress, of which goes_on has heard */
+static unsigned ended; /* gets outside of progress, of which will_progress has heard */
 static struct kd_comm *comm; /* the engine of this process */
 static const uint8_t secret[32] = "the ranks of this test know it";
 
-static int goes_on(void *arg)
+static int will_progress(void *arg)
 {
 	(void)arg;
 	ended++;
@@ -100,7 +100,7 @@ static void start_engine(uint32_t rank, void (*message)(void *, const void *, si
 					.events = &events};
 
 	events.message = message;
-	events.goes_on = goes_on;
+	events.will_progress = will_progress;
 	memset(address, 0, KD_COMM_ADDRESS_BYTES);
 	check(!kd_comm_open(&config, &comm, address, &address_size));
 }

@@ -9,6 +9,7 @@
  * operations and compares with a list of what the cache must contain.
  */
 #include <check.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/env.h"
@@ -24,6 +25,18 @@ static struct kd_version version(uint64_t gen, uint32_t writer)
 }
 
 static struct kd_copies copies;
+static unsigned refused; /* so many of the next requests for a copy's memory fail */
+
+void *aligned_alloc(size_t alignment, size_t size)
+{
+	void *p;
+
+	if (refused) {
+		refused--;
+		return NULL;
+	}
+	return posix_memalign(&p, alignment, size) ? NULL : p;
+}
 
 static void setup(void)
 {
@@ -415,7 +428,8 @@ START_TEST(spared)
 	struct kd_data_name n = name;
 
 	kd_env.cache = 10 * 800;
-	copies.spare = (struct kd_spare){1, UINT64_MAX, UINT64_MAX};
+	copies.spare = (struct kd_spare){
+		.ranks = 1, .is_short = 1, .most = UINT64_MAX, .look_ns = UINT64_MAX};
 	for (n.addr = 100; n.addr < 200; n.addr++)
 		kd_copy_release(make(&n, 800, &v, (char)n.addr));
 	ck_assert_uint_eq(copies.counts.evicted, 0);
@@ -424,12 +438,40 @@ START_TEST(spared)
 	copies.spare.most = 0;
 	kd_copy_release(make(&n, 800, &v, 1));
 	ck_assert_uint_eq(copies.counts.evicted, 3);
+	kd_copies_trim(&copies, UINT64_MAX); /* not before the next look */
+	ck_assert_uint_eq(copies.counts.evicted, 3);
+	copies.spare.most = 0;
 	kd_copies_trim(&copies, 5 * 800);
 	ck_assert_uint_eq(copies.counts.evicted, 9);
+	copies.spare.most = 0;
 	kd_copies_trim(&copies, UINT64_MAX);
 	ck_assert_uint_eq(copies.unused_bytes, 10 * 800);
 	ck_assert_uint_eq(copies.counts.evicted, 91);
 	memset(&copies.spare, 0, sizeof(copies.spare));
+}
+END_TEST
+
+/* While there are unused copies, memory for another one is theirs. */
+START_TEST(no_memory)
+{
+	struct kd_version v = version(1, 2);
+	struct kd_data_name n = name;
+	struct kd_copy *c;
+
+	for (n.addr = 100; n.addr < 105; n.addr++)
+		kd_copy_release(make(&n, 800, &v, (char)n.addr));
+	refused = 2;
+	c = kd_copy_create(&copies, &n, 900);
+	ck_assert_ptr_nonnull(c);
+	ck_assert_uint_eq(copies.counts.evicted, 2);
+	n.addr = 101;
+	ck_assert_ptr_null(kd_copy_find(&copies, &n, &v));
+	refused = 100;
+	ck_assert_ptr_null(kd_copy_create(&copies, &n, 900));
+	ck_assert_uint_eq(copies.counts.evicted, 5);
+	ck_assert_uint_eq(copies.unused_bytes, 0);
+	refused = 0;
+	kd_copy_release(c);
 }
 END_TEST
 
@@ -498,6 +540,7 @@ int main(void)
 	tcase_add_test(t, recalled);
 	tcase_add_test(t, evicted);
 	tcase_add_test(t, spared);
+	tcase_add_test(t, no_memory);
 	tcase_add_loop_test(t, chance, 0, 10);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);

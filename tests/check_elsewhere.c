@@ -640,7 +640,8 @@ static void run_rank(uint32_t number)
 	sim_rank_start(r, nworkers);
 	if (seed / 3 % 2) { /* some ranks have memory to spare */
 		r->net.spare = (struct kd_spare){
-			1, mix(seed + number) % 3 ? UINT64_MAX : 0, UINT64_MAX};
+			.ranks = 1, .is_short = 1, .look_ns = UINT64_MAX,
+			.most = mix(seed + number) % 3 ? UINT64_MAX : 0};
 		r->net.copies.spare = r->net.spare;
 	}
 	sim_rank_run(number, program);

@@ -25,10 +25,16 @@
 
 START_TEST(memory)
 {
+	struct rlimit space;
+
 	ck_assert_int_eq(kd_topo_init(), 0);
 	ck_assert_uint_ge(kd_topo_memory(), 64u * MIB);
 	ck_assert_uint_gt(kd_topo_available(), 0);
 	ck_assert_uint_le(kd_topo_available(), kd_topo_memory());
+	ck_assert_int_eq(getrlimit(RLIMIT_AS, &space), 0);
+	space.rlim_cur = (rlim_t)1 << 60;
+	ck_assert_int_eq(setrlimit(RLIMIT_AS, &space), 0);
+	ck_assert_uint_eq(kd_topo_available(), 0); /* what there is of it is not known */
 	kd_topo_fini();
 }
 END_TEST

@@ -14,8 +14,8 @@
  * functions but kd_comm_wake are called under one lock per object, the caller's (net.c).
  * kd_comm_wait releases it while it sleeps, and one thread at a time is in it. Callbacks are made
  * under that lock, by kd_comm_progress, kd_comm_forget and, for the gets that are left, by
- * kd_comm_close; they may call kd_comm_send and kd_comm_get. goes_on, which kd_comm_get calls,
- * may not.
+ * kd_comm_close; they may call kd_comm_send and kd_comm_get. will_progress, which kd_comm_get
+ * calls, may not.
  *
  * The layer above must
  *

@@ -35,7 +35,7 @@ struct kd_comm_events {
 	/* A get has ended outside of kd_comm_progress, which is to call done. Whether the caller
 	 * calls that, or kd_comm_wake, before it releases the lock: the engine then wakes nobody.
 	 * NULL: no. Only tcp asks. */
-	int (*goes_on)(void *arg);
+	int (*will_progress)(void *arg);
 };
 
 struct kd_comm_config {

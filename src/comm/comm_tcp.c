@@ -322,7 +322,7 @@ static void get_finished(struct kd_gets *gets)
 	if (t->progresses)
 		return;
 	kd_store(&t->more, 1);
-	if (!t->events->goes_on || !t->events->goes_on(t->arg))
+	if (!t->events->will_progress || !t->events->will_progress(t->arg))
 		wake_sleeper(t);
 }
 

@@ -50,7 +50,7 @@ struct kd_get_engine {
 	/* Requests the next n bytes of g. 0: kd_get_chunk_end will be called; 1: they are there;
 	 * -EAGAIN: not now, kd_gets_push will be called again; another -errno: g fails. */
 	int (*request)(struct kd_get *g, size_t n);
-	/* A get has finished: sees to it that some thread calls kd_gets_deliver. */
+	/* A get has finished: makes sure that a thread calls kd_gets_deliver. */
 	void (*finished)(struct kd_gets *gets);
 	/* Frees g. */
 	void (*release)(struct kd_get *g);

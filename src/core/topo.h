@@ -10,12 +10,13 @@
 int kd_topo_init(void);
 void kd_topo_fini(void);
 
-/* CPUs in the affinity mask, or the cgroup's quota rounded up if that is less; at least 1. */
+/* CPUs in the affinity mask, or the quota of a control group rounded up if that is less; at least
+ * 1. */
 int kd_topo_cpus(void);
 /* CPUs in the affinity mask, whatever the quota. */
 int kd_topo_mask_cpus(void);
 
-/* Bytes of memory of the host, or what the cgroup grants if that is less. */
+/* Bytes of memory of the host, or what its control groups grant the process if that is less. */
 uint64_t kd_topo_memory(void);
 /* How many of these bytes programs could get now without taking any from others. 0, too, if that is
  * not known, or if the process has a limit of its own (ulimit -v, NUMA nodes). */

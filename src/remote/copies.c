@@ -482,6 +482,8 @@ void kd_copies_trim(struct kd_copies *x, uint64_t most)
 	while (!kd_spare_holds(&x->spare, x->unused_bytes) &&
 	       (!x->spare.ranks || before - x->unused_bytes <= most))
 		evict(x);
+	if (x->unused_bytes < before) /* that is enough until the next look, unless more come */
+		x->spare.most = x->unused_bytes;
 }
 
 void kd_copies_stop(struct kd_copies *x)

@@ -153,8 +153,8 @@ struct kd_copy *kd_copy_around(struct kd_copies *copies, const struct kd_data_na
 			       void **at_p);
 void kd_copy_release(struct kd_copy *c);
 /* Frees unused copies, the oldest first, while there is no memory for them. Where they are more
- * than KDDS_CACHE bytes because there was memory to spare, not many more than `most' bytes at a
- * time. */
+ * than KDDS_CACHE bytes because there was memory to spare, not many more than `most' bytes until
+ * the host has been looked at again, 0.1 s later, or more copies come. */
 void kd_copies_trim(struct kd_copies *copies, uint64_t most);
 /* Frees all unused copies. */
 void kd_copies_stop(struct kd_copies *copies);

@@ -53,14 +53,14 @@ static void unreached(void *arg, uint32_t rank, const char *address, const char 
 		       address, PATIENCE_S, why, hint);
 }
 
-static int goes_on(void *arg)
+static int will_progress(void *arg)
 {
-	return kd_net_goes_on(arg);
+	return kd_net_will_progress(arg);
 }
 
 static int publish_info(struct kd_net *net)
 {
-	static const struct kd_comm_events events = {receive, unreached, goes_on};
+	static const struct kd_comm_events events = {receive, unreached, will_progress};
 	struct kd_endpoint_info info = {.build = net->boot.build, .cpus = kd_topo_mask()};
 	size_t size = sizeof(info.address);
 	struct kd_comm_config config = {.engine = net->engine,
@@ -128,11 +128,11 @@ static int divide_cpus(struct kd_net *net)
 /* Each rank may have as much again in the copy cache and in retained results. */
 static void choose_cache(struct kd_net *net)
 {
-	net->spare = (struct kd_spare){.ranks = 0};
-	if (kd_env.cache == KD_AUTO)
-		net->spare.ranks = net->boot.local_size;
+	int is_auto = kd_env.cache == KD_AUTO;
+
+	net->spare = (struct kd_spare){.ranks = is_auto ? net->boot.local_size : 0};
 	net->copies.spare = net->spare;
-	if (net->spare.ranks)
+	if (is_auto)
 		kd_env.cache = kd_topo_memory() / CACHE_SHARE / net->boot.local_size;
 }
 

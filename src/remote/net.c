@@ -186,7 +186,7 @@ void kd_net_wake(struct kd_net *net)
 		kd_comm_wake(net->comm);
 }
 
-int kd_net_goes_on(struct kd_net *net)
+int kd_net_will_progress(struct kd_net *net)
 {
 	if (working != net)
 		return 0;

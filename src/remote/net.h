@@ -201,7 +201,7 @@ void kd_net_leave(struct kd_remote *r, struct kd_worker *w);
 void kd_net_wake(struct kd_net *net);
 /* A read has ended. Whether the calling thread does the work of the communication thread, and so
  * completes it. Under the lock. */
-int kd_net_goes_on(struct kd_net *net);
+int kd_net_will_progress(struct kd_net *net);
 /* As kd_net_wake. Does the work at once if nobody holds the lock. Any thread, without the lock. */
 void kd_net_nudge(struct kd_net *net);
 /* A worker without work goes to sleep (1) or wakes up (-1). */

@@ -17,12 +17,13 @@ int kd_spare_holds(struct kd_spare *s, uint64_t bytes)
 	if (!s->ranks)
 		return 0;
 	now = kd_os_now_ns();
-	if (now >= s->look_ns || (bytes > s->most && s->most)) {
+	if (now >= s->look_ns || (bytes > s->most && !s->is_short)) {
 		available = kd_topo_available();
 		reserve = kd_topo_memory() / RESERVE_SHARE;
 		s->look_ns = now + LOOK_NS;
+		s->is_short = available <= reserve;
 		/* others on this host grow at the same time */
-		s->most = available > reserve ? bytes + (available - reserve) / (4 * s->ranks) : 0;
+		s->most = s->is_short ? 0 : bytes + (available - reserve) / (4 * s->ranks);
 	}
 	return bytes <= s->most;
 }

@@ -14,9 +14,10 @@
 
 /* For one of the two. All zeroes: never more than KDDS_CACHE. */
 struct kd_spare {
-	uint32_t ranks;  /* on this host, which all keep more; 0: KDDS_CACHE has a number */
-	uint64_t most;   /* bytes that may be kept, as far as is known */
-	uint64_t look_ns; /* that is old from then on */
+	uint32_t ranks;   /* on this host, which all keep more; 0: KDDS_CACHE has a number */
+	int is_short;     /* the last look has found no memory to spare */
+	uint64_t most;    /* bytes that may be kept until the next look */
+	uint64_t look_ns; /* when that is due */
 };
 
 /* Whether so many bytes may be kept: within KDDS_CACHE, or in memory to spare. */

@@ -9,7 +9,7 @@
 
 #define WAY_NS 5000     /* of a message; up to twice as long */
 #define BYTES_PER_NS 10 /* of reads */
-#define PROMISE_NS 2000 /* in which a read that goes_on was asked about is completed */
+#define PROMISE_NS 2000 /* in which a read that will_progress was asked about is completed */
 #define PATIENCE_NS 30000000000u /* with a rank that is cut off */
 
 struct packet {
@@ -223,7 +223,7 @@ static int get(struct kd_comm *c, uint32_t rank, void *local, uint64_t addr, uin
 	e->readings = r;
 	if (sim.faults.prompt && sim_draw(100) < sim.faults.prompt) {
 		r->due_ns = sim.now_ns;
-		r->promised = !e->progresses && e->events->goes_on && e->events->goes_on(e->arg);
+		r->promised = !e->progresses && e->events->will_progress && e->events->will_progress(e->arg);
 	}
 	if (!r->promised)
 		announce(e, r->due_ns);
